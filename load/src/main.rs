@@ -1,0 +1,2 @@
+//! `tideline-load`: drives a Tideline server and checks its promises.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Pushes new entries to subscriptions: follows the tail, wakes cursors.

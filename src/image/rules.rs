@@ -1,0 +1,70 @@
+//! What the image must be told about rows, because it sees only bytes: how deltas compose, what may be dropped, how a wide row
+//! is cut. `table/` implements [`Rules`]; `partition/` hands it down and uses the same composition for its memtables.
+
+use bytes::Bytes;
+
+use crate::ids::EntryKind;
+
+/// One entry of a key: what it does and, for puts and deltas, the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What the entry does.
+    pub kind: EntryKind,
+    /// The row of a put, the changed cells of a delta; empty for a tombstone.
+    pub value: Bytes,
+}
+
+/// What is known when a merge decides about an entry.
+pub struct DropContext<'a> {
+    /// The partition's clock, ms since 1970.
+    pub now_ms: u64,
+    /// Whether no older run can hold the key (the merge includes the oldest run).
+    pub oldest: bool,
+    /// Reads the newest visible value of another row of this partition (a head row). `None` = no such row.
+    /// Calls are cheap for repeated equal keys: the caller of [`Rules`] caches the last answer.
+    pub read: &'a dyn Fn(&[u8]) -> Option<Bytes>,
+}
+
+/// The verdict on one merged entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Write it as it is.
+    Keep,
+    /// Write this instead (expired cells taken out, surplus versions trimmed).
+    Replace(Entry),
+    /// The row is gone. Without `oldest` the image writes a tombstone instead, so that older runs stay masked.
+    Drop,
+}
+
+/// A wide row cut into pieces: `directory` says which piece holds what; pieces are numbered from 0.
+pub struct Pieces {
+    /// Stored under the row's own key, kind put.
+    pub directory: Bytes,
+    /// Stored under the row's key and the piece's number.
+    pub pieces: Vec<Bytes>,
+}
+
+/// The row rules that `table/` hands in. All are pure functions of their arguments.
+pub trait Rules: Send + Sync + 'static {
+    /// Composes `newer`, a delta, with the entry right below it: on a put it gives a put, on a delta a delta, on a tombstone a
+    /// put (or a tombstone, where the delta alone creates no row). Nothing older at all counts as a tombstone.
+    /// Associative: composing neighbours in any order gives the same bytes.
+    fn compose(&self, key: &[u8], older: &Entry, newer: &Entry) -> Entry;
+
+    /// Whether a merge may drop or shorten `entry`. Unknown = keep; dropped only on an explicit mark.
+    fn verdict(&self, key: &[u8], entry: &Entry, context: &DropContext<'_>) -> Verdict;
+
+    /// Cuts a put's value of more than 16 KiB into pieces of at most `piece_bytes_max` (a single larger cell is cut too);
+    /// `None` = leave it whole.
+    fn split(&self, value: &Bytes, piece_bytes_max: usize) -> Option<Pieces>;
+
+    /// Puts pieces together again: the inverse of `split`. `Err` says what does not fit.
+    fn join(&self, directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'static str>;
+
+    /// The prefix of `key` that a filter should cover besides the key itself (the partition key), or `None` if only whole
+    /// keys are asked for. The image puts both into the run's filter.
+    fn filter_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]>;
+
+    /// Whether whole-key look-ups of this key are worth a place in the filter (ID rows, head rows), or only its prefix.
+    fn filter_key(&self, key: &[u8]) -> bool;
+}

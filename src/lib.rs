@@ -1,0 +1,15 @@
+//! Tideline: timelines on a commit log, behind a WebSocket gateway.
+//!
+//! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it.
+
+pub mod feed;
+pub mod ids;
+pub mod image;
+pub mod log;
+pub mod metrics;
+pub mod ordered;
+pub mod partition;
+pub mod table;
+pub mod timeline;
+pub mod value;
+pub mod wire;

@@ -1,0 +1,1 @@
+//! The commit log: one append-only log per partition.

@@ -1,0 +1,2 @@
+//! The `tideline` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Metric names, labels and handles. Nothing of ours is imported here.

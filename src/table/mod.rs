@@ -1,0 +1,1 @@
+//! The wide-column model on partitions.

@@ -1,0 +1,308 @@
+//! What goes in and out of the timeline layer, as types. No rule lives here.
+
+use crate::partition::ReadError;
+use crate::value::Value;
+
+/// A column name and its value; names are unique within an entry, sorted bytewise when they come out of the store.
+pub type Columns = Vec<(String, Value)>;
+/// The meta of a timeline.
+pub type Meta = Columns;
+/// The user who appends; empty = nobody in particular.
+pub type Sender = String;
+
+/// One message to append.
+#[derive(Clone, Debug)]
+pub struct AppendOne {
+    /// Columns, unique names, no nulls (the caller has checked names and sizes).
+    pub entry: Columns,
+    /// Chosen by the client; `None` = the server makes a UUIDv7 and keeps no ID row.
+    pub message_id: Option<String>,
+}
+
+/// An append of one or more messages, all or none.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// Where.
+    pub timeline: String,
+    /// Stamped on each message.
+    pub sender: Sender,
+    /// In order; at least one; no message ID twice.
+    pub messages: Vec<AppendOne>,
+    /// Refuse unless the head is this, tested after message IDs.
+    pub expect_head: Option<u64>,
+    /// Make the timeline if it is not there.
+    pub create: bool,
+    /// Refuse unless this is the timeline's epoch.
+    pub epoch: Option<String>,
+}
+
+/// What became of one appended message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Its number.
+    pub sequence: u64,
+    /// Commit time of the first append, ms.
+    pub timestamp: u64,
+    /// The client's or the server's ID.
+    pub message_id: String,
+    /// It stood already.
+    pub duplicate: bool,
+}
+
+/// A stored message in its newest form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// 1, 2, 3 …
+    pub sequence: u64,
+    /// Commit time, ms; never falls within a timeline.
+    pub timestamp: u64,
+    /// Unique per (timeline, sender) within the window.
+    pub message_id: String,
+    /// Empty = none.
+    pub sender: Sender,
+    /// `None` = a tombstone.
+    pub entry: Option<Columns>,
+    /// The number of its last change; 0 = never changed.
+    pub change: u64,
+    /// When it was last edited, ms.
+    pub edited_at: Option<u64>,
+}
+
+/// The moving numbers of a timeline, as of one view or one publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Tells this history of the name from earlier ones; opaque text, 1 to 32 of `[A-Za-z0-9]`.
+    pub epoch: String,
+    /// The last sequence, 0 if none.
+    pub head: u64,
+    /// The lowest readable sequence; `head + 1` if nothing is kept.
+    pub floor: u64,
+    /// The last change number, 0 if none.
+    pub change_head: u64,
+}
+
+/// What `timeline.get` tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimelineInfo {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// Epoch, head, floor, change head.
+    pub head: Head,
+    /// Its meta.
+    pub meta: Meta,
+    /// 1 at creation, then one more by each update of the meta.
+    pub version: u64,
+    /// ms.
+    pub created_at: u64,
+    /// Of the meta, ms.
+    pub updated_at: u64,
+    /// Timestamp of the last message.
+    pub last_at: Option<u64>,
+}
+
+/// Which messages a page should hold. `from` inclusive and `to` exclusive in both directions.
+#[derive(Clone, Debug)]
+pub struct Range {
+    /// Where.
+    pub timeline: String,
+    /// Default: the floor forward, the head backward.
+    pub from: Option<u64>,
+    /// Default: to the end.
+    pub to: Option<u64>,
+    /// Messages at most (already clamped).
+    pub limit: usize,
+    /// Approximate bytes at most; at least one message is returned all the same.
+    pub bytes_max: usize,
+    /// Newest first.
+    pub backward: bool,
+    /// Only these columns of each entry; `None` = all.
+    pub columns: Option<Vec<String>>,
+    /// Refuse unless this is the timeline's epoch.
+    pub epoch: Option<String>,
+}
+
+/// A page of messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// In the asked order.
+    pub messages: Vec<Message>,
+    /// Where the next page starts, if there is more.
+    pub next: Option<u64>,
+    /// As of the page's view.
+    pub head: Head,
+}
+
+/// Where a reader stands in one timeline, for `subscribe` and for a subscription's next page.
+#[derive(Clone, Debug)]
+pub struct Resume {
+    /// Where.
+    pub timeline: String,
+    /// `Some(n)`: everything above n. `None` with `rewind` `None`: from now.
+    pub after: Option<u64>,
+    /// The newest n messages.
+    pub rewind: Option<u64>,
+    /// The epoch that `after` belongs to.
+    pub epoch: Option<String>,
+    /// Also what changed at or below `after`, above this change number.
+    pub changes_after: Option<u64>,
+    /// Messages at most (already clamped).
+    pub limit: usize,
+    /// Approximate bytes at most; at least one message or change is returned all the same.
+    pub bytes_max: usize,
+}
+
+/// How a resume went; texts as in the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResumeState {
+    /// As asked.
+    Ok,
+    /// `after` is below `floor - 1`: messages start at the floor.
+    TooOld,
+    /// Another history, or `after` above the head: nothing is returned.
+    EpochChanged,
+}
+
+/// What a resume returns; also a subscription's next page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// Epoch, head, floor, change head of the view.
+    pub head: Head,
+    /// How it went.
+    pub state: ResumeState,
+    /// Messages above the position, contiguous.
+    pub messages: Vec<Message>,
+    /// Messages at or below the asked position whose change is above `changes_after`, newest form, in change order;
+    /// `None` if not asked for.
+    pub changed: Option<Vec<Message>>,
+    /// The reader's position after applying `messages`: what a next resume passes as `after`.
+    pub position: u64,
+    /// The change position after applying `changed` (equal to the view's change head if all fitted).
+    pub change_position: u64,
+    /// There is more up to `head` or `change_head`.
+    pub more: bool,
+}
+
+/// One position of a `sync`.
+#[derive(Clone, Debug)]
+pub struct SyncPosition {
+    /// Which timeline.
+    pub timeline: String,
+    /// Everything above this.
+    pub after: u64,
+    /// The epoch that `after` belongs to.
+    pub epoch: Option<String>,
+    /// Also what changed at or below `after`, above this change number.
+    pub changes_after: Option<u64>,
+}
+
+/// The state of one timeline in a sync's reply; texts as in the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncState {
+    /// As asked.
+    Ok,
+    /// Messages start at the floor.
+    TooOld,
+    /// Another history: start over.
+    EpochChanged,
+    /// No such timeline any more.
+    Deleted,
+}
+
+/// One timeline of a sync's reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Synced {
+    /// Which.
+    pub timeline: String,
+    /// How it went.
+    pub state: SyncState,
+    /// `None` if deleted.
+    pub page: Option<Changed>,
+}
+
+/// Limits of the timeline layer. Units are in the names.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// An ID is remembered while its message is younger than this …
+    pub message_id_window_ms: u64,
+    /// … or among this many newest of its timeline.
+    pub message_id_window_count: u64,
+    /// How many timelines' heads are kept in memory.
+    pub heads_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            message_id_window_ms: 7 * 86_400_000,
+            message_id_window_count: 10_000,
+            heads_max: 1_000_000,
+        }
+    }
+}
+
+/// Why a timeline call was refused. Everything but `OutcomeUnknown` promises that nothing was written.
+#[derive(Clone, Debug)]
+pub enum Error {
+    /// No such timeline.
+    TimelineNotFound,
+    /// Beyond the head or below the floor.
+    MessageNotFound,
+    /// `expect_head`, `expect_version` or `expect_change` did not hold; the actual number.
+    ConditionFailed {
+        /// What it is instead.
+        actual: u64,
+    },
+    /// The message ID was taken by another entry.
+    MessageIdConflict {
+        /// Which of the batch.
+        index: usize,
+    },
+    /// The call named an epoch that is not the current one.
+    EpochChanged {
+        /// The current one.
+        actual: String,
+    },
+    /// The message or meta would pass a limit after the update.
+    TooLarge {
+        /// Name of the limit.
+        limit: &'static str,
+        /// Its value.
+        limit_bytes: u64,
+        /// What it would be.
+        actual_bytes: u64,
+    },
+    /// An update of a deleted message.
+    Deleted,
+    /// See [`crate::partition::SubmitError`].
+    Busy,
+    /// See [`crate::partition::SubmitError`].
+    StorageFull,
+    /// See [`crate::partition::SubmitError`].
+    OutcomeUnknown,
+    /// Stopped after a disk failure, or a read met damage.
+    Unavailable,
+    /// The server is shutting down.
+    ShuttingDown,
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Error {
+        tracing::error!(error = error.0, "read failed");
+        Error::Unavailable
+    }
+}
+
+/// Something that happened to a timeline in one batch, as the feed sees it.
+#[derive(Clone, Debug)]
+pub struct TimelineEvent {
+    /// Which timeline.
+    pub timeline: String,
+    /// Its state after the batch; `None` = deleted.
+    pub head: Option<Head>,
+    /// The version of its meta, if the batch changed it.
+    pub meta_version: Option<u64>,
+    /// Messages that the batch appended, in order.
+    pub appended: Vec<Message>,
+    /// Sequences that the batch edited or deleted.
+    pub changed: Vec<u64>,
+}
