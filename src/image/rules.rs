@@ -14,6 +14,26 @@ pub struct Entry {
     pub value: Bytes,
 }
 
+impl Entry {
+    /// A whole row.
+    #[must_use]
+    pub fn put(value: Bytes) -> Entry {
+        Entry {
+            kind: EntryKind::Put,
+            value,
+        }
+    }
+
+    /// The end of a row.
+    #[must_use]
+    pub fn tombstone() -> Entry {
+        Entry {
+            kind: EntryKind::Tombstone,
+            value: Bytes::new(),
+        }
+    }
+}
+
 /// What is known when a merge decides about an entry.
 pub struct DropContext<'a> {
     /// The partition's clock, ms since 1970.

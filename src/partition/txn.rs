@@ -1,48 +1,198 @@
-//! What a submitted closure sees and does.
+//! What a submitted closure sees and does, and the batch that closures fill.
+//!
+//! Owns: the pending batch (each key once) and taking back what a refused closure did. Promises: a closure reads its own
+//! writes, those before it in the batch, and everything committed. Must not: touch the log or the memtable.
+
+use std::collections::HashMap;
 
 use bytes::Bytes;
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
-use super::ReadError;
-use crate::ids::Position;
+use super::view::View;
+use super::{Effect, ReadError, Rules};
+use crate::ids::{EntryKind, Position};
+use crate::image::Entry;
 
 /// The partition as one closure sees it: memtables, image and what this batch has done so far.
 pub struct Txn<'a> {
-    pub(super) _batch: &'a mut (),
+    pending: &'a mut Pending,
+    base: &'a View,
+    rules: &'a dyn Rules,
 }
 
-impl Txn<'_> {
+impl<'a> Txn<'a> {
+    pub(super) fn new(pending: &'a mut Pending, base: &'a View, rules: &'a dyn Rules) -> Txn<'a> {
+        Txn {
+            pending,
+            base,
+            rules,
+        }
+    }
+
     /// The position that this batch gets.
+    #[must_use]
     pub fn position(&self) -> Position {
-        todo!()
+        self.pending.position
     }
 
     /// The batch's commit time, ms since 1970; the same for the whole batch, never below an earlier batch's.
+    #[must_use]
     pub fn now_ms(&self) -> u64 {
-        todo!()
+        self.pending.now_ms
     }
 
-    /// The newest value of a key, this batch included.
-    pub fn get(&self, _key: &[u8]) -> Result<Option<Bytes>, ReadError> {
-        todo!()
+    /// The newest value of a key, this batch included. `Err` = damage or a failing disk.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
+        let Some(effect) = self.pending.find(key) else {
+            return self.base.get(key);
+        };
+        match effect.kind {
+            EntryKind::Put => Ok(Some(effect.value.clone())),
+            EntryKind::Tombstone => Ok(None),
+            EntryKind::Delta => {
+                let older = self.base.get(key)?;
+                let older = older.map_or_else(Entry::tombstone, Entry::put);
+                let merged = self.rules.compose(key, &older, &effect.entry());
+                Ok((merged.kind == EntryKind::Put).then_some(merged.value))
+            }
+        }
     }
 
     /// Writes a whole row. The number returned names the effect in this batch (for change records).
-    pub fn put(&mut self, _key: impl Into<Bytes>, _value: impl Into<Bytes>) -> u32 {
-        todo!()
+    pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) -> u32 {
+        self.pending.stage(key.into(), Entry::put(value.into()))
     }
 
     /// Changes some cells of a row (the bytes mean something to [`super::Rules`] only).
-    pub fn delta(&mut self, _key: impl Into<Bytes>, _value: impl Into<Bytes>) -> u32 {
-        todo!()
+    pub fn delta(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) -> u32 {
+        let key = key.into();
+        let delta = Entry {
+            kind: EntryKind::Delta,
+            value: value.into(),
+        };
+        let entry = match self.pending.find(&key) {
+            Some(earlier) => self.rules.compose(&key, &earlier.entry(), &delta),
+            None => delta,
+        };
+        self.pending.stage(key, entry)
     }
 
     /// Deletes a row.
-    pub fn delete(&mut self, _key: impl Into<Bytes>) -> u32 {
-        todo!()
+    pub fn delete(&mut self, key: impl Into<Bytes>) -> u32 {
+        self.pending.stage(key.into(), Entry::tombstone())
     }
 
     /// Adds an opaque change record to the batch, for those who follow the log.
-    pub fn change(&mut self, _record: impl Into<Bytes>) {
-        todo!()
+    pub fn change(&mut self, record: impl Into<Bytes>) {
+        let record = record.into();
+        self.pending.bytes += record.len();
+        self.pending.changes.push(record);
+    }
+}
+
+/// A batch while it is being filled.
+pub(super) struct Pending {
+    pub(super) position: Position,
+    pub(super) now_ms: u64,
+    pub(super) effects: Vec<Effect>,
+    pub(super) changes: Vec<Bytes>,
+    /// Payload bytes so far, about.
+    pub(super) bytes: usize,
+    index: HashMap<Bytes, u32, Xxh3DefaultBuilder>,
+    /// What the running closure replaced, to be put back if it refuses.
+    replaced: Vec<(u32, Entry)>,
+    mark: Mark,
+}
+
+/// How far the batch was before the running closure.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    effects: usize,
+    changes: usize,
+    bytes: usize,
+}
+
+impl Pending {
+    pub(super) fn new() -> Pending {
+        Pending {
+            position: Position::ZERO,
+            now_ms: 0,
+            effects: Vec::new(),
+            changes: Vec::new(),
+            bytes: 0,
+            index: HashMap::with_hasher(Xxh3DefaultBuilder::new()),
+            replaced: Vec::new(),
+            mark: Mark::default(),
+        }
+    }
+
+    /// Empties the batch and gives it its place.
+    pub(super) fn begin(&mut self, position: Position, now_ms: u64) {
+        self.position = position;
+        self.now_ms = now_ms;
+        self.effects.clear();
+        self.changes.clear();
+        self.index.clear();
+        self.bytes = 0;
+        self.keep();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.effects.is_empty() && self.changes.is_empty()
+    }
+
+    /// The running closure stands.
+    pub(super) fn keep(&mut self) {
+        self.replaced.clear();
+        self.mark = Mark {
+            effects: self.effects.len(),
+            changes: self.changes.len(),
+            bytes: self.bytes,
+        };
+    }
+
+    /// The running closure refused: nothing of it stays.
+    pub(super) fn take_back(&mut self) {
+        while let Some((index, entry)) = self.replaced.pop() {
+            let effect = &mut self.effects[index as usize];
+            (effect.kind, effect.value) = (entry.kind, entry.value);
+        }
+        for effect in self.effects.drain(self.mark.effects..) {
+            self.index.remove(&effect.key);
+        }
+        self.changes.truncate(self.mark.changes);
+        self.bytes = self.mark.bytes;
+    }
+
+    fn find(&self, key: &[u8]) -> Option<&Effect> {
+        self.index
+            .get(key)
+            .map(|&index| &self.effects[index as usize])
+    }
+
+    fn stage(&mut self, key: Bytes, entry: Entry) -> u32 {
+        self.bytes += entry.value.len();
+        if let Some(&index) = self.index.get(&key) {
+            let effect = &mut self.effects[index as usize];
+            let before = Entry {
+                kind: effect.kind,
+                value: std::mem::replace(&mut effect.value, entry.value),
+            };
+            effect.kind = entry.kind;
+            if (index as usize) < self.mark.effects {
+                self.replaced.push((index, before));
+            }
+            return index;
+        }
+        let index =
+            u32::try_from(self.effects.len()).expect("a batch is bounded far below 2^32 effects");
+        self.bytes += key.len();
+        self.index.insert(key.clone(), index);
+        self.effects.push(Effect {
+            key,
+            kind: entry.kind,
+            value: entry.value,
+        });
+        index
     }
 }
