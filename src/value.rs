@@ -1,4 +1,7 @@
 //! Attribute values, as the store, the timelines and the wire all name them.
+//!
+//! Owns: the value types and the size of an entry as clients count it. Promises: `json_bytes` is exact for what the wire
+//! writes as compact JSON. Must not: know a format on disk or on the wire beyond that size.
 
 use bytes::Bytes;
 
@@ -17,4 +20,81 @@ pub enum Value {
     Binary(Bytes),
     /// A nested array or object, kept as compact JSON text and not interpreted.
     Json(String),
+}
+
+/// The length of an entry's compact JSON text: `{"name":value,…}`, binaries as `{"$binary":"…"}`.
+#[must_use]
+pub fn json_bytes(columns: &[(String, Value)]) -> usize {
+    let commas = columns.len().saturating_sub(1);
+    let members = columns.iter().map(|(name, value)| {
+        let colon = 1;
+        json_text_bytes(name) + colon + value.json_bytes()
+    });
+    2 + commas + members.sum::<usize>()
+}
+
+/// The length of a text as a JSON string with its quotes: `"` and `\\` and the control characters are escaped, nothing else.
+#[must_use]
+pub fn json_text_bytes(text: &str) -> usize {
+    let extra = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0x00..=0x1f => 5,
+        _ => 0,
+    };
+    2 + text.len() + text.bytes().map(extra).sum::<usize>()
+}
+
+impl Value {
+    /// The length of the value's compact JSON text.
+    #[must_use]
+    pub fn json_bytes(&self) -> usize {
+        match self {
+            Value::String(text) => json_text_bytes(text),
+            Value::Integer(number) => {
+                let digits = number
+                    .unsigned_abs()
+                    .checked_ilog10()
+                    .map_or(1, |log| log as usize + 1);
+                digits + usize::from(*number < 0)
+            }
+            Value::Double(number) => serde_json::Number::from_f64(*number)
+                .map_or("null".len(), |number| number.to_string().len()),
+            Value::Boolean(true) => "true".len(),
+            Value::Boolean(false) => "false".len(),
+            Value::Binary(bytes) => r#"{"$binary":""}"#.len() + bytes.len().div_ceil(3) * 4,
+            Value::Json(text) => text.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn sizes_are_those_of_serde_json(text in any::<String>(), number: i64, double: f64) {
+            prop_assert_eq!(json_text_bytes(&text), serde_json::to_string(&text).unwrap().len());
+            prop_assert_eq!(Value::Integer(number).json_bytes(), number.to_string().len());
+            prop_assert_eq!(
+                Value::Double(double).json_bytes(),
+                serde_json::to_string(&double).unwrap().len()
+            );
+        }
+    }
+
+    #[test]
+    fn an_entry_is_counted_with_its_punctuation() {
+        let columns = vec![
+            ("a".to_owned(), Value::Integer(0)),
+            ("b".to_owned(), Value::Binary(Bytes::from_static(b"abcd"))),
+            ("c".to_owned(), Value::Json("[1,2]".to_owned())),
+            ("d".to_owned(), Value::Boolean(true)),
+        ];
+        let text = r#"{"a":0,"b":{"$binary":"YWJjZA=="},"c":[1,2],"d":true}"#;
+        assert_eq!(json_bytes(&columns), text.len());
+        assert_eq!(json_bytes(&[]), 2);
+    }
 }

@@ -49,6 +49,51 @@ pub struct Appended {
     pub duplicate: bool,
 }
 
+/// What an entry or a meta may grow to. Only an update needs the store for it: it alone sees the merged columns.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryLimits {
+    /// Of the compact JSON text (see [`crate::value::json_bytes`]).
+    pub entry_bytes_max: u64,
+    /// Names in one entry.
+    pub entry_names_max: u64,
+}
+
+/// An edit of one message.
+#[derive(Clone, Debug)]
+pub struct UpdateMessage {
+    /// Where.
+    pub timeline: String,
+    /// Which message.
+    pub sequence: u64,
+    /// Columns that get a new value, unique names.
+    pub set: Columns,
+    /// Names that go away; none of them is in `set`. Unknown ones are no error.
+    pub remove: Vec<String>,
+    /// Refuse unless this is the number of the message's last change (0 = never changed).
+    pub expect_change: Option<u64>,
+    /// Refuse unless this is the timeline's epoch.
+    pub epoch: Option<String>,
+    /// Refuse what would be larger than this.
+    pub limits: EntryLimits,
+}
+
+/// An update of a timeline's meta: columns are merged into what stands.
+#[derive(Clone, Debug)]
+pub struct UpdateMeta {
+    /// Where.
+    pub timeline: String,
+    /// Columns that get a new value, unique names.
+    pub set: Meta,
+    /// Names that go away (`null` in the request); none of them is in `set`. Unknown ones are no error.
+    pub remove: Vec<String>,
+    /// Refuse unless this is the meta's version.
+    pub expect_version: Option<u64>,
+    /// Refuse unless this is the timeline's epoch.
+    pub epoch: Option<String>,
+    /// Refuse what would be larger than this.
+    pub limits: EntryLimits,
+}
+
 /// A stored message in its newest form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
@@ -98,6 +143,28 @@ pub struct TimelineInfo {
     pub updated_at: u64,
     /// Timestamp of the last message.
     pub last_at: Option<u64>,
+}
+
+/// Which timelines a list should hold.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// Only names that begin with this.
+    pub prefix: String,
+    /// Only names above this.
+    pub after: Option<String>,
+    /// Timelines at most (already clamped).
+    pub limit: usize,
+    /// Approximate bytes of JSON at most; at least one timeline is returned all the same.
+    pub bytes_max: usize,
+}
+
+/// A page of timelines in the order of their names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// Those that stand; the server's own (names in `$`) are not shown.
+    pub timelines: Vec<TimelineInfo>,
+    /// What goes into `after` for the next page, if there is more.
+    pub next: Option<String>,
 }
 
 /// Which messages a page should hold. `from` inclusive and `to` exclusive in both directions.
