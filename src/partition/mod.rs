@@ -4,6 +4,8 @@
 //! submitted takes effect whole or not at all, after those submitted before it; its answer comes after its batch is on disk;
 //! a view shows a state between two batches. Must not: know what a row is.
 
+mod directory;
+mod error;
 mod job;
 mod memtable;
 mod shared;
@@ -20,6 +22,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::ids::{Clock, EntryKind, HistoryId, PartitionId, Position};
 pub use crate::image::{DropContext, Entry, Pieces, Rules, Verdict};
+pub use error::{OpenError, ReadError, SubmitError};
 use shared::{Refusal, Shared};
 pub use txn::Txn;
 pub use view::{Direction, Rows, View};
@@ -65,37 +68,6 @@ impl Default for Options {
         }
     }
 }
-
-/// Why a submitted closure did not take effect. Everything but `OutcomeUnknown` promises that nothing was written.
-#[derive(Debug)]
-pub enum SubmitError<E> {
-    /// The closure itself refused.
-    Rejected(E),
-    /// The queue is full, or compaction is behind: try again later.
-    Busy,
-    /// The disk is full.
-    StorageFull,
-    /// The batch was being written when the disk failed: perhaps it is there after a restart.
-    OutcomeUnknown,
-    /// The partition has stopped after a disk failure.
-    Unavailable,
-    /// The server is shutting down.
-    ShuttingDown,
-}
-
-/// A read that failed: damage, a failing disk. Carries where and what, for the log; clients get "unavailable".
-#[derive(Clone, Debug)]
-pub struct ReadError(pub String);
-
-impl ReadError {
-    pub(crate) fn new(text: impl Into<String>) -> ReadError {
-        ReadError(text.into())
-    }
-}
-
-/// Why a data directory can't be opened; the text is for the operator.
-#[derive(Debug)]
-pub struct OpenError(pub String);
 
 /// A record of a committed batch, for those who follow the log: one effect or change record.
 #[derive(Clone, Debug)]

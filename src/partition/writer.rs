@@ -48,7 +48,11 @@ pub(super) fn start(
     let handle = std::thread::Builder::new()
         .name(format!("writer-{id}"))
         .spawn(move || writer.run())
-        .map_err(|error| OpenError(format!("cannot start a writer thread: {error}")))?;
+        .map_err(|error| OpenError::Io {
+            what: "start a writer thread for",
+            path: "partition".into(),
+            error,
+        })?;
     shared.set_writer(handle);
     Ok(shared)
 }

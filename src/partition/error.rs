@@ -1,0 +1,133 @@
+//! Everything that can go wrong in a partition, as its callers see it.
+//!
+//! Owns: the three kinds of failure (open, read, submit). Promises: an open error's text is one line that tells an operator
+//! what to do; a submit error tells whether something may have been written. Must not: carry types of the layers below.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a submitted closure did not take effect. Everything but `OutcomeUnknown` promises that nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubmitError<E> {
+    /// The closure itself refused.
+    Rejected(E),
+    /// The queue is full, or compaction is behind: try again later.
+    Busy,
+    /// The disk is full.
+    StorageFull,
+    /// The batch was being written when the disk failed: perhaps it is there after a restart.
+    OutcomeUnknown,
+    /// The partition has stopped after a disk failure.
+    Unavailable,
+    /// The server is shutting down.
+    ShuttingDown,
+}
+
+/// A read that failed: damage, a failing disk. Says where and what, for the log; clients get "unavailable".
+#[derive(Clone, Debug)]
+pub struct ReadError(pub String);
+
+impl ReadError {
+    pub(crate) fn new(text: impl Into<String>) -> ReadError {
+        ReadError(text.into())
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Why a data directory can't be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process works on it.
+    InUse {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// There are other things in it, or nothing where something should be.
+    NotOurs {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// Made by another version of the formats.
+    OtherVersion {
+        /// The data directory.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The one that this program knows.
+        known: u32,
+    },
+    /// On a file system over the network.
+    Network {
+        /// The data directory.
+        path: PathBuf,
+        /// The file system's name.
+        kind: String,
+    },
+    /// The operating system refused something.
+    Io {
+        /// What was tried, as a verb.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// What is on disk contradicts itself.
+    Damaged {
+        /// Where and how.
+        text: String,
+    },
+}
+
+impl OpenError {
+    pub(super) fn from_io(what: &'static str, path: &Path, error: io::Error) -> OpenError {
+        OpenError::Io {
+            what,
+            path: path.to_owned(),
+            error,
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::InUse { path } => {
+                write!(
+                    out,
+                    "another process is using the data directory {}",
+                    path.display()
+                )
+            }
+            OpenError::NotOurs { path } => write!(
+                out,
+                "{} is not a Tideline data directory; name an empty or new one",
+                path.display()
+            ),
+            OpenError::OtherVersion { path, found, known } => write!(
+                out,
+                "{} has data format {found}; this version reads format {known}",
+                path.display()
+            ),
+            OpenError::Network { path, kind } => write!(
+                out,
+                "{} is on a network file system ({kind}); use a local disk",
+                path.display()
+            ),
+            OpenError::Io { what, path, error } => {
+                write!(out, "cannot {what} {}: {error}", path.display())
+            }
+            OpenError::Damaged { text } => write!(out, "damaged data: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
