@@ -8,6 +8,7 @@ mod directory;
 mod error;
 mod job;
 mod memtable;
+mod merge;
 mod shared;
 mod txn;
 mod view;

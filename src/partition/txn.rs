@@ -4,11 +4,14 @@
 //! writes, those before it in the batch, and everything committed. Must not: touch the log or the memtable.
 
 use std::collections::HashMap;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
-use super::view::View;
+use super::merge::{Entries, Merge};
+use super::view::{Direction, Rows, View, settled};
 use super::{Effect, ReadError, Rules};
 use crate::ids::{EntryKind, Position};
 use crate::image::Entry;
@@ -17,11 +20,15 @@ use crate::image::Entry;
 pub struct Txn<'a> {
     pending: &'a mut Pending,
     base: &'a View,
-    rules: &'a dyn Rules,
+    rules: &'a Arc<dyn Rules>,
 }
 
 impl<'a> Txn<'a> {
-    pub(super) fn new(pending: &'a mut Pending, base: &'a View, rules: &'a dyn Rules) -> Txn<'a> {
+    pub(super) fn new(
+        pending: &'a mut Pending,
+        base: &'a View,
+        rules: &'a Arc<dyn Rules>,
+    ) -> Txn<'a> {
         Txn {
             pending,
             base,
@@ -56,6 +63,13 @@ impl<'a> Txn<'a> {
                 Ok((merged.kind == EntryKind::Put).then_some(merged.value))
             }
         }
+    }
+
+    /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), this batch included.
+    pub fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Rows<'_> {
+        let mut sources = self.base.sources(from, to, direction);
+        sources.insert(0, self.pending.between(from, to, direction));
+        settled(Merge::new(sources, direction), Arc::clone(self.rules))
     }
 
     /// Writes a whole row. The number returned names the effect in this batch (for change records).
@@ -162,6 +176,25 @@ impl Pending {
         }
         self.changes.truncate(self.mark.changes);
         self.bytes = self.mark.bytes;
+    }
+
+    /// The batch's entries between two bounds. Sorted on demand: a range inside a transaction is rare.
+    fn between(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Entries<'_> {
+        let bounds: (Bound<&[u8]>, Bound<&[u8]>) = (from, to);
+        let mut found: Vec<&Effect> = self
+            .effects
+            .iter()
+            .filter(|effect| RangeBounds::<[u8]>::contains(&bounds, effect.key.as_ref()))
+            .collect();
+        found.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        if direction == Direction::Backward {
+            found.reverse();
+        }
+        Box::new(
+            found
+                .into_iter()
+                .map(|effect| Ok((effect.key.clone(), vec![effect.entry()]))),
+        )
     }
 
     fn find(&self, key: &[u8]) -> Option<&Effect> {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::memtable::{Cursor, Memtable};
+use super::memtable::Memtable;
+use super::merge::{Entries, Merge, Stack};
 use super::{ReadError, Rules};
-use crate::ids::{EntryKind, Position};
-use crate::image::Entry;
+use crate::ids::Position;
 
 /// Which way a range is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl View {
         let mut stack = Stack::default();
         for memtable in &self.memtables {
             memtable.get(key, self.position, |entry| stack.push(entry.clone()));
-            if stack.is_complete {
+            if stack.is_complete() {
                 break;
             }
         }
@@ -67,114 +67,30 @@ impl View {
     /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), in the direction's
     /// order. Lazy: take what the page needs.
     pub fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Rows<'_> {
-        let mut sources = Vec::new();
+        let merge = Merge::new(self.sources(from, to, direction), direction);
+        settled(merge, Arc::clone(&self.rules))
+    }
+
+    /// Everything that the view sees between two bounds, newest source first.
+    pub(super) fn sources(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Vec<Entries<'_>> {
+        let mut sources: Vec<Entries<'_>> = Vec::new();
         for memtable in &self.memtables {
-            sources.push(Source::new(memtable.cursor(
-                from,
-                to,
-                self.position,
-                direction,
-            )));
+            let cursor = memtable.cursor(from, to, self.position, direction);
+            sources.push(Box::new(cursor.map(Ok)));
         }
-        Box::new(Merge {
-            sources,
-            direction,
-            rules: &*self.rules,
-        })
+        sources
     }
 }
 
-/// The entries of one key, newest first, down to the first that masks the rest.
-#[derive(Default)]
-struct Stack {
-    deltas: Vec<Entry>,
-    base: Option<Entry>,
-    is_complete: bool,
-}
-
-impl Stack {
-    /// Takes the next older entry; whether still older ones matter.
-    fn push(&mut self, entry: Entry) -> bool {
-        if self.is_complete {
-            return false;
-        }
-        match entry.kind {
-            EntryKind::Delta => self.deltas.push(entry),
-            EntryKind::Put | EntryKind::Tombstone => {
-                self.base = Some(entry);
-                self.is_complete = true;
-            }
-        }
-        !self.is_complete
-    }
-
-    /// The row that the entries make.
-    fn settle(self, key: &[u8], rules: &dyn Rules) -> Option<Bytes> {
-        let mut row = self.base.unwrap_or_else(Entry::tombstone);
-        for delta in self.deltas.iter().rev() {
-            row = rules.compose(key, &row, delta);
-        }
-        (row.kind == EntryKind::Put).then_some(row.value)
-    }
-}
-
-/// One sorted input of a merge, with its next row in hand.
-struct Source<'a> {
-    cursor: Cursor<'a>,
-    head: Option<(Bytes, Vec<Entry>)>,
-}
-
-impl<'a> Source<'a> {
-    fn new(mut cursor: Cursor<'a>) -> Source<'a> {
-        let head = cursor.next();
-        Source { cursor, head }
-    }
-}
-
-/// Merges sources, newest first, into visible rows.
-struct Merge<'a> {
-    sources: Vec<Source<'a>>,
-    direction: Direction,
-    rules: &'a dyn Rules,
-}
-
-impl Merge<'_> {
-    fn next_key(&self) -> Option<Bytes> {
-        let keys = self
-            .sources
-            .iter()
-            .filter_map(|source| source.head.as_ref().map(|(key, _)| key));
-        match self.direction {
-            Direction::Forward => keys.min().cloned(),
-            Direction::Backward => keys.max().cloned(),
-        }
-    }
-}
-
-impl Iterator for Merge<'_> {
-    type Item = Result<(Bytes, Bytes), ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let key = self.next_key()?;
-            let mut stack = Stack::default();
-            for source in &mut self.sources {
-                if source.head.as_ref().is_none_or(|(head, _)| *head != key) {
-                    continue;
-                }
-                for entry in source
-                    .head
-                    .take()
-                    .map(|(_, entries)| entries)
-                    .unwrap_or_default()
-                {
-                    stack.push(entry);
-                }
-                source.head = source.cursor.next();
-            }
-            if let Some(value) = stack.settle(&key, self.rules) {
-                return Some(Ok((key, value)));
-            }
-        }
-    }
+/// The rows that are there, of all keys that a merge meets.
+pub(super) fn settled(merge: Merge<'_>, rules: Arc<dyn Rules>) -> Rows<'_> {
+    Box::new(merge.filter_map(move |met| match met {
+        Ok((key, stack)) => stack.settle(&key, &*rules).map(|value| Ok((key, value))),
+        Err(error) => Some(Err(error)),
+    }))
 }

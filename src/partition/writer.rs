@@ -103,7 +103,7 @@ impl Writer {
                 break;
             };
             freed += bytes;
-            let stands = job.run(&mut Txn::new(&mut self.pending, &base, &*self.rules));
+            let stands = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
             if stands {
                 self.pending.keep();
             } else {
