@@ -2,6 +2,7 @@
 //!
 //! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it.
 
+pub mod config;
 pub mod feed;
 pub mod ids;
 pub mod image;

@@ -1,1 +1,103 @@
-//! Pushes new entries to subscriptions: follows the tail, wakes cursors.
+//! The feed: follows the commit logs and tells whoever watches a timeline that there is something new.
+//!
+//! Owns: a follower per partition, the registry of watched timelines, a bounded ring of fresh messages, and the cursors that
+//! subscriptions are. Promises: nothing is told before it is on disk and visible; a watcher that registers and then reads the
+//! store misses nothing; a lagging reader costs no memory but its cursor. Must not: encode for a wire, know a socket.
+
+mod fresh;
+mod mailbox;
+mod registry;
+mod subscription;
+mod tailer;
+mod topic;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::partition::Partitions;
+use crate::timeline::Timelines;
+
+pub use fresh::{ENCODINGS, Fresh};
+pub use mailbox::Mailbox;
+pub use registry::Watch;
+pub use subscription::{Cursor, Ended, Next, Page, Pull, Subscription};
+
+use registry::Registry;
+
+/// Limits of the feed. Units are in the names.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of fresh messages that are kept, over all timelines.
+    pub fresh_bytes_max: usize,
+    /// Messages in one page that a lagging subscription reads.
+    pub page_messages_max: usize,
+    /// About how many bytes such a page may have.
+    pub page_bytes_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            fresh_bytes_max: 64 << 20,
+            page_messages_max: 1_000,
+            page_bytes_max: 256 << 10,
+        }
+    }
+}
+
+/// The running feed. Cheap to clone.
+#[derive(Clone)]
+pub struct Feed {
+    registry: Arc<Registry>,
+    timelines: Timelines,
+    options: Arc<Options>,
+    stop: CancellationToken,
+}
+
+impl Feed {
+    /// Starts one follower per partition on the current runtime.
+    #[must_use]
+    pub fn start(
+        partitions: &Partitions,
+        timelines: Timelines,
+        options: Options,
+        tasks: &TaskTracker,
+    ) -> Feed {
+        let feed = Feed {
+            registry: Arc::new(Registry::new(options.fresh_bytes_max)),
+            timelines,
+            options: Arc::new(options),
+            stop: CancellationToken::new(),
+        };
+        for id in partitions.ids() {
+            let follower = tailer::Tailer::new(id, partitions.tail(id), &feed);
+            tasks.spawn(follower.run(feed.stop.clone()));
+        }
+        feed
+    }
+
+    /// Registers a watcher: from now on `mailbox` gets `slot` whenever something happens to the timeline, whether it exists
+    /// yet or not. Read the store after this call, and nothing is missed.
+    #[must_use]
+    pub fn watch(&self, timeline: &str, mailbox: &Arc<Mailbox>, slot: u32) -> Watch {
+        Registry::watch(&self.registry, timeline, mailbox, slot)
+    }
+
+    /// A subscription on a watched timeline, from a cursor that a `resume` after the watch has given.
+    #[must_use]
+    pub fn subscription(&self, watch: Watch, cursor: Cursor) -> Subscription {
+        Subscription::new(
+            watch,
+            cursor,
+            self.timelines.clone(),
+            Arc::clone(&self.options),
+        )
+    }
+
+    /// Stops the followers. Watchers hear nothing more.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+}

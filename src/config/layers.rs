@@ -1,0 +1,43 @@
+//! From the configuration to each layer's options.
+//!
+//! Owns: which key reaches which layer. Promises: every field of every layer's options is set here by hand, so that a new
+//! one cannot be forgotten. Must not: decide a default; those stand with the keys.
+
+use super::Config;
+use crate::{feed, partition, timeline};
+
+impl Config {
+    /// For the partitions.
+    #[must_use]
+    pub fn partition_options(&self) -> partition::Options {
+        partition::Options {
+            partitions: self.partitions,
+            queue_jobs_max: self.queue_jobs_max,
+            queue_bytes_max: self.queue_bytes_max,
+            batch_jobs_max: self.commit_jobs_max,
+            batch_bytes_max: self.commit_bytes_max,
+            reads_max: self.reads_max,
+        }
+    }
+
+    /// For the timelines.
+    #[must_use]
+    pub fn timeline_limits(&self) -> timeline::Limits {
+        timeline::Limits {
+            message_id_window_ms: self.message_id_window_ms,
+            message_id_window_count: self.message_id_window_count,
+            heads_max: self.heads_max,
+        }
+    }
+
+    /// For the feed.
+    #[must_use]
+    pub fn feed_options(&self) -> feed::Options {
+        feed::Options {
+            fresh_bytes_max: self.fresh_bytes_max,
+            page_messages_max: self.page_messages_max,
+            // A page becomes at most two frames, and JSON can be a third longer than what it tells.
+            page_bytes_max: (self.outbound_frame_bytes_max / 4).min(256 << 10),
+        }
+    }
+}

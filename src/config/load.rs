@@ -1,0 +1,165 @@
+//! From file, environment and flags to one checked configuration.
+//!
+//! Owns: the order of precedence (flags, environment, file, defaults). Promises: an unknown key of a file is an error that
+//! names it; an unknown TIDELINE_ variable is only told, since other programs may use the prefix. Must not: read anything
+//! but the file it was given.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::{Config, ConfigError};
+
+/// What the command line can set.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// A TOML file.
+    pub config: Option<PathBuf>,
+    /// `data`.
+    pub data: Option<PathBuf>,
+    /// `listen`.
+    pub listen: Option<SocketAddr>,
+    /// `partitions`.
+    pub partitions: Option<u16>,
+}
+
+/// Reads everything; besides the configuration it returns the variables that look like ours and are not.
+pub fn load(
+    flags: &Flags,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<(Config, Vec<String>), ConfigError> {
+    let mut config = Config::default();
+    if let Some(path) = &flags.config {
+        read_file(&mut config, path)?;
+    }
+    let mut unknown = Vec::new();
+    for (variable, text) in environment {
+        let Some(name) = variable.strip_prefix("TIDELINE_") else {
+            continue;
+        };
+        let known = config
+            .set_text(&name.to_lowercase(), &text)
+            .map_err(|error| {
+                ConfigError(format!("environment variable {variable}: {}", error.0))
+            })?;
+        if !known {
+            unknown.push(variable);
+        }
+    }
+    let Flags {
+        config: _,
+        data,
+        listen,
+        partitions,
+    } = flags;
+    if let Some(data) = data {
+        config.data.clone_from(data);
+    }
+    if let Some(listen) = listen {
+        config.listen = *listen;
+    }
+    if let Some(partitions) = partitions {
+        config.partitions = *partitions;
+    }
+    config.check()?;
+    Ok((config, unknown))
+}
+
+fn read_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ConfigError(format!("cannot read {shown}: {error}")))?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| ConfigError(format!("{shown}: {}", one_line(&error))))?;
+    for (name, value) in &table {
+        let known = config
+            .set(name, value)
+            .map_err(|error| ConfigError(format!("{shown}: {}", error.0)))?;
+        if !known {
+            return Err(ConfigError(format!(
+                "{shown}: unknown key `{name}`; `tideline config` prints all"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The parser draws the place over several lines; the operator gets one.
+fn one_line(error: &toml::de::Error) -> String {
+    let place = error
+        .span()
+        .map_or_else(String::new, |span| format!(" (at byte {})", span.start));
+    format!("{}{place}", error.message())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+        pairs
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tideline.toml");
+        std::fs::write(
+            &path,
+            "partitions = 2\nheartbeat_ms = 1000\nin_flight_max = 10\n",
+        )
+        .unwrap();
+        let flags = Flags {
+            config: Some(path),
+            partitions: Some(4),
+            ..Flags::default()
+        };
+        let environment = variables(&[
+            ("TIDELINE_PARTITIONS", "3"),
+            ("TIDELINE_HEARTBEAT_MS", "2_000"),
+            ("TIDELINE_ALLOWED_HOSTS", "a.example, b.example"),
+            ("TIDELINE_URL", "ws://elsewhere"),
+            ("HOME", "/"),
+        ]);
+        let (config, unknown) = load(&flags, environment).unwrap();
+        assert_eq!(config.partitions, 4);
+        assert_eq!(config.heartbeat_ms, 2_000);
+        assert_eq!(config.in_flight_max, 10);
+        assert_eq!(config.allowed_hosts, ["a.example", "b.example"]);
+        assert_eq!(unknown, ["TIDELINE_URL"]);
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tideline.toml");
+        let flags = Flags {
+            config: Some(path.clone()),
+            ..Flags::default()
+        };
+        let refused = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            load(&flags, variables(&[])).unwrap_err().0
+        };
+        assert!(refused("heartbeat = 1\n").contains("unknown key `heartbeat`"));
+        assert!(
+            refused("heartbeat_ms = \"x\"\n").contains("heartbeat_ms: expected a whole number")
+        );
+        assert!(refused("listen = \"nowhere\"\n").contains("like 127.0.0.1:7070"));
+        assert!(!refused("partitions = \n").contains('\n'));
+        let why = load(
+            &Flags::default(),
+            variables(&[("TIDELINE_PARTITIONS", "-1")]),
+        )
+        .unwrap_err()
+        .0;
+        assert!(
+            why.starts_with("environment variable TIDELINE_PARTITIONS"),
+            "{why}"
+        );
+    }
+}

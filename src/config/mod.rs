@@ -1,0 +1,337 @@
+//! Every option of the server: one flat list of keys with meaning, unit, default and limits.
+//!
+//! Owns: what can be configured and how it is checked; the inequalities between limits. Promises: a value out of range is
+//! refused at start with the key and its limits; the printed default file holds every key. Must not: hand out a value that
+//! was not checked. Each layer has its own `Options`; `layers.rs` fills them.
+
+mod key;
+mod layers;
+mod load;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub use load::{Flags, load};
+
+use key::Key;
+
+/// Why the configuration was refused; the text is for the operator and names the key.
+#[derive(Debug)]
+pub struct ConfigError(pub String);
+
+macro_rules! keys {
+    ($( $section:literal { $(
+        $(#[doc = $doc:literal])+
+        $name:ident: $kind:ty = $default:expr $(, $min:literal to $max:literal)?;
+    )+ } )+) => {
+        /// All options, checked.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Config { $( $( $(#[doc = $doc])+ pub $name: $kind, )+ )+ }
+
+        impl Default for Config {
+            fn default() -> Config {
+                Config { $( $( $name: $default, )+ )+ }
+            }
+        }
+
+        impl Config {
+            /// Names of all keys.
+            pub const NAMES: &[&str] = &[$( $( stringify!($name), )+ )+];
+
+            /// Sets a key from a file; `Ok(false)` if there is none of this name.
+            fn set(&mut self, name: &str, value: &toml::Value) -> Result<bool, ConfigError> {
+                match name {
+                    $( $( stringify!($name) => {
+                        self.$name = Key::read(value)
+                            .map_err(|why| ConfigError(format!("{name}: {why}")))?;
+                    } )+ )+
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+
+            /// Sets a key from an environment variable; `Ok(false)` if there is none of this name.
+            fn set_text(&mut self, name: &str, text: &str) -> Result<bool, ConfigError> {
+                match name {
+                    $( $( stringify!($name) => {
+                        self.$name = Key::parse(text)
+                            .map_err(|why| ConfigError(format!("{name}: {why}")))?;
+                    } )+ )+
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+
+            /// Each key within its own limits.
+            fn check_ranges(&self) -> Result<(), ConfigError> {
+                $( $( $( in_range(stringify!($name), self.$name.number(), $min, $max)?; )? )+ )+
+                Ok(())
+            }
+
+            /// This configuration as a TOML file with every key explained.
+            #[must_use]
+            pub fn to_toml(&self) -> String {
+                let mut out = String::from(HEADING);
+                $(
+                    out.push_str(concat!("\n# ---- ", $section, " ----\n"));
+                    $(
+                        out.push('\n');
+                        $( out.push_str(concat!("#", $doc, "\n")); )+
+                        $( out.push_str(concat!("# From ", $min, " to ", $max, ".\n")); )?
+                        out.push_str(&format!("{} = {}\n", stringify!($name), self.$name.show()));
+                    )+
+                )+
+                out
+            }
+        }
+    };
+}
+
+const HEADING: &str = "\
+# Tideline's configuration. Every key with its default; leave out what you do not change.
+# Each can also be set in the environment as TIDELINE_ and its name in capitals (lists with commas),
+# which wins over this file; the flags --data, --listen and --partitions win over both.
+";
+
+keys! {
+    "server" {
+        /// Directory that holds everything. Made if it is not there.
+        data: PathBuf = PathBuf::from("./data");
+        /// Address and port of WebSocket and HTTP. Without authentication keep it on loopback.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7070));
+        /// What is logged to standard error: error, warn, info, debug, or per module as in "info,tideline::gateway=debug".
+        log: String = "info".to_owned();
+        /// Longest time that a shutdown waits for requests and slow sockets, in ms. What is committed is flushed after it.
+        drain_ms_max: u64 = 10_000, 0 to 600_000;
+        /// At a shutdown clients are told to come back after a random time up to this, in ms.
+        drain_spread_ms: u64 = 10_000, 500 to 600_000;
+    }
+    "partitions" {
+        /// Partitions of a new data directory; one that stands keeps its number. Each costs a writer thread and a log.
+        partitions: u16 = 1, 1 to 64;
+        /// Writes that may wait for a partition's writer; beyond it they are answered `busy`.
+        queue_jobs_max: usize = 65_536, 256 to 16_777_216;
+        /// Bytes that waiting writes of a partition may hold; beyond it they are answered `busy`.
+        queue_bytes_max: usize = 67_108_864, 4_194_304 to 17_179_869_184;
+        /// Writes in one commit at most.
+        commit_jobs_max: usize = 4_096, 1 to 65_536;
+        /// Payload bytes after which a commit is closed.
+        commit_bytes_max: usize = 4_194_304, 65_536 to 67_108_864;
+        /// Reads of the store that run at the same time.
+        reads_max: usize = 16, 1 to 512;
+    }
+    "timelines" {
+        /// A message ID is remembered while its message is younger than this, in ms …
+        message_id_window_ms: u64 = 604_800_000, 60_000 to 31_536_000_000;
+        /// … or is among this many newest of its timeline.
+        message_id_window_count: u64 = 10_000, 1 to 100_000_000;
+        /// Timelines whose head is kept in memory; the others are read when asked for.
+        heads_max: usize = 1_000_000, 1_000 to 1_000_000_000;
+        /// Bytes of fresh messages kept for subscribers, over all timelines; who lags further reads from the store.
+        fresh_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
+    }
+    "HTTP" {
+        /// Pages from these origins may talk to the server, like "https://chat.example.org"; its own are always allowed.
+        allowed_origins: Vec<String> = Vec::new();
+        /// Names under which the server may be called besides its address and localhost, like "chat.example.org".
+        allowed_hosts: Vec<String> = Vec::new();
+        /// Open connections at most; further ones get 503. Keep it below the limit of open files (ulimit -n).
+        connections_max: usize = 16_384, 1 to 1_000_000;
+        /// Bytes of a request's head.
+        http_head_bytes_max: usize = 16_384, 8_192 to 1_048_576;
+        /// Time for a request's head, and to the next one on a kept connection, in ms.
+        http_head_ms_max: u64 = 10_000, 100 to 600_000;
+        /// Time for a request's body, in ms.
+        http_body_ms_max: u64 = 30_000, 100 to 600_000;
+    }
+    "sessions" {
+        /// How often the server pings; a client silent for two such intervals is closed. In ms.
+        heartbeat_ms: u64 = 25_000, 100 to 3_600_000;
+        /// A client that is behind for longer is closed with 4000. In ms.
+        slow_consumer_ms: u64 = 60_000, 100 to 3_600_000;
+        /// Bytes of an entry's compact JSON text, and of a timeline's meta.
+        entry_bytes_max: usize = 262_144, 256 to 1_048_576;
+        /// Messages in one message.append_batch.
+        batch_messages_max: usize = 100, 1 to 10_000;
+        /// Bytes of the entries of one message.append_batch together.
+        batch_bytes_max: usize = 1_048_576, 256 to 16_777_216;
+        /// Bytes of one message from a client, by WebSocket or HTTP.
+        inbound_frame_bytes_max: usize = 4_194_304, 1_024 to 67_108_864;
+        /// Bytes of one message to a client; pages end early to stay below.
+        outbound_frame_bytes_max: usize = 1_048_576, 65_536 to 67_108_864;
+        /// Messages in one page.
+        page_messages_max: usize = 1_000, 1 to 10_000;
+        /// Subscriptions of one connection.
+        subscriptions_max: usize = 1_000, 1 to 1_000_000;
+        /// Requests of one connection that are not answered yet; at it the server stops reading the socket.
+        in_flight_max: usize = 256, 1 to 65_536;
+        /// Bytes of such requests; at it the server stops reading the socket.
+        in_flight_bytes_max: usize = 8_388_608, 1_024 to 1_073_741_824;
+        /// Reads of one connection that run at the same time; the others wait their turn.
+        session_reads_max: usize = 8, 1 to 1_024;
+        /// Timelines in one sync.
+        sync_positions_max: usize = 10_000, 1 to 1_000_000;
+        /// Longest time that a sync may wait, in ms.
+        wait_ms_max: u64 = 60_000, 0 to 3_600_000;
+        /// Depth of a request's JSON.
+        json_depth_max: usize = 32, 8 to 100;
+    }
+}
+
+fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), ConfigError> {
+    match number {
+        Some(number) if (min..=max).contains(&number) => Ok(()),
+        Some(number) => Err(ConfigError(format!(
+            "{name} is {number}, but must be from {min} to {max}"
+        ))),
+        None => Err(ConfigError(format!("{name} must be from {min} to {max}"))),
+    }
+}
+
+impl Config {
+    /// Each key within its limits, and the keys among each other.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_ranges()?;
+        // What is let in must fit into what it goes through, or a request could never succeed.
+        let ordered: [(&str, usize, &str, usize); 6] = [
+            (
+                "entry_bytes_max",
+                self.entry_bytes_max,
+                "batch_bytes_max",
+                self.batch_bytes_max,
+            ),
+            (
+                "batch_bytes_max",
+                self.batch_bytes_max,
+                "inbound_frame_bytes_max",
+                self.inbound_frame_bytes_max,
+            ),
+            (
+                "inbound_frame_bytes_max",
+                self.inbound_frame_bytes_max,
+                "in_flight_bytes_max",
+                self.in_flight_bytes_max,
+            ),
+            (
+                "batch_bytes_max",
+                self.batch_bytes_max,
+                "queue_bytes_max",
+                self.queue_bytes_max,
+            ),
+            (
+                "in_flight_max",
+                self.in_flight_max,
+                "queue_jobs_max",
+                self.queue_jobs_max,
+            ),
+            (
+                "commit_jobs_max",
+                self.commit_jobs_max,
+                "queue_jobs_max",
+                self.queue_jobs_max,
+            ),
+        ];
+        for (small, small_value, large, large_value) in ordered {
+            if small_value > large_value {
+                return Err(ConfigError(format!(
+                    "{small} ({small_value}) must not be above {large} ({large_value})"
+                )));
+            }
+        }
+        // A message comes back with a few hundred bytes around it, and binary grows by a third as text.
+        if self.entry_bytes_max.saturating_mul(2) > self.outbound_frame_bytes_max {
+            return Err(ConfigError(format!(
+                "outbound_frame_bytes_max ({}) must be at least twice entry_bytes_max ({}): a reply holds one message whole",
+                self.outbound_frame_bytes_max, self.entry_bytes_max
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_file_reads_back_as_the_defaults_and_names_every_key() {
+        let text = Config::default().to_toml();
+        let table: toml::Table = text.parse().unwrap();
+        let names: Vec<&str> = table.keys().map(String::as_str).collect();
+        assert_eq!(names.len(), Config::NAMES.len());
+        let mut read = Config {
+            partitions: 9,
+            ..Config::default()
+        };
+        for (name, value) in &table {
+            assert!(read.set(name, value).unwrap());
+        }
+        assert_eq!(read, Config::default());
+        read.check().unwrap();
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused_with_its_limits() {
+        let config = Config {
+            partitions: 65,
+            ..Config::default()
+        };
+        assert_eq!(
+            config.check().unwrap_err().0,
+            "partitions is 65, but must be from 1 to 64"
+        );
+    }
+
+    #[test]
+    fn limits_that_contradict_each_other_are_refused() {
+        let config = Config {
+            inbound_frame_bytes_max: 2_048,
+            ..Config::default()
+        };
+        let why = config.check().unwrap_err().0;
+        assert!(
+            why.contains("batch_bytes_max") && why.contains("inbound_frame_bytes_max"),
+            "{why}"
+        );
+        let config = Config {
+            outbound_frame_bytes_max: 300_000,
+            ..Config::default()
+        };
+        assert!(
+            config
+                .check()
+                .unwrap_err()
+                .0
+                .contains("twice entry_bytes_max")
+        );
+    }
+
+    #[test]
+    fn every_duration_and_size_has_its_unit_in_its_name() {
+        let plain = [
+            "data",
+            "listen",
+            "log",
+            "partitions",
+            "queue_jobs_max",
+            "commit_jobs_max",
+            "reads_max",
+            "message_id_window_count",
+            "heads_max",
+            "allowed_origins",
+            "allowed_hosts",
+            "connections_max",
+            "batch_messages_max",
+            "page_messages_max",
+            "subscriptions_max",
+            "in_flight_max",
+            "session_reads_max",
+            "sync_positions_max",
+            "json_depth_max",
+        ];
+        for name in Config::NAMES {
+            let unit = name.split('_').any(|part| part == "ms" || part == "bytes");
+            assert!(unit || plain.contains(name), "{name} has no unit");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Fresh messages, kept for a while so that subscribers need not read them back from the store.
+//!
+//! Owns: one group of consecutive messages with its encoded forms, and the budget that bounds all groups together. Promises:
+//! a group is encoded at most once per encoding, whoever asks first; the oldest groups go first when the budget is spent.
+//! Must not: be changed after it was made: an edit removes the group, and readers find the newest form in the store.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use bytes::Bytes;
+
+use super::mailbox::lock;
+use super::topic::Topic;
+use crate::metrics;
+use crate::timeline::Message;
+use crate::value::Value;
+
+/// How many different encodings of a push there can be.
+pub const ENCODINGS: usize = 4;
+
+/// Consecutive messages that one batch appended to one timeline.
+#[derive(Debug)]
+pub struct Fresh {
+    /// Of the timeline.
+    pub epoch: Arc<str>,
+    /// In order, without holes; at least one.
+    pub messages: Vec<Message>,
+    /// The timeline's head after the batch.
+    pub head: u64,
+    frames: [OnceLock<Bytes>; ENCODINGS],
+}
+
+impl Fresh {
+    fn new(epoch: Arc<str>, messages: Vec<Message>, head: u64) -> Fresh {
+        Fresh {
+            epoch,
+            messages,
+            head,
+            frames: Default::default(),
+        }
+    }
+
+    /// Sequence of the first message.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.messages.first().map_or(0, |message| message.sequence)
+    }
+
+    /// Sequence of the last message.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.messages.last().map_or(0, |message| message.sequence)
+    }
+
+    /// The push frame in an encoding (its number is below [`ENCODINGS`]), made by `encode` if nobody has asked before.
+    pub fn frame(&self, encoding: usize, encode: impl FnOnce(&Fresh) -> Bytes) -> Bytes {
+        self.frames[encoding].get_or_init(|| encode(self)).clone()
+    }
+
+    /// About what the group holds in memory, one encoded form included.
+    fn weight(&self) -> usize {
+        256 + self
+            .messages
+            .iter()
+            .map(|message| 2 * weight(message))
+            .sum::<usize>()
+    }
+}
+
+/// Splits what a batch appended into groups that make handy frames.
+pub(super) fn group(epoch: &Arc<str>, messages: Vec<Message>, head: u64) -> Vec<Arc<Fresh>> {
+    let mut groups = Vec::new();
+    let mut current: Vec<Message> = Vec::new();
+    let mut bytes = 0;
+    for message in messages {
+        let size = weight(&message);
+        // A message in another form than the one it was appended in, or a hole, is for the store to tell.
+        let follows = current
+            .last()
+            .is_none_or(|last| last.sequence + 1 == message.sequence);
+        if !current.is_empty()
+            && (!follows || current.len() >= GROUP_MESSAGES_MAX || bytes + size > GROUP_BYTES_MAX)
+        {
+            let full = std::mem::take(&mut current);
+            groups.push(Arc::new(Fresh::new(Arc::clone(epoch), full, head)));
+            bytes = 0;
+        }
+        bytes += size;
+        current.push(message);
+    }
+    if !current.is_empty() {
+        groups.push(Arc::new(Fresh::new(Arc::clone(epoch), current, head)));
+    }
+    groups
+}
+
+const GROUP_MESSAGES_MAX: usize = 100;
+const GROUP_BYTES_MAX: usize = 64 << 10;
+
+fn weight(message: &Message) -> usize {
+    let columns = message.entry.as_deref().unwrap_or_default();
+    let entry: usize = columns
+        .iter()
+        .map(|(name, value)| {
+            name.len()
+                + 16
+                + match value {
+                    Value::String(text) | Value::Json(text) => text.len(),
+                    Value::Binary(bytes) => bytes.len(),
+                    _ => 8,
+                }
+        })
+        .sum();
+    128 + message.message_id.len() + message.sender.len() + entry
+}
+
+/// Bounds the bytes of all groups, oldest out first, whatever timeline they belong to.
+#[derive(Debug)]
+pub(super) struct Budget {
+    bytes_max: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: usize,
+    order: VecDeque<(Weak<Topic>, Weak<Fresh>, usize)>,
+}
+
+impl Budget {
+    pub(super) fn new(bytes_max: usize) -> Budget {
+        Budget {
+            bytes_max,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Counts a group in and puts out the oldest ones beyond the budget. Call without holding a topic's lock.
+    pub(super) fn add(&self, topic: &Arc<Topic>, fresh: &Arc<Fresh>) {
+        let weight = fresh.weight();
+        let mut evicted = Vec::new();
+        let bytes = {
+            let mut kept = lock(&self.kept);
+            kept.bytes += weight;
+            kept.order
+                .push_back((Arc::downgrade(topic), Arc::downgrade(fresh), weight));
+            while kept.bytes > self.bytes_max {
+                let Some((topic, fresh, weight)) = kept.order.pop_front() else {
+                    break;
+                };
+                kept.bytes -= weight;
+                evicted.push((topic, fresh));
+            }
+            kept.bytes
+        };
+        #[allow(clippy::cast_precision_loss)] // a gauge
+        metrics::feed().ring_bytes.set(bytes as f64);
+        for (topic, fresh) in evicted {
+            if let Some(topic) = topic.upgrade() {
+                topic.forget(&fresh);
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Where watched timelines leave word for one session.
+//!
+//! Owns: which of a session's watches have news. Promises: news between two looks are told once; a wake-up is never lost
+//! (look after registering the waker). Must not: hold payloads. Posting costs a short lock and a wake-up.
+
+use std::sync::Mutex;
+use std::task::{Context, Poll};
+
+use futures_util::task::AtomicWaker;
+
+/// The news of one session, or of one waiting call. One reader, many writers.
+#[derive(Debug, Default)]
+pub struct Mailbox {
+    waker: AtomicWaker,
+    dirty: Mutex<Dirty>,
+}
+
+#[derive(Debug, Default)]
+struct Dirty {
+    slots: Vec<u32>,
+    /// One bit per slot: it is in `slots`.
+    listed: Vec<u64>,
+}
+
+impl Mailbox {
+    /// Marks a slot and wakes the reader. Any thread.
+    pub fn post(&self, slot: u32) {
+        let (word, bit) = (slot as usize / 64, 1u64 << (slot % 64));
+        {
+            let mut dirty = lock(&self.dirty);
+            if dirty.listed.len() <= word {
+                dirty.listed.resize(word + 1, 0);
+            }
+            if dirty.listed[word] & bit != 0 {
+                return;
+            }
+            dirty.listed[word] |= bit;
+            dirty.slots.push(slot);
+        }
+        self.waker.wake();
+    }
+
+    /// Moves the marked slots to `out`; pending if there are none. The reader is woken by the next post.
+    pub fn poll_take(&self, context: &mut Context<'_>, out: &mut Vec<u32>) -> Poll<()> {
+        self.waker.register(context.waker());
+        let mut dirty = lock(&self.dirty);
+        if dirty.slots.is_empty() {
+            return Poll::Pending;
+        }
+        for slot in &dirty.slots {
+            out.push(*slot);
+        }
+        dirty.slots.clear();
+        dirty.listed.fill(0);
+        Poll::Ready(())
+    }
+
+    /// Waits for news; cancel-safe.
+    pub async fn take(&self) -> Vec<u32> {
+        let mut out = Vec::new();
+        std::future::poll_fn(|context| self.poll_take(context, &mut out)).await;
+        out
+    }
+}
+
+/// The locks of this layer guard plain data that is whole between any two statements, so a panic elsewhere spoils nothing.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slot_is_told_once_and_again_after_it_was_taken() {
+        let mailbox = Mailbox::default();
+        mailbox.post(70);
+        mailbox.post(3);
+        mailbox.post(70);
+        assert_eq!(mailbox.take().await, [70, 3]);
+        mailbox.post(70);
+        assert_eq!(mailbox.take().await, [70]);
+        let nothing = std::future::poll_fn(|context| {
+            Poll::Ready(mailbox.poll_take(context, &mut Vec::new()).is_pending())
+        });
+        assert!(nothing.await);
+    }
+}

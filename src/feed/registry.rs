@@ -1,0 +1,123 @@
+//! Which timelines are watched, and by whom.
+//!
+//! Owns: the map from a timeline's name to its topic. Promises: a topic stands while someone watches it and not longer;
+//! looking up a timeline that nobody watches costs one short lock. Must not: create anything for a published event.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::fresh::Budget;
+use super::mailbox::{Mailbox, lock};
+use super::topic::Topic;
+use crate::metrics;
+use crate::timeline::TimelineEvent;
+
+/// Topics by name, in shards so that sessions and followers seldom meet.
+#[derive(Debug)]
+pub(super) struct Registry {
+    shards: Vec<Mutex<HashMap<Arc<str>, Arc<Topic>>>>,
+    hasher: RandomState,
+    topics: AtomicUsize,
+    budget: Budget,
+}
+
+impl Registry {
+    pub(super) fn new(fresh_bytes_max: usize) -> Registry {
+        Registry {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            topics: AtomicUsize::new(0),
+            budget: Budget::new(fresh_bytes_max),
+        }
+    }
+
+    /// Nobody watches anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.topics.load(Ordering::SeqCst) == 0
+    }
+
+    pub(super) fn watch(
+        registry: &Arc<Registry>,
+        timeline: &str,
+        mailbox: &Arc<Mailbox>,
+        slot: u32,
+    ) -> Watch {
+        let mut shard = lock(registry.shard(timeline));
+        let topic = if let Some(topic) = shard.get(timeline) {
+            Arc::clone(topic)
+        } else {
+            let name: Arc<str> = Arc::from(timeline);
+            let topic = Arc::new(Topic::new(Arc::clone(&name)));
+            shard.insert(name, Arc::clone(&topic));
+            registry.topics.fetch_add(1, Ordering::SeqCst);
+            metrics::feed().topics.increment(1.0);
+            topic
+        };
+        let place = topic.join(mailbox, slot);
+        Watch {
+            registry: Arc::clone(registry),
+            topic,
+            place,
+        }
+    }
+
+    /// Tells an event to the timeline's watchers, if there are any.
+    pub(super) fn publish(&self, event: TimelineEvent) {
+        let topic = lock(self.shard(&event.timeline))
+            .get(event.timeline.as_str())
+            .cloned();
+        if let Some(topic) = topic {
+            topic.publish(event, &self.budget);
+        }
+    }
+
+    /// Tells every watcher to ask the store.
+    pub(super) fn doubt_all(&self) {
+        for shard in &self.shards {
+            let topics: Vec<_> = lock(shard).values().cloned().collect();
+            for topic in topics {
+                topic.doubt();
+            }
+        }
+    }
+
+    fn shard(&self, timeline: &str) -> &Mutex<HashMap<Arc<str>, Arc<Topic>>> {
+        let hash = self.hasher.hash_one(timeline);
+        &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
+    }
+
+    fn unwatch(&self, topic: &Arc<Topic>, place: usize) {
+        let mut shard = lock(self.shard(&topic.name));
+        if topic.leave(place) {
+            shard.remove(&topic.name);
+            self.topics.fetch_sub(1, Ordering::SeqCst);
+            metrics::feed().topics.decrement(1.0);
+        }
+    }
+}
+
+const SHARDS: usize = 16;
+
+/// A standing watch on one timeline; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    registry: Arc<Registry>,
+    pub(super) topic: Arc<Topic>,
+    place: usize,
+}
+
+impl Watch {
+    /// The timeline's ID.
+    #[must_use]
+    pub fn timeline(&self) -> &Arc<str> {
+        &self.topic.name
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.registry.unwatch(&self.topic, self.place);
+    }
+}
