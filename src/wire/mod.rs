@@ -1,1 +1,36 @@
-//! What is said on sockets, as types.
+//! What is said on sockets, as types: requests, replies, pushes, refusals, close codes, limits, and the dialects
+//! that turn them into bytes and back.
+//!
+//! Owns: PROTOCOL's shapes and its rules about values, names, identifiers and limits. A [`Request`] that leaves this module is
+//! whole and checked: lengths, ranges, exclusions and page limits are settled, so nothing behind it checks them again.
+//! Promises: no input, however broken or deep, panics or overflows the stack; every refusal names its [`Reason`].
+//! Must not: do I/O, know sockets or sessions, or import a layer above `ids`, `ordered`, `metrics` and `value`.
+//! JSON-RPC is one dialect (`jsonrpc`), in JSON or MessagePack; requests and replies know nothing of it.
+
+mod check;
+mod close;
+mod entry;
+mod failure;
+mod limits;
+pub mod message;
+mod nested;
+mod openrpc;
+mod params;
+mod push;
+mod reason;
+mod reply;
+mod request;
+pub mod session;
+pub mod sync;
+pub mod timeline;
+
+pub use check::check_user;
+pub use close::Close;
+pub use entry::{Columns, Entry, Integers, Patch};
+pub use failure::{Actual, Failure};
+pub use limits::Limits;
+pub use openrpc::{Discovered, openrpc};
+pub use push::{Ended, Push};
+pub use reason::Reason;
+pub use reply::Reply;
+pub use request::Request;

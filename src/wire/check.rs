@@ -1,0 +1,202 @@
+//! The rules for single parameters: identifiers, sequences, page limits, entries; and the trait that every family's parameters have.
+//!
+//! Owns: what is a valid name, ID, epoch, sequence. Promises: a refusal carries the path, and where there is a limit that and the
+//! actual value. Must not: parse; `entry.rs` and the dialects do.
+
+use super::entry::{Columns, Entry, Patch};
+use super::failure::Failure;
+use super::limits::Limits;
+use super::reason::Reason;
+
+/// Sequences, change numbers and times stay below 2^53, so that every client can hold them.
+pub(crate) const NUMBER_MAX: u64 = (1 << 53) - 1;
+/// Bytes of a timeline ID, a user or the name of a column.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+/// Bytes of a message ID.
+pub(crate) const MESSAGE_ID_BYTES_MAX: usize = 64;
+/// Names in an entry.
+pub(crate) const NAMES_MAX: usize = 128;
+/// Characters of an epoch.
+pub(crate) const EPOCH_BYTES_MAX: usize = 32;
+
+/// Parameters that know what is allowed in them.
+pub(crate) trait Check {
+    /// Refuses what breaks a rule, clamps what is to be clamped, and leaves the parameters in their final form.
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure>;
+}
+
+/// Checks who sends, from a place that is no parameter (an HTTP header): 1 to 255 bytes without control characters.
+///
+/// # Errors
+/// `invalid_params` with field `user`.
+pub fn check_user(text: &str) -> Result<(), Failure> {
+    user("user", text)
+}
+
+pub(crate) fn user(field: &str, text: &str) -> Result<(), Failure> {
+    bytes_between(field, text, NAME_BYTES_MAX)?;
+    no_control(field, text)
+}
+
+/// A timeline ID that is only read from.
+pub(crate) fn timeline(text: &str) -> Result<(), Failure> {
+    timeline_at("timeline", text)
+}
+
+pub(crate) fn timeline_at(field: &str, text: &str) -> Result<(), Failure> {
+    bytes_between(field, text, NAME_BYTES_MAX)?;
+    no_control(field, text)
+}
+
+/// A timeline ID that is written to: not one of the server's own.
+pub(crate) fn timeline_to_write(text: &str) -> Result<(), Failure> {
+    timeline(text)?;
+    if text.starts_with('$') {
+        return Err(Failure::new(Reason::Forbidden)
+            .about("timeline")
+            .saying("timelines that start with $ are the server's own"));
+    }
+    Ok(())
+}
+
+pub(crate) fn message_id(field: impl Fn() -> String, id: Option<&str>) -> Result<(), Failure> {
+    match id {
+        Some(id) if id.is_empty() || id.len() > MESSAGE_ID_BYTES_MAX => {
+            bytes_between(&field(), id, MESSAGE_ID_BYTES_MAX)
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn epoch(field: &str, epoch: Option<&str>) -> Result<(), Failure> {
+    let Some(epoch) = epoch else { return Ok(()) };
+    bytes_between(field, epoch, EPOCH_BYTES_MAX)?;
+    if !epoch.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(Failure::invalid(field, "only letters and digits of ASCII"));
+    }
+    Ok(())
+}
+
+/// A sequence, change number, version or time.
+pub(crate) fn number(field: &str, number: impl Into<Option<u64>>) -> Result<(), Failure> {
+    match number.into() {
+        Some(number) if number > NUMBER_MAX => {
+            Err(Failure::invalid(field, "not below 2^53").over(NUMBER_MAX, number))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A sequence that names a message.
+pub(crate) fn sequence(sequence: u64) -> Result<(), Failure> {
+    if sequence == 0 {
+        return Err(Failure::invalid("sequence", "sequences start at 1"));
+    }
+    number("sequence", sequence)
+}
+
+/// Refuses 0, clamps to the maximum.
+pub(crate) fn page_limit(limit: &mut u64, limits: &Limits) -> Result<(), Failure> {
+    if *limit == 0 {
+        return Err(Failure::invalid("limit", "must be at least 1"));
+    }
+    *limit = (*limit).min(limits.page_messages_max);
+    Ok(())
+}
+
+/// A text of at most so many bytes, if there is one.
+pub(crate) fn text_bytes(field: &str, text: Option<&str>, max: usize) -> Result<(), Failure> {
+    match text {
+        Some(text) if text.len() > max => {
+            let failure = Failure::invalid(field, format!("longer than {max} bytes"));
+            Err(failure.over(max as u64, text.len() as u64))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A new entry or meta: names, count, size.
+pub(crate) fn entry(field: &str, entry: &Entry, limits: &Limits) -> Result<u64, Failure> {
+    names_count(field, entry.0.len())?;
+    names(field, entry.0.iter().map(|(name, _)| name.as_str()))?;
+    entry_size(field, &entry.0, limits)
+}
+
+/// A change of an entry or meta: names, count, size of what is set.
+pub(crate) fn patch(field: &str, patch: &Patch, limits: &Limits) -> Result<(), Failure> {
+    names_count(field, patch.put.len() + patch.remove.len())?;
+    let mut all: Vec<&str> = patch.put.iter().map(|(name, _)| name.as_str()).collect();
+    all.extend(patch.remove.iter().map(String::as_str));
+    all.sort_unstable();
+    names(field, all.into_iter())?;
+    entry_size(field, &patch.put, limits).map(|_| ())
+}
+
+/// Names of columns, in any order, repeated or not.
+pub(crate) fn name_list(field: &str, list: &[String]) -> Result<(), Failure> {
+    names_count(field, list.len())?;
+    for (index, text) in list.iter().enumerate() {
+        name(&|| format!("{field}[{index}]"), text)?;
+    }
+    Ok(())
+}
+
+/// Names that come sorted: each well-formed, none twice.
+fn names<'a>(field: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let mut before: Option<&str> = None;
+    for text in names {
+        let path = || format!("{field}.{text}");
+        name(&path, text)?;
+        if before == Some(text) {
+            return Err(Failure::invalid(path(), "the name stands twice"));
+        }
+        before = Some(text);
+    }
+    Ok(())
+}
+
+fn name(field: &dyn Fn() -> String, name: &str) -> Result<(), Failure> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return bytes_between(&field(), name, NAME_BYTES_MAX);
+    }
+    if name.starts_with('$') || name.starts_with("__") {
+        return Err(Failure::invalid(field(), "names don't start with $ or __"));
+    }
+    Ok(())
+}
+
+fn names_count(field: &str, count: usize) -> Result<(), Failure> {
+    if count > NAMES_MAX {
+        let failure = Failure::invalid(field, format!("more than {NAMES_MAX} names"));
+        return Err(failure.over(NAMES_MAX as u64, count as u64));
+    }
+    Ok(())
+}
+
+fn entry_size(field: &str, columns: &Columns, limits: &Limits) -> Result<u64, Failure> {
+    let bytes = super::entry::json_bytes(columns) as u64;
+    if bytes > limits.entry_bytes_max {
+        let limit = limits.entry_bytes_max;
+        return Err(Failure::too_large(field, "entry_bytes_max", limit, bytes));
+    }
+    Ok(bytes)
+}
+
+fn bytes_between(field: &str, text: &str, max: usize) -> Result<(), Failure> {
+    if text.is_empty() {
+        return Err(Failure::invalid(field, "must not be empty"));
+    }
+    text_bytes(field, Some(text), max)
+}
+
+fn no_control(field: &str, text: &str) -> Result<(), Failure> {
+    // All of C0, and DEL and C1 (which start with the byte 0xC2 in UTF-8).
+    if text
+        .bytes()
+        .any(|byte| byte < 0x20 || byte == 0x7f || byte == 0xc2)
+        && text.chars().any(char::is_control)
+    {
+        return Err(Failure::invalid(field, "no control characters"));
+    }
+    Ok(())
+}

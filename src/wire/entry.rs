@@ -1,0 +1,419 @@
+//! Entries, metas and patches: an object's names and values, from JSON text into [`Value`]s and back into any encoding.
+//!
+//! Owns: the rules of PROTOCOL's "Values" about what a value is. Promises: an [`Entry`] comes out sorted bytewise by name; `1` stays an
+//! integer, `1.0` a double; nested arrays and objects stay the text they were, made compact.
+//! Must not: check names, counts and sizes (`check.rs` does, with paths), or decode anything but JSON text: MessagePack is turned
+//! into that first.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use super::nested;
+use crate::value::Value;
+
+/// Names and values.
+pub type Columns = Vec<(String, Value)>;
+
+/// The columns of a message, or the meta of a timeline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry(pub Columns);
+
+/// A change of columns: what to set, and the names to remove (`null` on the wire). Both sorted bytewise.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    /// Names that get a value.
+    pub put: Columns,
+    /// Names that go.
+    pub remove: Vec<String>,
+}
+
+impl Patch {
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.put.is_empty() && self.remove.is_empty()
+    }
+}
+
+/// How integers beyond ±(2^53−1) come back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Integers {
+    /// As numbers, exactly.
+    #[default]
+    Number,
+    /// As `{"$integer": "<decimal>"}`, for JavaScript.
+    Text,
+}
+
+impl<'de> Deserialize<'de> for Integers {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Integers, D::Error> {
+        super::params::one_of(
+            from,
+            &[("number", Integers::Number), ("text", Integers::Text)],
+        )
+    }
+}
+
+thread_local! {
+    /// How `Value`s of the encoding that runs on this thread write big integers: serde passes no context.
+    static INTEGERS: Cell<Integers> = const { Cell::new(Integers::Number) };
+}
+
+/// Runs an encoding with this form of big integers.
+pub(crate) fn with_integers<T>(integers: Integers, encode: impl FnOnce() -> T) -> T {
+    struct Restore(Integers);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            INTEGERS.set(self.0);
+        }
+    }
+    let _restore = Restore(INTEGERS.replace(integers));
+    encode()
+}
+
+/// Integers up to this, either way, are held exactly by a double.
+const SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// A value on its way out.
+struct Shown<'a>(&'a Value);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::String(text) => into.serialize_str(text),
+            Value::Integer(number) if number.unsigned_abs() > SAFE_INTEGER => {
+                match INTEGERS.get() {
+                    Integers::Number => into.serialize_i64(*number),
+                    Integers::Text => typed(into, "$integer", &number.to_string()),
+                }
+            }
+            Value::Integer(number) => into.serialize_i64(*number),
+            Value::Double(number) => into.serialize_f64(*number),
+            Value::Boolean(truth) => into.serialize_bool(*truth),
+            Value::Binary(bytes) if into.is_human_readable() => {
+                typed(into, "$binary", &BASE64.encode(bytes))
+            }
+            Value::Binary(bytes) => into.serialize_bytes(bytes),
+            Value::Json(text) => nested::serialize(text, into),
+        }
+    }
+}
+
+fn typed<S: Serializer>(into: S, name: &'static str, text: &str) -> Result<S::Ok, S::Error> {
+    let mut map = into.serialize_map(Some(1))?;
+    map.serialize_entry(name, text)?;
+    map.end()
+}
+
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        let mut map = into.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, &Shown(value))?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Patch {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        let mut map = into.serialize_map(Some(self.put.len() + self.remove.len()))?;
+        for (name, value) in &self.put {
+            map.serialize_entry(name, &Shown(value))?;
+        }
+        for name in &self.remove {
+            map.serialize_entry(name, &())?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Entry, D::Error> {
+        struct Columns;
+        impl<'de> Visitor<'de> for Columns {
+            type Value = Entry;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object, name to value")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
+                let mut columns = Vec::new();
+                while let Some(name) = map.next_key()? {
+                    columns.push((name, map.next_value::<Given>()?.0));
+                }
+                sort(&mut columns);
+                Ok(Entry(columns))
+            }
+        }
+        from.deserialize_map(Columns)
+    }
+}
+
+impl<'de> Deserialize<'de> for Patch {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Patch, D::Error> {
+        struct Changes;
+        impl<'de> Visitor<'de> for Changes {
+            type Value = Patch;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object, name to value or null")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Patch, A::Error> {
+                let mut patch = Patch::default();
+                while let Some(name) = map.next_key()? {
+                    match map.next_value::<GivenOrNull>()?.0 {
+                        Some(value) => patch.put.push((name, value)),
+                        None => patch.remove.push(name),
+                    }
+                }
+                sort(&mut patch.put);
+                patch.remove.sort_unstable();
+                Ok(patch)
+            }
+        }
+        from.deserialize_map(Changes)
+    }
+}
+
+/// Bytewise by name; most clients send few names, often sorted already.
+fn sort(columns: &mut Columns) {
+    if !columns.is_sorted_by(|one, two| one.0 <= two.0) {
+        columns.sort_by(|one, two| one.0.cmp(&two.0));
+    }
+}
+
+/// A value on its way in. A type of its own, so that an error is noted at the path of this value.
+struct Given(Value);
+
+/// The same, or `null`.
+struct GivenOrNull(Option<Value>);
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Given, D::Error> {
+        let raw = <&RawValue>::deserialize(from)?;
+        value(raw.get()).map(Given).map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for GivenOrNull {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GivenOrNull, D::Error> {
+        match <&RawValue>::deserialize(from)?.get() {
+            "null" => Ok(GivenOrNull(None)),
+            text => value(text)
+                .map(|value| GivenOrNull(Some(value)))
+                .map_err(de::Error::custom),
+        }
+    }
+}
+
+/// The value that a piece of well-formed JSON text stands for.
+fn value(text: &str) -> Result<Value, Cow<'static, str>> {
+    match text.as_bytes().first() {
+        Some(b'"') => string(text).map(Value::String),
+        Some(b't' | b'f') => Ok(Value::Boolean(text.starts_with('t'))),
+        Some(b'n') => Err("null is not a value of an entry; leave the name out".into()),
+        Some(b'{') => match nested::only_dollar_name(text) {
+            None => nested::compact(text).map(Value::Json),
+            Some((name, inner)) => typed_value(&name, inner),
+        },
+        Some(b'[') => nested::compact(text).map(Value::Json),
+        _ => number(text),
+    }
+}
+
+/// A string's text, with its quotes: most have no escape and are copied as they stand.
+fn string(text: &str) -> Result<String, Cow<'static, str>> {
+    let inner = &text[1..text.len() - 1];
+    if !inner.as_bytes().contains(&b'\\') {
+        return Ok(inner.to_owned());
+    }
+    serde_json::from_str(text).map_err(|error| error.to_string().into())
+}
+
+fn number(text: &str) -> Result<Value, Cow<'static, str>> {
+    if text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+        return match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Value::Double(number)),
+            _ => Err("a double out of range".into()),
+        };
+    }
+    text.parse()
+        .map(Value::Integer)
+        .map_err(|_| "an integer beyond 64 bits".into())
+}
+
+/// `{"$binary": "…"}` and `{"$integer": "…"}`; nothing else is known.
+fn typed_value(name: &str, inner: Option<&str>) -> Result<Value, Cow<'static, str>> {
+    let Some(inner) = inner.filter(|inner| inner.starts_with('"')) else {
+        return Err(format!("{name} takes a text, once").into());
+    };
+    let text = string(inner)?;
+    match name {
+        "$binary" => match BASE64.decode(&text) {
+            Ok(bytes) => Ok(Value::Binary(Bytes::from(bytes))),
+            Err(_) => Err("$binary takes standard base64".into()),
+        },
+        "$integer" => {
+            let digits = text.strip_prefix('-').unwrap_or(&text);
+            let plain = digits.bytes().all(|byte| byte.is_ascii_digit())
+                && (text == "0" || !digits.starts_with('0'));
+            match text.parse() {
+                Ok(number) if plain => Ok(Value::Integer(number)),
+                _ => Err("$integer takes a decimal of 64 bits".into()),
+            }
+        }
+        _ => Err(format!("no typed value is called {name}").into()),
+    }
+}
+
+/// The length of an entry's compact JSON text, with big integers as numbers: its size, by definition.
+pub(crate) fn json_bytes(columns: &Columns) -> usize {
+    let inner: usize = columns
+        .iter()
+        .map(|(name, value)| text_json_bytes(name) + 1 + value_json_bytes(value))
+        .sum();
+    2 + inner + columns.len().saturating_sub(1)
+}
+
+fn value_json_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text_json_bytes(text),
+        Value::Integer(number) => {
+            let digits = number
+                .unsigned_abs()
+                .checked_ilog10()
+                .map_or(1, |log| log as usize + 1);
+            digits + usize::from(*number < 0)
+        }
+        Value::Double(number) => serde_json::to_string(number).map_or(0, |text| text.len()),
+        Value::Boolean(true) => 4,
+        Value::Boolean(false) => 5,
+        Value::Binary(bytes) => bytes.len().div_ceil(3) * 4 + r#"{"$binary":""}"#.len(),
+        Value::Json(text) => text.len(),
+    }
+}
+
+/// The length of a text as a JSON string, quotes and escapes included, as serde_json writes it.
+pub(crate) fn text_json_bytes(text: &str) -> usize {
+    // Counts what is longer than itself; branch-free, so that long texts are counted a vector at a time.
+    let escapes: usize = text
+        .bytes()
+        .map(|byte| usize::from(byte < 0x20) * 5 + usize::from(byte == b'"' || byte == b'\\'))
+        .sum();
+    let short = if escapes == 0 {
+        0
+    } else {
+        text.bytes()
+            .filter(|byte| matches!(byte, 8 | 9 | 10 | 12 | 13))
+            .count()
+            * 4
+    };
+    text.len() + 2 + escapes - short
+}
+
+impl Entry {
+    /// At most so many bytes in any encoding.
+    #[must_use]
+    pub fn encoded_bytes_max(&self) -> usize {
+        // A name or text takes 2 bytes of quotes in JSON and up to 5 of header in MessagePack; an integer at most 34 (as
+        // `$integer`); a double 25; binary is longer in base64; a nested number grows from `1,` to 9 bytes at worst from `1e5,`.
+        let value = |value: &Value| match value {
+            Value::String(text) => text_json_bytes(text) + 3,
+            Value::Integer(_) | Value::Double(_) => 36,
+            Value::Json(text) => text.len() * 3 + 5,
+            other => value_json_bytes(other) + 5,
+        };
+        8 + self
+            .0
+            .iter()
+            .map(|(name, held)| text_json_bytes(name) + 5 + value(held))
+            .sum::<usize>()
+    }
+}
+
+impl JsonSchema for Entry {
+    fn schema_name() -> Cow<'static, str> {
+        "entry".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let value = generator.subschema_for::<AnyValue>();
+        schemars::json_schema!({
+            "description": "Name to value. Names: 1 to 255 bytes, not starting with `$` or `__`.",
+            "type": "object",
+            "maxProperties": 128,
+            "propertyNames": { "pattern": "^(?!\\$|__).", "maxLength": 255 },
+            "additionalProperties": value,
+        })
+    }
+}
+
+impl JsonSchema for Patch {
+    fn schema_name() -> Cow<'static, str> {
+        "patch".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let value = generator.subschema_for::<AnyValue>();
+        schemars::json_schema!({
+            "description": "Name to its new value, or to `null`, which removes it. Names as in an entry.",
+            "type": "object",
+            "maxProperties": 128,
+            "propertyNames": { "pattern": "^(?!\\$|__).", "maxLength": 255 },
+            "additionalProperties": { "anyOf": [value, { "type": "null" }] },
+        })
+    }
+}
+
+/// The schema of a value.
+struct AnyValue;
+
+impl JsonSchema for AnyValue {
+    fn schema_name() -> Cow<'static, str> {
+        "value".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "String, 64-bit integer, double, boolean, nested array or object, or a typed value: binary, or an \
+                            integer as decimal text. In MessagePack binary is bin.",
+            "anyOf": [
+                { "type": ["string", "number", "boolean", "array"] },
+                {
+                    "type": "object",
+                    "properties": { "$binary": { "type": "string", "contentEncoding": "base64" } },
+                    "required": ["$binary"],
+                    "additionalProperties": false,
+                },
+                {
+                    "type": "object",
+                    "properties": { "$integer": { "type": "string", "pattern": "^-?[0-9]{1,19}$" } },
+                    "required": ["$integer"],
+                    "additionalProperties": false,
+                },
+                {
+                    "type": "object",
+                    "description": "Nested, and not interpreted; a single name that starts with `$` is refused.",
+                    "not": {
+                        "maxProperties": 1,
+                        "minProperties": 1,
+                        "propertyNames": { "pattern": "^\\$" },
+                    },
+                },
+            ],
+        })
+    }
+}

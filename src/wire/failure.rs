@@ -1,0 +1,127 @@
+//! One refusal: a reason, and the details that help the client to repair its call.
+//!
+//! Owns: `Failure` and its form on the wire. Promises: small whatever the client sent (texts are cut), so an error can't be
+//! used to make the server echo megabytes. Must not: list reasons; `reason.rs` does.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reason::Reason;
+
+/// Longer texts in a failure are cut here.
+const TEXT_BYTES_MAX: usize = 300;
+
+/// Why a call was refused, with details. Everything but [`Reason::OutcomeUnknown`] promises that nothing was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// What clients switch on.
+    pub reason: Reason,
+    /// For people.
+    pub message: Cow<'static, str>,
+    /// Path of the parameter at fault, `messages[3].entry`.
+    pub field: Option<String>,
+    /// The value of the limit that was passed.
+    pub limit: Option<u64>,
+    /// What it was instead.
+    pub actual: Option<Actual>,
+    /// Wait this long before a retry, ms.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// What stood instead of what was expected or allowed: a number, or an epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Actual {
+    /// A head, version, change, size or count.
+    Number(u64),
+    /// An epoch.
+    Text(String),
+}
+
+impl Failure {
+    /// A refusal with the reason's own message.
+    #[must_use]
+    pub fn new(reason: Reason) -> Failure {
+        Failure {
+            reason,
+            message: Cow::Borrowed(reason.message()),
+            field: None,
+            limit: None,
+            actual: None,
+            retry_after_ms: None,
+        }
+    }
+
+    /// `invalid_params` about the parameter at `field`.
+    #[must_use]
+    pub fn invalid(field: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Failure {
+        Failure::new(Reason::InvalidParams)
+            .about(field)
+            .saying(message)
+    }
+
+    /// `too_large`: the parameter at `field` is `actual`, and `limit` is allowed by the limit called `name`.
+    #[must_use]
+    pub fn too_large(field: impl Into<String>, name: &str, limit: u64, actual: u64) -> Failure {
+        Failure::new(Reason::TooLarge)
+            .about(field)
+            .saying(format!("larger than {name}"))
+            .over(limit, actual)
+    }
+
+    /// With another message; cut to a few hundred bytes.
+    #[must_use]
+    pub fn saying(mut self, message: impl Into<Cow<'static, str>>) -> Failure {
+        self.message = message.into();
+        if self.message.len() > TEXT_BYTES_MAX {
+            self.message = Cow::Owned(cut(self.message.into_owned()));
+        }
+        self
+    }
+
+    /// With the path of the parameter at fault; cut to a few hundred bytes.
+    #[must_use]
+    pub fn about(mut self, field: impl Into<String>) -> Failure {
+        self.field = Some(cut(field.into()));
+        self
+    }
+
+    /// With a limit and what it was instead.
+    #[must_use]
+    pub fn over(mut self, limit: u64, actual: u64) -> Failure {
+        self.limit = Some(limit);
+        self.actual = Some(Actual::Number(actual));
+        self
+    }
+
+    /// With what stands.
+    #[must_use]
+    pub fn actual(mut self, actual: Actual) -> Failure {
+        self.actual = Some(actual);
+        self
+    }
+
+    /// With a time to wait, ms.
+    #[must_use]
+    pub fn retry_after(mut self, retry_after_ms: u64) -> Failure {
+        self.retry_after_ms = Some(retry_after_ms);
+        self
+    }
+}
+
+impl From<Reason> for Failure {
+    fn from(reason: Reason) -> Failure {
+        Failure::new(reason)
+    }
+}
+
+/// Ends a text that is too long at a character boundary, with an ellipsis.
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,129 @@
+//! What the server says without being asked.
+//!
+//! Owns: the five pushes. Promises: shapes as the protocol has them; clients ignore pushes they don't know, so new ones may come.
+//! Must not: decide who gets them, or when.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::entry::Entry;
+use super::message::Message;
+
+/// A push.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Push {
+    /// `message`.
+    Message(Messages),
+    /// `message.changed`.
+    MessageChanged(Changed),
+    /// `timeline.changed`.
+    TimelineChanged(TimelineChanged),
+    /// `subscription.ended`.
+    SubscriptionEnded(SubscriptionEnded),
+    /// `draining`.
+    Draining(Draining),
+}
+
+impl Push {
+    /// Its name on the wire.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Push::Message(_) => "message",
+            Push::MessageChanged(_) => "message.changed",
+            Push::TimelineChanged(_) => "timeline.changed",
+            Push::SubscriptionEnded(_) => "subscription.ended",
+            Push::Draining(_) => "draining",
+        }
+    }
+}
+
+/// New messages of a subscription: every sequence above the last one of the reply, once, in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.message")]
+pub struct Messages {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// Its epoch.
+    pub epoch: String,
+    /// In order, without gap.
+    pub messages: Vec<Message>,
+    /// The last sequence.
+    pub head: u64,
+}
+
+/// Edits and deletions of anything up to the subscription's position.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.message.changed")]
+pub struct Changed {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// Its epoch.
+    pub epoch: String,
+    /// Newest form, in change order.
+    pub messages: Vec<Message>,
+    /// The last change number.
+    pub change_head: u64,
+}
+
+/// The meta was updated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.timeline.changed")]
+pub struct TimelineChanged {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// The whole new meta.
+    pub meta: Entry,
+    /// Its version.
+    pub version: u64,
+}
+
+/// The subscription ended; nothing of it follows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.subscription.ended")]
+pub struct SubscriptionEnded {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// The epoch that the subscription was of.
+    pub epoch: String,
+    /// Why.
+    pub reason: Ended,
+    /// Whether to subscribe again.
+    pub resubscribe: bool,
+}
+
+/// Why a subscription ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The timeline was deleted.
+    Deleted,
+    /// Its history was replaced.
+    EpochChanged,
+    /// A trim overtook a slow reader.
+    TooOld,
+    /// The user may no longer read it.
+    Forbidden,
+    /// The store can't serve it now.
+    Unavailable,
+}
+
+impl Ended {
+    /// Whether to subscribe again, from the start or where one stood.
+    #[must_use]
+    pub fn resubscribe(self) -> bool {
+        matches!(
+            self,
+            Ended::EpochChanged | Ended::TooOld | Ended::Unavailable
+        )
+    }
+}
+
+/// The server shuts down soon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.draining")]
+pub struct Draining {
+    /// Come back after this long, ms; different for each connection.
+    pub reconnect_in_ms: u64,
+}

@@ -1,0 +1,150 @@
+//! Every reason for which the server refuses a call, in one place: its code, whether to retry, and what to do about it.
+//!
+//! Owns: the list. Promises: a reason is never renamed, never reused and stands here once; `schemas/error.json` is made from it.
+//! Must not: carry details of one refusal; those are in `Failure`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why a call was refused. Clients switch on it; one that they don't know they treat by its `retry`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The bytes are not JSON (or MessagePack). Repair the encoder.
+    ParseError,
+    /// Not a JSON-RPC 2.0 request, or its id is neither text up to 64 bytes nor a 64-bit integer. Repair the client.
+    InvalidRequest,
+    /// No such method, or not over this transport. Ask `rpc.discover`.
+    MethodNotFound,
+    /// A parameter is missing, unknown, ill-typed or out of range; `field` says which. Repair the call.
+    InvalidParams,
+    /// A fault of the server; nothing was written. Report it.
+    InternalError,
+    /// No valid token. Get a new one, then open the session again.
+    Unauthenticated,
+    /// This user may not do this. Don't repeat it.
+    Forbidden,
+    /// No such timeline. Create it, or drop the name.
+    TimelineNotFound,
+    /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
+    MessageNotFound,
+    /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is what stands. Read, decide again.
+    ConditionFailed,
+    /// The message ID was taken by another entry. Choose another ID, or find out why two entries share one.
+    MessageIdConflict,
+    /// The given epoch is not the current one: the history was replaced. Forget the timeline and start over.
+    EpochChanged,
+    /// This connection has a subscription on this timeline. Unsubscribe first, to move it.
+    AlreadySubscribed,
+    /// Larger than a limit; `limit` and `actual` say by how much. Send less.
+    TooLarge,
+    /// Too many calls. Wait for `retry_after_ms`.
+    RateLimited,
+    /// More work is queued than the server accepts. Wait a little longer each time, then repeat.
+    Busy,
+    /// This part of the store can't write (or read) now. Repeat later.
+    Unavailable,
+    /// The server stops. Reconnect after a random time and repeat.
+    ShuttingDown,
+    /// Perhaps written, perhaps not: the only reason that leaves this open. Repeat with the same message ID.
+    OutcomeUnknown,
+    /// The disk is full. Repeat later.
+    StorageFull,
+}
+
+impl Reason {
+    /// All reasons, in the order of their codes' classes.
+    pub const ALL: [Reason; 20] = [
+        Reason::ParseError,
+        Reason::InvalidRequest,
+        Reason::MethodNotFound,
+        Reason::InvalidParams,
+        Reason::InternalError,
+        Reason::Unauthenticated,
+        Reason::Forbidden,
+        Reason::TimelineNotFound,
+        Reason::MessageNotFound,
+        Reason::ConditionFailed,
+        Reason::MessageIdConflict,
+        Reason::EpochChanged,
+        Reason::AlreadySubscribed,
+        Reason::TooLarge,
+        Reason::RateLimited,
+        Reason::Busy,
+        Reason::Unavailable,
+        Reason::ShuttingDown,
+        Reason::OutcomeUnknown,
+        Reason::StorageFull,
+    ];
+
+    /// The class of the reason, the `code` of an error: JSON-RPC's own numbers, else as HTTP's.
+    #[must_use]
+    pub fn code(self) -> i32 {
+        self.facts().0
+    }
+
+    /// Whether the same call can succeed later, unchanged.
+    #[must_use]
+    pub fn retry(self) -> bool {
+        self.facts().1
+    }
+
+    /// The text of the reason on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.facts().2
+    }
+
+    /// A message for those who have nothing better to say.
+    #[must_use]
+    pub fn message(self) -> &'static str {
+        self.facts().3
+    }
+
+    /// Code, retry, name, message.
+    fn facts(self) -> (i32, bool, &'static str, &'static str) {
+        use Reason::*;
+        match self {
+            ParseError => (-32700, false, "parse_error", "not well-formed"),
+            InvalidRequest => (-32600, false, "invalid_request", "not a request"),
+            MethodNotFound => (-32601, false, "method_not_found", "no such method"),
+            InvalidParams => (-32602, false, "invalid_params", "a parameter is wrong"),
+            InternalError => (-32603, false, "internal_error", "a fault of the server"),
+            Unauthenticated => (401, false, "unauthenticated", "no valid token"),
+            Forbidden => (403, false, "forbidden", "not allowed"),
+            TimelineNotFound => (404, false, "timeline_not_found", "no such timeline"),
+            MessageNotFound => (404, false, "message_not_found", "no such message"),
+            ConditionFailed => (
+                409,
+                false,
+                "condition_failed",
+                "the condition does not hold",
+            ),
+            MessageIdConflict => (
+                409,
+                false,
+                "message_id_conflict",
+                "the message ID was taken by another entry",
+            ),
+            EpochChanged => (
+                409,
+                false,
+                "epoch_changed",
+                "the epoch is not the current one",
+            ),
+            AlreadySubscribed => (409, false, "already_subscribed", "subscribed already"),
+            TooLarge => (413, false, "too_large", "larger than the limit"),
+            RateLimited => (429, true, "rate_limited", "too many calls"),
+            Busy => (503, true, "busy", "more is queued than can be taken"),
+            Unavailable => (503, true, "unavailable", "not possible at the moment"),
+            ShuttingDown => (503, true, "shutting_down", "the server is shutting down"),
+            OutcomeUnknown => (
+                503,
+                true,
+                "outcome_unknown",
+                "perhaps written: repeat with the same message ID",
+            ),
+            StorageFull => (507, true, "storage_full", "the storage is full"),
+        }
+    }
+}

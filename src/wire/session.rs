@@ -1,0 +1,94 @@
+//! The session family: `session.open`, `ping`.
+//!
+//! Owns: parameters and results of these methods. Promises: a user that leaves here is 1 to 255 bytes without control characters.
+//! Must not: know whether a token is valid, or what a session is; the gateway does.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::{self, Check};
+use super::entry::Integers;
+use super::failure::Failure;
+use super::limits::Limits;
+
+/// Says who one is and how one wants to be answered. Optional while no authentication is configured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "session.open.params")]
+pub struct Open {
+    /// Proves who the user is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// Who sends, 1 to 255 bytes; believed only while no authentication is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub user: Option<String>,
+    /// Names the device, up to 255 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub device: Option<String>,
+    /// Name and version of the client's software, up to 255 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub client: Option<String>,
+    /// How integers beyond ±(2^53−1) come back; default `number`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub integers: Option<Integers>,
+}
+
+impl Check for Open {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        if let Some(user) = &self.user {
+            check::user("user", user)?;
+        }
+        check::text_bytes("token", self.token.as_deref(), 16 << 10)?;
+        check::text_bytes("device", self.device.as_deref(), 255)?;
+        check::text_bytes("client", self.client.as_deref(), 255)
+    }
+}
+
+/// The open session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "session.open.result")]
+pub struct Opened {
+    /// Names this session in the server's logs.
+    pub session: String,
+    /// Who sends; absent = nobody in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The server's software.
+    pub server: Server,
+    /// The server pings this often, ms; a client silent for two intervals is closed.
+    pub heartbeat_ms: u64,
+    /// What may be sent and is sent.
+    pub limits: Limits,
+}
+
+/// The server's software.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Server {
+    /// `tideline`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// No parameters: of `ping` and `rpc.discover`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ping.params")]
+pub struct Nothing {}
+
+impl Check for Nothing {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// The answer to a ping.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ping.result")]
+pub struct Pong {
+    /// The server's clock, ms since 1970.
+    pub time: u64,
+}

@@ -1,0 +1,335 @@
+//! The family of those who follow: `sync`, `subscribe`, `unsubscribe`.
+//!
+//! Owns: parameters and results of these methods. Promises: positions are checked, no timeline stands twice, and not both `after`
+//! and `rewind` are given. Must not: know where a timeline stands.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::check::{self, Check};
+use super::failure::Failure;
+use super::limits::Limits;
+use super::message::Message;
+use super::params::{page_default, page_limit, yes, yes_or};
+
+/// Asks for what is new in many timelines, and may wait for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "sync.params")]
+pub struct Sync {
+    /// Where the reader stands, by timeline.
+    #[serde(deserialize_with = "positions", serialize_with = "positions_as_map")]
+    #[schemars(with = "BTreeMap<String, Position>")]
+    pub positions: Vec<(String, Position)>,
+    /// Messages per timeline at most; clamped to the page limit.
+    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[schemars(range(min = 1))]
+    pub limit: u64,
+    /// Wait up to this long until there is something, ms; clamped; not in a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+impl Check for Sync {
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        let count = self.positions.len() as u64;
+        let limit = limits.sync_positions_max;
+        if count > limit {
+            return Err(Failure::too_large(
+                "positions",
+                "sync_positions_max",
+                limit,
+                count,
+            ));
+        }
+        let mut seen = HashSet::with_capacity(self.positions.len());
+        for (timeline, position) in &self.positions {
+            let valid = check::timeline_at("", timeline)
+                .and_then(|()| check::number(".after", position.after))
+                .and_then(|()| check::epoch(".epoch", position.epoch.as_deref()))
+                .and_then(|()| check::number(".changes_after", position.changes_after));
+            if let Err(failure) = valid {
+                let within = failure.field.clone().unwrap_or_default();
+                return Err(failure.about(format!("positions.{timeline}{within}")));
+            }
+            if !seen.insert(timeline.as_str()) {
+                let field = format!("positions.{timeline}");
+                return Err(Failure::invalid(field, "the timeline stands twice"));
+            }
+        }
+        self.wait_ms = self.wait_ms.map(|wait_ms| wait_ms.min(limits.wait_ms_max));
+        check::page_limit(&mut self.limit, limits)
+    }
+}
+
+/// Where a reader stands in one timeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Everything above this sequence is asked for.
+    pub after: u64,
+    /// The epoch that `after` belongs to.
+    pub epoch: Option<String>,
+    /// Also what changed at or below `after`, above this change number.
+    pub changes_after: Option<u64>,
+}
+
+/// A position as an object; a bare number is its short form.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LongPosition {
+    /// Everything above this sequence is asked for.
+    after: u64,
+    /// The epoch that `after` belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    epoch: Option<String>,
+    /// Also what changed at or below `after`, above this change number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes_after: Option<u64>,
+}
+
+impl Serialize for Position {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        if self.epoch.is_none() && self.changes_after.is_none() {
+            return into.serialize_u64(self.after);
+        }
+        LongPosition {
+            after: self.after,
+            epoch: self.epoch.clone(),
+            changes_after: self.changes_after,
+        }
+        .serialize(into)
+    }
+}
+
+impl<'de> Deserialize<'de> for Position {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Position, D::Error> {
+        struct NumberOrObject;
+        impl<'de> Visitor<'de> for NumberOrObject {
+            type Value = Position;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a sequence, or an object with `after`")
+            }
+
+            fn visit_u64<E>(self, after: u64) -> Result<Position, E> {
+                Ok(Position {
+                    after,
+                    ..Position::default()
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Position, A::Error> {
+                let long = LongPosition::deserialize(MapAccessDeserializer::new(map))?;
+                let LongPosition {
+                    after,
+                    epoch,
+                    changes_after,
+                } = long;
+                Ok(Position {
+                    after,
+                    epoch,
+                    changes_after,
+                })
+            }
+        }
+        from.deserialize_any(NumberOrObject)
+    }
+}
+
+impl JsonSchema for Position {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "position".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let short = generator.subschema_for::<u64>();
+        let long = generator.subschema_for::<LongPosition>();
+        schemars::json_schema!({
+            "description": "Where a reader stands in one timeline: `after`, or an object.",
+            "anyOf": [short, long],
+        })
+    }
+}
+
+fn positions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Position)>, D::Error> {
+    struct Positions;
+    impl<'de> Visitor<'de> for Positions {
+        type Value = Vec<(String, Position)>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("an object, timeline to position")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut positions = Vec::new();
+            while let Some(position) = map.next_entry()? {
+                positions.push(position);
+            }
+            Ok(positions)
+        }
+    }
+    from.deserialize_map(Positions)
+}
+
+fn positions_as_map<S: Serializer>(
+    positions: &[(String, Position)],
+    into: S,
+) -> Result<S::Ok, S::Error> {
+    into.collect_map(
+        positions
+            .iter()
+            .map(|(timeline, position)| (timeline, position)),
+    )
+}
+
+/// What is new.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "sync.result")]
+pub struct Synced {
+    /// Only timelines with something after their position, or changed, or whose position is not of their history.
+    pub timelines: BTreeMap<String, SyncedTimeline>,
+    /// Timelines that are not shown may have news: call again.
+    pub more: bool,
+}
+
+/// What is new in one timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SyncedTimeline {
+    /// Messages above the position, without gap.
+    pub messages: Vec<Message>,
+    /// What changed at or below the position, newest form, in change order; only if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Vec<Message>>,
+    /// What to pass as `after` next time.
+    pub position: u64,
+    /// The last sequence, 0 if none.
+    pub head: u64,
+    /// The lowest readable sequence.
+    pub floor: u64,
+    /// The last change number.
+    pub change_head: u64,
+    /// The timeline's epoch; absent if it was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<String>,
+    /// There is more in this timeline.
+    pub more: bool,
+    /// How it went.
+    pub state: State,
+}
+
+/// How a position was answered. An unknown one means: start over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As asked.
+    Ok,
+    /// History before the position is gone: messages start at `floor`, and it goes on from there.
+    TooOld,
+    /// Another history: no messages, no subscription; start over.
+    EpochChanged,
+    /// No such timeline any more; only in `sync`.
+    Deleted,
+}
+
+/// Resumes a timeline and follows it. Neither `after` nor `rewind`: from now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "subscribe.params")]
+pub struct Subscribe {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// Everything above this sequence; not with `rewind`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// The newest so many messages; not with `after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewind: Option<u64>,
+    /// The epoch that `after` belongs to. If it is not the current one, the answer's `state` says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+    /// Also what changed at or below `after`, above this change number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes_after: Option<u64>,
+    /// Messages in the reply at most; clamped to the page limit. The rest follows as pushes.
+    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[schemars(range(min = 1))]
+    pub limit: u64,
+    /// Make the timeline if there is none; default `true`.
+    #[serde(default = "yes", deserialize_with = "yes_or")]
+    pub create: bool,
+}
+
+impl Check for Subscribe {
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        check::timeline(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())?;
+        check::number("after", self.after)?;
+        check::number("rewind", self.rewind)?;
+        check::number("changes_after", self.changes_after)?;
+        if self.after.is_some() && self.rewind.is_some() {
+            return Err(Failure::invalid("rewind", "either after or rewind"));
+        }
+        // The server's own timelines may be read, not made.
+        self.create &= !self.timeline.starts_with('$');
+        check::page_limit(&mut self.limit, limits)
+    }
+}
+
+/// The subscription, unless `state` says otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "subscribe.result")]
+pub struct Subscribed {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// Its epoch.
+    pub epoch: String,
+    /// The lowest readable sequence.
+    pub floor: u64,
+    /// The last sequence; the reader has caught up when it reaches it.
+    pub head: u64,
+    /// The last change number.
+    pub change_head: u64,
+    /// Messages above the position, without gap.
+    pub messages: Vec<Message>,
+    /// What changed at or below the position, newest form, in change order; only if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Vec<Message>>,
+    /// The rest up to `head` follows as pushes.
+    pub more: bool,
+    /// How it went.
+    pub state: State,
+}
+
+/// Ends a subscription.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "unsubscribe.params")]
+pub struct Unsubscribe {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// The epoch that is thought to be current; another one is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+}
+
+impl Check for Unsubscribe {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        check::timeline(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())
+    }
+}
+
+/// The subscription is gone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "unsubscribe.result")]
+pub struct Unsubscribed {}

@@ -1,0 +1,240 @@
+//! The timeline family: create, get, update, delete, trim, list.
+//!
+//! Owns: parameters and results of these methods. Promises: IDs, epochs, metas and page limits are checked when they leave here.
+//! Must not: know whether a timeline exists.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::{self, Check};
+use super::entry::{Entry, Patch};
+use super::failure::Failure;
+use super::limits::Limits;
+use super::params::{page_default, page_limit};
+
+/// Makes a timeline, or finds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timeline.create.params")]
+pub struct Create {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// Its meta, if it is made now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Entry>,
+    /// Refuse unless this is the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+}
+
+impl Check for Create {
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        check::timeline_to_write(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())?;
+        match &self.meta {
+            Some(meta) => check::entry("meta", meta, limits).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The timeline stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline.create.result")]
+pub struct Created {
+    /// Its ID.
+    pub timeline: String,
+    /// Its epoch.
+    pub epoch: String,
+    /// `false` if it stood already; its meta is untouched then.
+    pub created: bool,
+    /// ms since 1970.
+    pub created_at: u64,
+}
+
+/// Asks for one timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timeline.get.params")]
+pub struct Get {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// Refuse unless this is the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+}
+
+impl Check for Get {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        check::timeline(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())
+    }
+}
+
+/// What is known of a timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline.get.result")]
+pub struct Info {
+    /// Its ID.
+    pub timeline: String,
+    /// Tells this history of the name from earlier ones.
+    pub epoch: String,
+    /// Its meta.
+    pub meta: Entry,
+    /// Of the meta: 1 at creation, one more by each update.
+    pub version: u64,
+    /// The last sequence, 0 if none.
+    pub head: u64,
+    /// The lowest readable sequence; `head` + 1 if nothing is kept.
+    pub floor: u64,
+    /// The last change number, 0 if none.
+    pub change_head: u64,
+    /// ms since 1970.
+    pub created_at: u64,
+    /// When the meta was last updated, ms since 1970.
+    pub updated_at: u64,
+    /// The timestamp of the last message, ms since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<u64>,
+}
+
+/// Changes the meta: a value sets its name, `null` removes it, other names stay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timeline.update.params")]
+pub struct Update {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// What to set and remove.
+    pub meta: Patch,
+    /// Refuse unless the meta has this version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expect_version: Option<u64>,
+    /// Refuse unless this is the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+}
+
+impl Check for Update {
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        check::timeline_to_write(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())?;
+        check::number("expect_version", self.expect_version)?;
+        check::patch("meta", &self.meta, limits)
+    }
+}
+
+/// The whole new meta.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline.update.result")]
+pub struct Updated {
+    /// After the update.
+    pub meta: Entry,
+    /// Its version.
+    pub version: u64,
+}
+
+/// Deletes a timeline with all its messages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timeline.delete.params")]
+pub struct Delete {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// Refuse unless this is the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+}
+
+impl Check for Delete {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        check::timeline_to_write(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())
+    }
+}
+
+/// The timeline is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline.delete.result")]
+pub struct Deleted {
+    /// `false` if there was none.
+    pub deleted: bool,
+}
+
+/// Drops the messages below a sequence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timeline.trim.params")]
+pub struct Trim {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// The first sequence to keep.
+    pub before: u64,
+    /// Refuse unless this is the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+}
+
+impl Check for Trim {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        check::timeline_to_write(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())?;
+        check::number("before", self.before)
+    }
+}
+
+/// Messages below the floor are gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline.trim.result")]
+pub struct Trimmed {
+    /// The lowest readable sequence.
+    pub floor: u64,
+}
+
+/// Asks for timelines in the order of their IDs' bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timeline.list.params")]
+pub struct List {
+    /// Only IDs that start with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub prefix: Option<String>,
+    /// Only IDs after this one: `next` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub after: Option<String>,
+    /// Timelines at most; clamped to the page limit.
+    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[schemars(range(min = 1))]
+    pub limit: u64,
+}
+
+impl Check for List {
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        check::text_bytes("prefix", self.prefix.as_deref(), check::NAME_BYTES_MAX)?;
+        check::text_bytes("after", self.after.as_deref(), check::NAME_BYTES_MAX)?;
+        check::page_limit(&mut self.limit, limits)
+    }
+}
+
+/// A page of timelines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline.list.result")]
+pub struct Listed {
+    /// In the order of their IDs' bytes.
+    pub timelines: Vec<Info>,
+    /// What to pass as `after` for the next page; absent = that was all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
