@@ -292,7 +292,11 @@ mod tests {
     fn integers() -> impl Strategy<Value = i64> {
         let near = (0u32..64, -2i64..=2, any::<bool>()).prop_map(|(bit, by, negative)| {
             let power = (1i64 << bit).wrapping_add(by);
-            if negative { power.wrapping_neg() } else { power }
+            if negative {
+                power.wrapping_neg()
+            } else {
+                power
+            }
         });
         prop_oneof![any::<i64>(), near, -3i64..3]
     }

@@ -1,0 +1,71 @@
+//! Reading and writing rows in a view or a transaction.
+//!
+//! Owns: the way from keys and rows to the partition's bytes. Promises: a row that can't be read is an error that names its
+//! key, never a wrong answer. Must not: hold a view longer than its caller does.
+
+use bytes::Bytes;
+
+use super::change::{Action, Change};
+use super::key::Key;
+use super::row::RowWriter;
+use crate::ids::TableId;
+use crate::partition::{Direction, ReadError, Txn, View};
+
+/// Where rows are read: a view, or a transaction that also sees its own batch.
+pub trait Source {
+    /// The value of a row.
+    fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError>;
+}
+
+impl Source for View {
+    fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
+        self.get(key.as_bytes())
+    }
+}
+
+impl Source for Txn<'_> {
+    fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
+        self.get(key.as_bytes())
+    }
+}
+
+/// The rows from `from` (inclusive) to `to` (exclusive), in the direction's order: encoded key columns and value. Lazy.
+pub fn scan<'v>(
+    view: &'v View,
+    from: &Key,
+    to: &Key,
+    direction: Direction,
+) -> impl Iterator<Item = Result<(Bytes, Bytes), ReadError>> + use<'v> {
+    view.range(
+        std::ops::Bound::Included(from.as_bytes()),
+        std::ops::Bound::Excluded(to.as_bytes()),
+        direction,
+    )
+}
+
+/// Writes a whole row whose cells have `version`. Gives the number of the effect.
+pub fn put(txn: &mut Txn<'_>, key: Key, row: RowWriter, version: i64) -> u32 {
+    txn.put(key.into_bytes(), row.finish(version))
+}
+
+/// Deletes a row. Gives the number of the effect.
+pub fn delete(txn: &mut Txn<'_>, key: Key) -> u32 {
+    txn.delete(key.into_bytes())
+}
+
+/// Tells those who follow the log that `effects` rows from the effect `effect` on were treated so.
+pub fn record(txn: &mut Txn<'_>, table: TableId, action: Action, effect: u32, effects: u32) {
+    let change = Change {
+        table,
+        action,
+        effect,
+        effects,
+    };
+    txn.change(change.encode());
+}
+
+/// The error of a row that can't be read.
+#[must_use]
+pub fn damaged(key: &[u8], what: &str) -> ReadError {
+    ReadError(format!("row {}: {what}", key.escape_ascii()))
+}

@@ -1,0 +1,102 @@
+//! Change records: what those who follow the log learn of a batch beside its effects.
+//!
+//! Owns: the record's bytes. Promises: a record names effects of its own batch and adds only what they lack. A whole run of
+//! rows that were treated alike is one record. Must not: hold row contents; the effects do.
+//!
+//! ```text
+//! record = action, table, first effect, effects        numbers in 7-bit groups; action: 1 put  2 update  3 delete
+//! ```
+
+use crate::ids::TableId;
+
+use super::Malformed;
+use super::cell::{Input, push_number};
+
+/// What was done to rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Action {
+    /// A whole row was written.
+    Put = 1,
+    /// Cells of a row were changed.
+    Update = 2,
+    /// A row was deleted.
+    Delete = 3,
+}
+
+/// One change record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Whose rows.
+    pub table: TableId,
+    /// What was done to them.
+    pub action: Action,
+    /// The first effect's index in its batch.
+    pub effect: u32,
+    /// How many effects one after the other.
+    pub effects: u32,
+}
+
+impl Change {
+    pub(super) fn encode(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(8);
+        out.push(self.action as u8);
+        push_number(&mut out, u64::from(self.table.0));
+        push_number(&mut out, u64::from(self.effect));
+        push_number(&mut out, u64::from(self.effects));
+        out
+    }
+
+    /// Reads a record of a batch.
+    pub fn decode(record: &[u8]) -> Result<Change, Malformed> {
+        let (&action, rest) = record.split_first().ok_or(Malformed)?;
+        let action = match action {
+            1 => Action::Put,
+            2 => Action::Update,
+            3 => Action::Delete,
+            _ => return Err(Malformed),
+        };
+        let mut input = Input(rest);
+        let mut number = || u32::try_from(input.number()?).map_err(|_| Malformed);
+        let (table, effect, effects) = (number()?, number()?, number()?);
+        if !input.0.is_empty() {
+            return Err(Malformed);
+        }
+        Ok(Change {
+            table: TableId(table),
+            action,
+            effect,
+            effects,
+        })
+    }
+
+    /// The indexes of its effects.
+    #[must_use]
+    pub fn indexes(&self) -> std::ops::Range<usize> {
+        let first = self.effect as usize;
+        first..first + self.effects as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn records_come_back(table: u32, effect: u32, effects: u32, bytes: Vec<u8>) {
+            for action in [Action::Put, Action::Update, Action::Delete] {
+                let change = Change { table: TableId(table), action, effect, effects };
+                let mut record = change.encode();
+                prop_assert_eq!(Change::decode(&record), Ok(change));
+                record.push(0);
+                prop_assert!(Change::decode(&record).is_err());
+            }
+            if let Ok(change) = Change::decode(&bytes) {
+                prop_assert_eq!(change.encode(), bytes);
+            }
+        }
+    }
+}
