@@ -1,0 +1,260 @@
+//! Which segments may go: holds, limits, and what becomes of a segment that goes.
+//!
+//! Owns: the registered holds, the list of segments, the spares. Promises: a segment goes only when the image covers it, it
+//! is past every hold, and it is too old or the log too large; never the active one, nor the one with the newest frame.
+//! Segments go one by one, the oldest first, each durably, so that no crash leaves a hole. Must not: write frames.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::error::Error;
+use super::segment::{Cursor, Segment, segment_name, spare_name};
+use super::storage::{File, Storage};
+use crate::ids::Position;
+
+/// When segments go and how many wait for reuse.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) age_ms: u64,
+    pub(super) bytes: u64,
+    pub(super) spares: usize,
+}
+
+/// The segments of the log, shared by the writer, the readers and retention.
+pub(super) struct Segments {
+    storage: Arc<dyn Storage>,
+    limits: Limits,
+    list: Mutex<VecDeque<Arc<Segment>>>,
+    spares: Mutex<Vec<String>>,
+    holds: Arc<Holds>,
+    /// Held over each change of the directory and its sync: no two changes are ever underway at once.
+    directory: Mutex<()>,
+    /// After a failed sync of the directory nobody knows which names a crash would leave: no segment goes any more.
+    broken: AtomicBool,
+}
+
+#[derive(Default)]
+struct Holds {
+    positions: Mutex<BTreeMap<u64, Position>>,
+}
+
+/// Keeps everything above a position in the log until it moves on or is dropped.
+pub struct Hold {
+    id: u64,
+    holds: Arc<Holds>,
+}
+
+impl Hold {
+    /// Lets go of everything up to `position`. A lower position than before changes nothing: it may be gone already.
+    pub fn move_to(&self, position: Position) {
+        if let Some(held) = lock(&self.holds.positions).get_mut(&self.id) {
+            *held = position.max(*held);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        lock(&self.holds.positions).remove(&self.id);
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these locks guard is changed in single steps: a panic elsewhere leaves it whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Segments {
+    pub(super) fn new(
+        storage: Arc<dyn Storage>,
+        limits: Limits,
+        list: Vec<Arc<Segment>>,
+        spares: Vec<String>,
+    ) -> Segments {
+        Segments {
+            storage,
+            limits,
+            list: Mutex::new(list.into()),
+            spares: Mutex::new(spares),
+            holds: Arc::default(),
+            directory: Mutex::new(()),
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn storage(&self) -> &dyn Storage {
+        self.storage.as_ref()
+    }
+
+    /// The segment that holds a position, or would; `Err` with the first position if it is gone.
+    pub(super) fn find(&self, position: Position) -> Result<Arc<Segment>, Position> {
+        let list = lock(&self.list);
+        match list.partition_point(|segment| segment.first <= position) {
+            0 => Err(list.front().map_or(Position::ZERO, |first| first.first)),
+            after => Ok(list[after - 1].clone()),
+        }
+    }
+
+    /// The segment after one, if there is one.
+    pub(super) fn after(&self, segment: &Segment) -> Option<Arc<Segment>> {
+        let list = lock(&self.list);
+        let after = list.partition_point(|other| other.first <= segment.first);
+        list.get(after).cloned()
+    }
+
+    pub(super) fn first_position(&self) -> Position {
+        lock(&self.list)
+            .front()
+            .map_or(Position::ZERO, |segment| segment.first)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        lock(&self.list).iter().map(|segment| segment.bytes()).sum()
+    }
+
+    pub(super) fn hold(&self, position: Position) -> Hold {
+        let mut positions = lock(&self.holds.positions);
+        let id = positions.last_key_value().map_or(0, |(id, _)| id + 1);
+        positions.insert(id, position);
+        drop(positions);
+        Hold {
+            id,
+            holds: self.holds.clone(),
+        }
+    }
+
+    /// Whether the log is above its size limit only because a hold keeps its oldest segment.
+    pub(super) fn held(&self) -> bool {
+        let list = lock(&self.list);
+        let bytes: u64 = list.iter().map(|segment| segment.bytes()).sum();
+        bytes > self.limits.bytes
+            && list
+                .get(1)
+                .is_some_and(|second| self.lowest_hold().next() < second.first)
+    }
+
+    fn lowest_hold(&self) -> Position {
+        lock(&self.holds.positions)
+            .values()
+            .min()
+            .copied()
+            .unwrap_or(Position(u64::MAX - 1))
+    }
+
+    /// Opens the file of the segment that begins with `first`: a spare under its new name, or a new file. When this returns
+    /// the name is durable. The error's flag: whether the name may be there now, so that nothing more may be written.
+    pub(super) fn begin(
+        &self,
+        first: Position,
+    ) -> Result<(Arc<Segment>, Arc<dyn File>), (io::Error, bool)> {
+        let _directory = lock(&self.directory);
+        let name = segment_name(first);
+        let mut spares = lock(&self.spares);
+        let made = match spares.last() {
+            Some(spare) => self.storage.rename(spare, &name).map(|()| None),
+            None => self.storage.create(&name).map(Some),
+        };
+        let file = made.map_err(|error| (error, false))?;
+        if file.is_none() {
+            spares.pop();
+        }
+        drop(spares);
+        self.name_durable(&name, file)
+            .map(|(file, bytes)| {
+                let segment = Arc::new(Segment::opened(first, file.clone()));
+                segment.set_bytes(bytes);
+                lock(&self.list).push_back(segment.clone());
+                (segment, file)
+            })
+            .map_err(|error| (error, true))
+    }
+
+    fn name_durable(
+        &self,
+        name: &str,
+        file: Option<Arc<dyn File>>,
+    ) -> io::Result<(Arc<dyn File>, u64)> {
+        self.storage.sync_dir()?;
+        let file = match file {
+            Some(file) => file,
+            None => self.storage.open(name)?,
+        };
+        let bytes = file.len()?;
+        Ok((file, bytes))
+    }
+
+    /// Lets go of what may go; returns how many segments went.
+    pub(super) fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
+        let mut gone = 0;
+        while !self.broken.load(Ordering::Acquire) {
+            let _directory = lock(&self.directory);
+            let Some(segment) = self.take_oldest(covered, now_ms) else {
+                break;
+            };
+            self.retire(segment)?;
+            gone += 1;
+        }
+        Ok(gone)
+    }
+
+    /// Takes the oldest segment out of the list, if it may go.
+    fn take_oldest(&self, covered: Position, now_ms: u64) -> Option<Arc<Segment>> {
+        let free = self.lowest_hold().min(covered);
+        let mut list = lock(&self.list);
+        let second = list.get(1)?;
+        // All of the oldest segment is below the second's first position. If that one has no frame yet, the newest frame of
+        // the log is in the oldest, and the next frame must name its CRC.
+        let second_ms = second
+            .first_commit_ms()
+            .or_else(|| self.read_commit_ms(second))?;
+        let bytes: u64 = list.iter().map(|segment| segment.bytes()).sum();
+        // The second's first frame is not older than anything in the oldest.
+        let old = second_ms.saturating_add(self.limits.age_ms) < now_ms;
+        if second.first > free.next() || !(old || bytes > self.limits.bytes) {
+            return None;
+        }
+        list.pop_front()
+    }
+
+    /// The commit time of a segment's first frame, from the file: for segments that opening had no reason to scan.
+    fn read_commit_ms(&self, segment: &Segment) -> Option<u64> {
+        let file = segment.file(self.storage()).ok()?;
+        let (header, _) = Cursor::new(file.clone(), 4096).frame_at(0).ok()??;
+        if header.position < segment.first {
+            return None; // a reused segment that has no frame of its own yet
+        }
+        segment.note(segment.first, 0, header.commit_ms);
+        Some(header.commit_ms)
+    }
+
+    fn retire(&self, segment: Arc<Segment>) -> Result<(), Error> {
+        let mut spares = lock(&self.spares);
+        // Who still reads it has it in hand; then its bytes must not change, and the file goes when the reader is done.
+        let unread = Arc::strong_count(&segment) == 1;
+        let changed = if unread && spares.len() < self.limits.spares {
+            let spare = spare_name(segment.first);
+            self.storage
+                .rename(&segment.name, &spare)
+                .map(|()| Some(spare))
+        } else {
+            self.storage.remove(&segment.name).map(|()| None)
+        };
+        match changed {
+            Ok(spare) => {
+                self.storage.sync_dir().map_err(|error| {
+                    self.broken.store(true, Ordering::Release);
+                    Error::io("directory", error)
+                })?;
+                spares.extend(spare);
+                Ok(())
+            }
+            Err(error) => {
+                let error = Error::io(&segment.name, error);
+                lock(&self.list).push_front(segment);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Appending: one frame, one write, one sync per batch.
+//!
+//! Owns: the active segment and where the next frame goes. Promises: a frame that `sync` returned is on disk; after `Full`
+//! nothing of the batch is left, durably; after any other failure nothing is written any more, because nobody knows what a
+//! failed sync left. Must not: show a frame to readers (see `Log::publish`).
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::error::{AppendError, Refusal, is_full};
+use super::frame::{self, EffectRef, Encoder, Frame, Header, Stamp};
+use super::reader::Shared;
+use super::segment::Segment;
+use super::storage::File;
+use crate::ids::Position;
+
+/// Zeros are written in pieces of this size.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// The last frame of the log, as far as the next one depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Last {
+    pub(super) position: Position,
+    pub(super) crc: u32,
+    pub(super) commit_ms: u64,
+    pub(super) term: u64,
+}
+
+/// A batch that was written and is not yet synced. It may be synced on another thread.
+#[must_use = "nothing is durable before Log::sync"]
+pub struct Written {
+    frame: Arc<Frame>,
+    file: Arc<dyn File>,
+    crc: u32,
+    synced: Option<io::Result<()>>,
+}
+
+impl Written {
+    /// The batch, for those who prepare its publication while the disk works. It must not be shown to anybody yet.
+    #[must_use]
+    pub fn frame(&self) -> &Arc<Frame> {
+        &self.frame
+    }
+
+    /// Syncs now, on this thread; [`super::Log::sync`] then only settles the outcome. Blocks on the disk.
+    pub fn flush(&mut self) {
+        if self.synced.is_none() {
+            self.synced = Some(self.file.sync_data());
+        }
+    }
+}
+
+enum Condition {
+    Ready,
+    Unsettled,
+    Stopped,
+}
+
+/// The writing end of the log.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    segment: Arc<Segment>,
+    file: Arc<dyn File>,
+    /// Where the next frame goes: everything before it is synced.
+    offset: u64,
+    /// The file's length.
+    length: u64,
+    segment_bytes: u64,
+    zero_ahead_bytes: u64,
+    last: Last,
+    encoder: Encoder,
+    condition: Condition,
+}
+
+/// Where a writer starts.
+pub(super) struct Start {
+    pub(super) segment: Arc<Segment>,
+    pub(super) file: Arc<dyn File>,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    pub(super) last: Last,
+}
+
+impl Writer {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        start: Start,
+        segment_bytes: u64,
+        zero_ahead_bytes: u64,
+    ) -> Writer {
+        let Start {
+            segment,
+            file,
+            offset,
+            length,
+            last,
+        } = start;
+        Writer {
+            shared,
+            segment,
+            file,
+            offset,
+            length,
+            segment_bytes,
+            zero_ahead_bytes,
+            last,
+            encoder: Encoder::default(),
+            condition: Condition::Ready,
+        }
+    }
+
+    pub(super) fn last(&self) -> Last {
+        self.last
+    }
+
+    /// Whether every frame that was written is also synced.
+    pub(super) fn settled(&self) -> bool {
+        matches!(self.condition, Condition::Ready)
+    }
+
+    /// Encodes and writes the next frame.
+    pub(super) fn write<'a>(
+        &mut self,
+        commit_ms_wanted: u64,
+        effects: impl Iterator<Item = EffectRef<'a>> + Clone,
+        changes: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Result<Written, AppendError> {
+        match self.condition {
+            Condition::Ready => {}
+            Condition::Unsettled => return Err(AppendError::Refused(Refusal::Unsettled)),
+            Condition::Stopped => return Err(AppendError::Refused(Refusal::Stopped)),
+        }
+        let stamp = Stamp {
+            log: self.shared.log,
+            term: self.last.term,
+            position: self.last.position.next(),
+            synced_through: self.last.position,
+            commit_ms: commit_ms_wanted.max(self.last.commit_ms),
+            previous_crc: self.last.crc,
+            sparse: false,
+        };
+        let (bytes, crc) = self
+            .encoder
+            .encode(&stamp, effects, changes)
+            .ok_or(AppendError::Refused(Refusal::TooLarge))?;
+        if self.offset > 0 && self.offset + bytes.len() as u64 > self.segment_bytes {
+            self.begin_segment(stamp.position)?;
+        }
+        if let Err(error) = self.put(&bytes) {
+            return Err(self.write_failed(error));
+        }
+        self.condition = Condition::Unsettled;
+        let header = Header::parse(&bytes).expect("it was just written");
+        let frame = frame::decode(&bytes, &header).expect("it was just written");
+        Ok(Written {
+            frame: Arc::new(frame),
+            file: self.file.clone(),
+            crc,
+            synced: None,
+        })
+    }
+
+    /// Makes a written frame durable, and the log ready for the next one.
+    pub(super) fn sync(&mut self, mut written: Written) -> Result<Arc<Frame>, AppendError> {
+        if !matches!(self.condition, Condition::Unsettled) {
+            return Err(AppendError::Refused(Refusal::Stopped));
+        }
+        written.flush();
+        let Written {
+            frame, crc, synced, ..
+        } = written;
+        assert_eq!(
+            frame.position,
+            self.last.position.next(),
+            "the frame is of this log"
+        );
+        if let Some(Err(error)) = synced {
+            self.condition = Condition::Stopped;
+            return Err(AppendError::Unknown(error));
+        }
+        self.segment
+            .note(frame.position, self.offset, frame.commit_ms);
+        self.offset += frame.bytes as u64;
+        self.last = Last {
+            position: frame.position,
+            crc,
+            commit_ms: frame.commit_ms,
+            term: frame.term,
+        };
+        self.condition = Condition::Ready;
+        Ok(frame)
+    }
+
+    /// Goes on in a new segment. All before it is synced: frames are written one at a time.
+    fn begin_segment(&mut self, first: Position) -> Result<(), AppendError> {
+        match self.shared.segments.begin(first) {
+            Ok((segment, file)) => {
+                self.length = segment.bytes();
+                self.segment = segment;
+                self.file = file;
+                self.offset = 0;
+                Ok(())
+            }
+            // Nothing was made, so there is nothing to cut back.
+            Err((error, false)) if is_full(&error) => Err(AppendError::Full(error)),
+            Err((error, _)) => {
+                self.condition = Condition::Stopped;
+                Err(AppendError::Unknown(error))
+            }
+        }
+    }
+
+    fn put(&mut self, bytes: &Bytes) -> io::Result<()> {
+        self.file.write_at(bytes, self.offset)?;
+        let end = self.offset + bytes.len() as u64;
+        if end > self.length {
+            self.length = end;
+            self.zero_ahead(end)?;
+        }
+        self.segment.set_bytes(self.length);
+        Ok(())
+    }
+
+    /// Writes zeros behind the frame, so that the next frames' syncs need not also sync a new file length.
+    fn zero_ahead(&mut self, end: u64) -> io::Result<()> {
+        let target = (end + self.zero_ahead_bytes).min(self.segment_bytes);
+        let mut at = end;
+        while at < target {
+            let count = (target - at).min(ZEROS.len() as u64);
+            match self.file.write_at(&ZEROS[..count as usize], at) {
+                Ok(()) => at += count,
+                // The frame itself had room: without zeros it is only slower.
+                Err(error) if is_full(&error) => return self.file.set_len(end),
+                Err(error) => return Err(error),
+            }
+        }
+        self.length = at.max(end);
+        Ok(())
+    }
+
+    /// After a failed write: takes back what may be in the file, if the disk is only full.
+    fn write_failed(&mut self, error: io::Error) -> AppendError {
+        if is_full(&error) {
+            let cut = self
+                .file
+                .set_len(self.offset)
+                .and_then(|()| self.file.sync_data());
+            match cut {
+                Ok(()) => {
+                    self.length = self.offset;
+                    self.segment.set_bytes(self.length);
+                    return AppendError::Full(error);
+                }
+                Err(cut) => {
+                    self.condition = Condition::Stopped;
+                    return AppendError::Unknown(cut);
+                }
+            }
+        }
+        self.condition = Condition::Stopped;
+        AppendError::Unknown(error)
+    }
+}
