@@ -1,0 +1,159 @@
+//! Filling the server before a measurement: batches, as fast as they go.
+//!
+//! Owns: the messages that stand there first. Promises: each batch is acknowledged, or the run ends. Must not: count for the
+//! figure.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{Append, MessageIds, note_preload, timeline_name};
+use crate::exit::Stop;
+use crate::random::Random;
+use crate::rpc::{CallError, Client, Incoming};
+
+const CONNECTIONS: u64 = 8;
+const IN_FLIGHT: usize = 32;
+/// The protocol's default limits: 100 messages and 1 MiB in a batch.
+const BATCH_MESSAGES_MAX: u64 = 100;
+const BATCH_BYTES_MAX: u64 = 900_000;
+
+/// What was preloaded.
+pub(super) struct Preloaded {
+    pub(super) messages: u64,
+    pub(super) seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Batch<'a> {
+    timeline: &'a str,
+    messages: Vec<One<'a>>,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    entry: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<String>,
+}
+
+/// Sends `args.preload` messages.
+pub(super) async fn run(
+    args: &Append,
+    prefix: &str,
+    tag: &str,
+    seed: u64,
+) -> Result<Preloaded, Stop> {
+    let began = Instant::now();
+    if args.preload > 0 && args.preload_timelines > 0 {
+        let entry = to_raw_value(&json!({ "text": Random::new(seed).text(args.size) }))
+            .map_err(|error| Stop::Own(error.to_string()))?;
+        let lanes = (0..CONNECTIONS).map(|lane| Lane {
+            args,
+            prefix,
+            tag,
+            entry: &entry,
+            lane,
+        });
+        let sending = lanes.map(Lane::run);
+        for done in futures_util::future::join_all(sending).await {
+            done.map_err(|error| Stop::Unreachable(format!("preload: {error}")))?;
+        }
+    }
+    Ok(Preloaded {
+        messages: args.preload,
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// One connection's share: every eighth timeline.
+struct Lane<'a> {
+    args: &'a Append,
+    prefix: &'a str,
+    tag: &'a str,
+    entry: &'a RawValue,
+    lane: u64,
+}
+
+impl Lane<'_> {
+    async fn run(self) -> Result<(), CallError> {
+        let mut client = Client::open(&self.args.url).await?;
+        let mut waiting = std::collections::HashMap::new();
+        let timelines = self.args.preload_timelines;
+        let at_most =
+            (BATCH_BYTES_MAX / (self.args.size as u64 + 100)).clamp(1, BATCH_MESSAGES_MAX);
+        let (mut sent, mut told) = (0, 0);
+        for timeline in (self.lane..timelines).step_by(CONNECTIONS as usize) {
+            // The remainder goes to the first ones.
+            let extra = u64::from(timeline < self.args.preload % timelines);
+            let mut left = self.args.preload / timelines + extra;
+            while left > 0 {
+                let count = left.min(at_most);
+                let first = sent;
+                let id = self.send(&mut client, timeline, first, count).await?;
+                waiting.insert(id, (timeline, first, count));
+                left -= count;
+                sent += count;
+                while waiting.len() >= IN_FLIGHT {
+                    self.take(&mut client, &mut waiting).await?;
+                }
+            }
+            if self.lane == 0 && sent * CONNECTIONS >= told + 1_000_000 {
+                told = sent * CONNECTIONS;
+                note_preload(told, self.args.preload);
+            }
+        }
+        while !waiting.is_empty() {
+            self.take(&mut client, &mut waiting).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(
+        &self,
+        client: &mut Client,
+        timeline: u64,
+        first: u64,
+        count: u64,
+    ) -> Result<u64, CallError> {
+        let Lane {
+            tag, lane, entry, ..
+        } = *self;
+        let one = |number| One {
+            entry,
+            message_id: (self.args.message_ids == MessageIds::All)
+                .then(|| format!("{tag}-p{lane}-{number}")),
+        };
+        let batch = Batch {
+            timeline: &timeline_name(self.prefix, timeline),
+            messages: (first..first + count).map(one).collect(),
+        };
+        client.send("message.append_batch", batch).await
+    }
+
+    /// Takes one answer; a batch that the server was too busy for goes out again.
+    async fn take(
+        &self,
+        client: &mut Client,
+        waiting: &mut std::collections::HashMap<u64, (u64, u64, u64)>,
+    ) -> Result<(), CallError> {
+        client.flush().await?;
+        let Incoming::Reply(id, outcome) = client.receive().await? else {
+            return Ok(());
+        };
+        let batch = waiting.remove(&id);
+        match (outcome, batch) {
+            (Err(refusal), Some((timeline, first, count))) if refusal.data.retry => {
+                let pause = refusal.data.retry_after_ms.unwrap_or(20).min(1_000);
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+                let id = self.send(client, timeline, first, count).await?;
+                waiting.insert(id, (timeline, first, count));
+                Ok(())
+            }
+            (Err(refusal), _) => Err(CallError::Refused(refusal)),
+            (Ok(_), _) => Ok(()),
+        }
+    }
+}

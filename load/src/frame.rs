@@ -1,0 +1,223 @@
+//! The leanest WebSocket client that the protocol allows, for the `append` profile: ready-made frames out, borrowed texts in.
+//!
+//! Owns: the handshake and the framing of one connection. Promises: each frame is legal; control frames are handled. Must not:
+//! be used where safety against proxies counts: its masking key is always zero, which is legal on the wire, costs the server
+//! the same, and spares the load generator, which shares the machine with the server, the copying and the random numbers.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::http::Uri;
+
+use crate::rpc::address;
+
+/// One end of a connection.
+pub struct Lean {
+    stream: TcpStream,
+    /// Bytes that were read: `start..end` are not taken yet.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Answers to pings, waiting for the next write.
+    pongs: Vec<u8>,
+}
+
+/// A frame of the server as found in the buffer.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    opcode: u8,
+    finished: bool,
+    /// Where its payload begins, from the first byte of the frame.
+    payload: usize,
+    /// Where the next frame begins.
+    end: usize,
+}
+
+const TEXT: u8 = 1;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+const FINAL: u8 = 0x80;
+const MASKED: u8 = 0x80;
+
+impl Lean {
+    /// Connects and upgrades.
+    pub async fn open(url: &str) -> io::Result<Lean> {
+        let bad = |text: &str| io::Error::other(format!("{url}: {text}"));
+        let uri: Uri = url.parse().map_err(|_| bad("not an address"))?;
+        let host = address(&uri).ok_or_else(|| bad("not a ws:// address"))?;
+        let mut stream = TcpStream::connect(&host).await?;
+        stream.set_nodelay(true)?;
+        // The key may be fixed: it guards against confused proxies and caches, and there are none here.
+        let request = format!(
+            "GET {} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Sec-WebSocket-Protocol: tideline.v1.json\r\n\r\n",
+            uri.path()
+        );
+        stream.write_all(request.as_bytes()).await?;
+        let mut lean = Lean {
+            stream,
+            buffer: vec![0; 64 << 10],
+            start: 0,
+            end: 0,
+            pongs: Vec::new(),
+        };
+        loop {
+            let answer = &lean.buffer[..lean.end];
+            if let Some(at) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
+                if !answer.starts_with(b"HTTP/1.1 101") {
+                    return Err(bad(&String::from_utf8_lossy(&answer[..at])));
+                }
+                lean.start = at + 4;
+                return Ok(lean);
+            }
+            lean.read_more().await?;
+        }
+    }
+
+    /// Writes frames that `put_text` made.
+    pub async fn write(&mut self, frames: &[u8]) -> io::Result<()> {
+        if !self.pongs.is_empty() {
+            let pongs = std::mem::take(&mut self.pongs);
+            self.stream.write_all(&pongs).await?;
+        }
+        self.stream.write_all(frames).await
+    }
+
+    /// Waits for bytes, then hands every whole text in the buffer to `each`.
+    pub async fn read(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.read_more().await?;
+        while let Some(found) = find(&self.buffer[self.start..self.end])? {
+            let frame = self.start..self.start + found.end;
+            let payload = &self.buffer[self.start + found.payload..frame.end];
+            match found.opcode {
+                TEXT if found.finished => each(payload),
+                PING => put(&mut self.pongs, PONG, payload),
+                PONG => {}
+                CLOSE => return Err(io::Error::other("closed by the server")),
+                _ => return Err(io::Error::other("a frame that was not expected")),
+            }
+            self.start = frame.end;
+        }
+        Ok(())
+    }
+
+    async fn read_more(&mut self) -> io::Result<()> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.end == self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if self.end == self.buffer.len() {
+                self.buffer.resize(self.end * 2, 0);
+            }
+        }
+        match self.stream.read(&mut self.buffer[self.end..]).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                self.end += count;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Appends a text frame with the masking key zero. Returns where its payload begins in `out`.
+pub fn put_text(out: &mut Vec<u8>, payload: &[u8]) -> usize {
+    put(out, TEXT, payload);
+    out.len() - payload.len()
+}
+
+fn put(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
+    out.push(FINAL | opcode);
+    match payload.len() {
+        length @ 0..126 => out.push(MASKED | length as u8),
+        length @ 126..0x1_0000 => {
+            out.push(MASKED | 126);
+            out.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        length => {
+            out.push(MASKED | 127);
+            out.extend_from_slice(&(length as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(payload);
+}
+
+/// The frame at the start of the bytes, if it is whole.
+fn find(bytes: &[u8]) -> io::Result<Option<Found>> {
+    let [first, second, rest @ ..] = bytes else {
+        return Ok(None);
+    };
+    if second & MASKED != 0 || first & 0x70 != 0 {
+        return Err(io::Error::other(
+            "a masked or reserved frame from the server",
+        ));
+    }
+    let (payload, length) = match (second & 0x7f, rest) {
+        (126, [a, b, ..]) => (4, usize::from(u16::from_be_bytes([*a, *b]))),
+        (127, [a, b, c, d, e, f, g, h, ..]) => {
+            let length = u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+            let length = usize::try_from(length)
+                .ok()
+                .filter(|length| *length <= 8 << 20);
+            (
+                10,
+                length.ok_or_else(|| io::Error::other("a frame above 8 MiB"))?,
+            )
+        }
+        (126 | 127, _) => return Ok(None),
+        (short, _) => (2, usize::from(short)),
+    };
+    let end = payload + length;
+    let (opcode, finished) = (first & 0x0f, first & FINAL != 0);
+    let found = Found {
+        opcode,
+        finished,
+        payload,
+        end,
+    };
+    Ok((bytes.len() >= end).then_some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn from_server(payload: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        put_text(&mut frame, payload);
+        let header = frame.len() - payload.len() - 4;
+        frame.drain(header..header + 4);
+        frame[1] &= 0x7f;
+        frame
+    }
+
+    #[test]
+    fn each_length_form_is_found_and_never_early() {
+        for length in [0, 1, 125, 126, 127, 65_535, 65_536, 70_000] {
+            let payload = vec![b'x'; length];
+            let frame = from_server(&payload);
+            let found = find(&frame).expect("legal").expect("whole");
+            assert_eq!(
+                (found.opcode, found.finished, found.end),
+                (TEXT, true, frame.len())
+            );
+            assert_eq!(&frame[found.payload..found.end], payload);
+            assert_eq!(find(&frame[..frame.len() - 1]).expect("legal"), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(Some(found)) = find(&bytes) {
+                prop_assert!(found.payload <= found.end && found.end <= bytes.len());
+            }
+        }
+    }
+}

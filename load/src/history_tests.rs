@@ -1,0 +1,270 @@
+//! Mutation tests of the checker: a good history passes; each way of breaking it is reported, at every place.
+//!
+//! Owns: the proof that a silent checker means a good run. Must not: share code with what it tests beyond its types.
+
+use super::*;
+
+const LENGTH: u64 = 40;
+
+fn good() -> History {
+    let mark = |n: u64| Mark {
+        sequence: n,
+        timestamp: 1_000 + n / 3,
+        id: format!("m{n}"),
+        digest: n * 7919,
+    };
+    let sent = (1..=LENGTH)
+        .map(|n| Sent {
+            id: format!("m{n}"),
+            writer: (n % 3) as u32,
+            digest: n * 7919,
+            sent_ns: n * 10,
+            ack: (n % 5 != 0).then_some(Ack {
+                sequence: n,
+                timestamp: 1_000 + n / 3,
+                at_ns: n * 10 + 35,
+            }),
+            refused: false,
+        })
+        .chain([Sent {
+            id: "never answered".into(),
+            writer: 0,
+            digest: 1,
+            sent_ns: 500,
+            ack: None,
+            refused: false,
+        }])
+        .collect();
+    let span = |after: u64, to: u64| Span {
+        after,
+        marks: (after + 1..=to).map(mark).collect(),
+    };
+    let whole = Watched {
+        subscriber: "whole".into(),
+        spans: vec![span(0, LENGTH)],
+        to_the_end: true,
+    };
+    let resumed = Watched {
+        subscriber: "resumed".into(),
+        spans: vec![span(10, 20), span(20, 20), span(20, 31)],
+        to_the_end: false,
+    };
+    History {
+        name: "t".into(),
+        sent,
+        stored: (1..=LENGTH).map(mark).collect(),
+        head: LENGTH,
+        watched: vec![whole, resumed],
+    }
+}
+
+fn rules(history: &History) -> HashSet<Rule> {
+    check(history).into_iter().map(|fault| fault.rule).collect()
+}
+
+fn at_each_place(broken: Rule, change: impl Fn(&mut History, usize)) {
+    for place in 0..LENGTH as usize - 1 {
+        let mut history = good();
+        change(&mut history, place);
+        let found = rules(&history);
+        assert!(
+            found.contains(&broken),
+            "{broken:?} not found at {place}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_good_history_passes() {
+    let faults = check(&good());
+    assert!(faults.is_empty(), "{faults:?}");
+}
+
+#[test]
+fn a_dropped_message_is_a_hole() {
+    at_each_place(Rule::Hole, |history, place| {
+        history.stored.remove(place);
+    });
+}
+
+#[test]
+fn a_dropped_and_closed_up_message_is_lost_or_seen_missing() {
+    for place in 0..LENGTH as usize - 1 {
+        let mut history = good();
+        history.stored.remove(place);
+        for mark in &mut history.stored[place..] {
+            mark.sequence -= 1;
+        }
+        history.head -= 1;
+        let found = rules(&history);
+        assert!(
+            found.contains(&Rule::Moved) && found.contains(&Rule::Subscriber),
+            "{found:?}"
+        );
+        let acked = good().sent[place].ack.is_some();
+        assert_eq!(found.contains(&Rule::Lost), acked);
+    }
+}
+
+#[test]
+fn the_last_message_dropped_is_noticed() {
+    let mut history = good();
+    history.stored.pop();
+    assert!(rules(&history).contains(&Rule::Hole));
+    history.head -= 1;
+    assert_eq!(rules(&history), HashSet::from([Rule::Subscriber]));
+}
+
+#[test]
+fn a_duplicated_message_is_reported() {
+    at_each_place(Rule::OutOfOrder, |history, place| {
+        let twin = history.stored[place].clone();
+        history.stored.insert(place + 1, twin);
+    });
+    at_each_place(Rule::Doubled, |history, place| {
+        let mut twin = history.stored[place].clone();
+        twin.sequence = LENGTH + 1;
+        twin.timestamp = u64::MAX;
+        history.head += 1;
+        history.stored.push(twin);
+    });
+}
+
+#[test]
+fn two_swapped_messages_are_reported() {
+    at_each_place(Rule::OutOfOrder, |history, place| {
+        history.stored.swap(place, place + 1);
+    });
+    // The numbers in order, the contents swapped.
+    at_each_place(Rule::Subscriber, |history, place| {
+        let (low, high) = (
+            history.stored[place].clone(),
+            history.stored[place + 1].clone(),
+        );
+        history.stored[place] = Mark {
+            sequence: low.sequence,
+            ..high.clone()
+        };
+        history.stored[place + 1] = Mark {
+            sequence: high.sequence,
+            ..low
+        };
+    });
+}
+
+#[test]
+fn a_writers_order_is_held_without_acknowledgements() {
+    let mut history = good();
+    history.watched.clear();
+    for sent in &mut history.sent {
+        sent.ack = None;
+    }
+    assert!(check(&history).is_empty());
+    history.stored.swap(3, 6);
+    history.stored[3].sequence = 4;
+    history.stored[6].sequence = 7;
+    history.stored[3].timestamp = history.stored[4].timestamp;
+    history.stored[6].timestamp = history.stored[5].timestamp;
+    assert_eq!(rules(&history), HashSet::from([Rule::OutOfOrder]));
+    for sent in &mut history.sent {
+        sent.refused = true;
+    }
+    assert!(
+        check(&history).is_empty(),
+        "a refused message may stand anywhere"
+    );
+}
+
+#[test]
+fn what_was_told_before_a_send_stands_before_it() {
+    let mut history = good();
+    history.watched.clear();
+    // The last one was told long before the first one was sent.
+    let last = history.sent[LENGTH as usize - 2]
+        .ack
+        .as_mut()
+        .expect("acknowledged");
+    last.at_ns = 5;
+    assert_eq!(rules(&history), HashSet::from([Rule::OutOfOrder]));
+}
+
+#[test]
+fn a_renumbered_message_is_reported() {
+    at_each_place(Rule::Hole, |history, place| {
+        history.stored[place].sequence += 1_000;
+    });
+    at_each_place(Rule::Hole, |history, _| history.head += 1);
+}
+
+#[test]
+fn an_altered_message_is_reported() {
+    at_each_place(Rule::Altered, |history, place| {
+        history.stored[place].digest ^= 1
+    });
+    at_each_place(Rule::Foreign, |history, place| {
+        history.stored[place].id.push('x')
+    });
+    at_each_place(Rule::Subscriber, |history, place| {
+        history.watched[0].spans[0].marks[place].digest ^= 1;
+    });
+    at_each_place(Rule::Subscriber, |history, place| {
+        history.watched[0].spans[0].marks[place].timestamp += 1;
+    });
+}
+
+#[test]
+fn a_wrong_acknowledgement_is_reported() {
+    for place in (0..LENGTH as usize).filter(|place| (place + 1) % 5 != 0) {
+        let mut history = good();
+        let ack = history.sent[place].ack.as_mut().expect("acknowledged");
+        ack.sequence += 1;
+        assert!(rules(&history).contains(&Rule::Moved));
+    }
+}
+
+#[test]
+fn a_subscriber_that_missed_repeated_or_swapped_is_reported() {
+    at_each_place(Rule::Subscriber, |history, place| {
+        history.watched[0].spans[0].marks.remove(place);
+    });
+    at_each_place(Rule::Subscriber, |history, place| {
+        let twin = history.watched[0].spans[0].marks[place].clone();
+        history.watched[0].spans[0].marks.insert(place, twin);
+    });
+    at_each_place(Rule::Subscriber, |history, place| {
+        history.watched[0].spans[0].marks.swap(place, place + 1);
+    });
+    let mut history = good();
+    history.watched[0].spans[0].marks.pop();
+    assert_eq!(rules(&history), HashSet::from([Rule::Subscriber]));
+    let mut history = good();
+    history.watched[1].spans[2].after = 19;
+    assert!(rules(&history).contains(&Rule::Subscriber));
+}
+
+#[test]
+fn the_digest_does_not_care_for_the_order_of_names_but_for_all_else() {
+    let a: Value = serde_json::from_str(r#"{"a":1,"b":"x"}"#).expect("JSON");
+    let b: Value = serde_json::from_str(r#"{"b":"x","a":1}"#).expect("JSON");
+    let c: Value = serde_json::from_str(r#"{"b":"x","a":1.0}"#).expect("JSON");
+    assert_eq!(
+        digest(Some("u"), "i", Some(&a)),
+        digest(Some("u"), "i", Some(&b))
+    );
+    assert_ne!(
+        digest(Some("u"), "i", Some(&a)),
+        digest(Some("u"), "i", Some(&c))
+    );
+    assert_ne!(
+        digest(Some("u"), "i", Some(&a)),
+        digest(Some("v"), "i", Some(&a))
+    );
+    assert_ne!(
+        digest(Some("u"), "i", Some(&a)),
+        digest(Some("u"), "j", Some(&a))
+    );
+    assert_ne!(
+        digest(Some("u"), "i", Some(&a)),
+        digest(Some("u"), "i", None)
+    );
+}

@@ -1,0 +1,21 @@
+//! The load tool as a library: clients of the wire, the checker of histories, and the profiles that use both.
+//!
+//! Owns: everything that looks at a Tideline server from outside. Promises: it knows only PROTOCOL.md, so what it reports
+//! holds for any client. Must not: import the server's crate, or trust a reply that it can check.
+
+pub mod append;
+pub mod connect;
+pub mod crash;
+pub mod exit;
+pub mod frame;
+pub mod history;
+pub mod irc;
+pub mod judge;
+pub mod process;
+pub mod random;
+pub mod replay;
+pub mod report;
+pub mod rpc;
+pub mod scan;
+pub mod subscriber;
+pub mod writer;

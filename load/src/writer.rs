@@ -1,0 +1,362 @@
+//! A writer: sends messages pipelined over one connection, keeps those unanswered in an outbox, and repeats them in order.
+//!
+//! Owns: the client's half of "known outcome": after a lost connection or a refusal that allows it, the same messages go out
+//! again with the same IDs. Promises: per timeline the order of the source is kept; a run ends only when every message of the
+//! source is answered, or with the reason. Must not: hide a refusal that the protocol does not allow.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::exit::Stop;
+use crate::history::{Ack, Sent};
+use crate::rpc::{Appended, CallError, Client, Incoming, Refusal, read};
+
+/// One message to append.
+pub struct Outgoing {
+    /// Index of its timeline in the run's list.
+    pub timeline: usize,
+    /// Its message ID.
+    pub id: String,
+    /// Its entry, as JSON.
+    pub entry: Box<RawValue>,
+    /// Its digest.
+    pub digest: u64,
+    /// Append only behind this head.
+    pub expect_head: Option<u64>,
+}
+
+/// Where messages come from.
+pub trait Source: Send {
+    /// The next message; `None` = none for now.
+    fn next(&mut self) -> Option<Outgoing>;
+    /// Nothing will come any more.
+    fn finished(&self) -> bool;
+}
+
+/// What all writers of a run share.
+pub struct Shared {
+    /// Where to connect.
+    pub url: String,
+    /// Names of the timelines.
+    pub timelines: Vec<String>,
+    /// Acknowledged messages, by timeline.
+    pub progress: Vec<AtomicU64>,
+    /// When the run began: the zero of all `_ns`.
+    pub began: Instant,
+    /// How long a server that is away is waited for.
+    pub patience: Duration,
+}
+
+/// How one writer works.
+pub struct Options {
+    /// Its number in the histories.
+    pub number: u32,
+    /// The user its session opens as.
+    pub user: String,
+    /// Messages on the way at once.
+    pub window: usize,
+}
+
+/// What a writer did.
+#[derive(Default)]
+pub struct Outcome {
+    /// Every message it sent, by timeline, in order.
+    pub sent: BTreeMap<usize, Vec<Sent>>,
+    /// Broken promises that are seen here only.
+    pub complaints: Vec<String>,
+    /// Acknowledgements that said `duplicate`.
+    pub duplicates: u64,
+    /// Times the connection was lost.
+    pub reconnects: u64,
+    /// Refusals that allowed a repetition.
+    pub refusals: u64,
+}
+
+struct Pending {
+    message: Outgoing,
+    /// Where its record stands in `Outcome::sent[timeline]`.
+    record: usize,
+    on_the_way: bool,
+}
+
+struct Writer<'a> {
+    shared: &'a Shared,
+    options: Options,
+    /// Sent and not answered, in the order of the source; the key is the request's number.
+    outbox: BTreeMap<u64, Pending>,
+    next: u64,
+    on_the_way: usize,
+    /// After a refusal: send nothing new before all is answered, then repeat in order.
+    fence: Option<Duration>,
+    outcome: Outcome,
+}
+
+#[derive(Serialize)]
+struct Append<'a> {
+    timeline: &'a str,
+    entry: &'a RawValue,
+    message_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expect_head: Option<u64>,
+}
+
+/// Sends all that `source` gives, whatever happens to the connection; ends when the source has finished and all is answered.
+pub async fn run(
+    shared: Arc<Shared>,
+    options: Options,
+    mut source: impl Source,
+) -> Result<Outcome, Stop> {
+    let mut writer = Writer {
+        shared: &shared,
+        options,
+        outbox: BTreeMap::new(),
+        next: 1,
+        on_the_way: 0,
+        fence: None,
+        outcome: Outcome::default(),
+    };
+    let mut backoff = Backoff::new(shared.patience);
+    while !(source.finished() && writer.outbox.is_empty()) {
+        match writer.session(&mut source, &mut backoff).await {
+            Ok(()) => {}
+            Err(CallError::Lost(why)) => {
+                writer.outcome.reconnects += 1;
+                backoff.wait(&why).await?;
+            }
+            Err(CallError::Refused(refusal)) => {
+                return Err(Stop::Unreachable(format!(
+                    "session refused: {}",
+                    refusal.message
+                )));
+            }
+        }
+    }
+    Ok(writer.outcome)
+}
+
+impl Writer<'_> {
+    /// One connection's life.
+    async fn session(
+        &mut self,
+        source: &mut impl Source,
+        backoff: &mut Backoff,
+    ) -> Result<(), CallError> {
+        self.on_the_way = 0;
+        self.fence = None;
+        for pending in self.outbox.values_mut() {
+            pending.on_the_way = false;
+        }
+        let mut client = Client::open(&self.shared.url).await?;
+        client.introduce(&self.options.user).await?;
+        self.repeat(&mut client).await?;
+        loop {
+            if self.on_the_way == 0
+                && let Some(pause) = self.fence.take()
+            {
+                tokio::time::sleep(pause).await;
+                self.repeat(&mut client).await?;
+            }
+            self.fill(&mut client, source).await?;
+            if self.on_the_way == 0 {
+                if source.finished() && self.outbox.is_empty() {
+                    return Ok(());
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                continue;
+            }
+            let first = client.receive().await?;
+            backoff.reset();
+            self.take(first)?;
+            while let Some(more) = client.receive_now() {
+                self.take(more?)?;
+            }
+        }
+    }
+
+    /// Sends again, in order, what is not on the way.
+    async fn repeat(&mut self, client: &mut Client) -> Result<(), CallError> {
+        for (id, pending) in &mut self.outbox {
+            if !pending.on_the_way {
+                pending.on_the_way = true;
+                self.on_the_way += 1;
+                send(client, self.shared, *id, &pending.message).await?;
+            }
+        }
+        client.flush().await
+    }
+
+    /// Sends new messages while there is room.
+    async fn fill(
+        &mut self,
+        client: &mut Client,
+        source: &mut impl Source,
+    ) -> Result<(), CallError> {
+        let mut wrote = false;
+        while self.fence.is_none() && self.on_the_way < self.options.window {
+            let Some(message) = source.next() else { break };
+            let records = self.outcome.sent.entry(message.timeline).or_default();
+            records.push(Sent {
+                id: message.id.clone(),
+                writer: self.options.number,
+                digest: message.digest,
+                sent_ns: self.shared.now_ns(),
+                ack: None,
+                refused: false,
+            });
+            let pending = Pending {
+                record: records.len() - 1,
+                message,
+                on_the_way: true,
+            };
+            let id = self.next;
+            self.next += 1;
+            self.on_the_way += 1;
+            // Into the outbox first: if the send fails, it is repeated.
+            let pending = self.outbox.entry(id).or_insert(pending);
+            send(client, self.shared, id, &pending.message).await?;
+            wrote = true;
+        }
+        if wrote { client.flush().await } else { Ok(()) }
+    }
+
+    fn take(&mut self, incoming: Incoming) -> Result<(), CallError> {
+        match incoming {
+            Incoming::Reply(id, Ok(result)) => self.acknowledged(id, read(&result)?),
+            Incoming::Reply(id, Err(refusal)) => self.refused(id, &refusal),
+            Incoming::Push(method, _) if method == "draining" => {}
+            Incoming::Push(method, _) => self.complain(format!("a push to a writer: {method}")),
+        }
+        Ok(())
+    }
+
+    fn acknowledged(&mut self, id: u64, told: Appended) {
+        let at_ns = self.shared.now_ns();
+        let Some(pending) = self.outbox.remove(&id) else {
+            return self.complain(format!("a reply to {id}, which is not on the way"));
+        };
+        self.on_the_way -= 1;
+        self.outcome.duplicates += u64::from(told.duplicate);
+        let message = pending.message;
+        if told.message_id != message.id {
+            self.complain(format!(
+                "{} was acknowledged as {}",
+                message.id, told.message_id
+            ));
+        }
+        self.shared.progress[message.timeline].fetch_add(1, Ordering::Relaxed);
+        if let Some(records) = self.outcome.sent.get_mut(&message.timeline) {
+            records[pending.record].ack = Some(Ack {
+                sequence: told.sequence,
+                timestamp: told.timestamp,
+                at_ns,
+            });
+        }
+    }
+
+    fn refused(&mut self, id: u64, refusal: &Refusal) {
+        let Some(pending) = self.outbox.get_mut(&id) else {
+            return self.complain(format!("an error to {id}, which is not on the way"));
+        };
+        pending.on_the_way = false;
+        self.on_the_way -= 1;
+        let timeline = pending.message.timeline;
+        if let Some(records) = self.outcome.sent.get_mut(&timeline) {
+            records[pending.record].refused = true;
+        }
+        // A conditional append behind a refused one of its timeline must fail too; it goes out again behind it.
+        let reason = refusal.data.reason.as_str();
+        let behind = reason == "condition_failed"
+            && self
+                .outbox
+                .range(..id)
+                .any(|(_, before)| before.message.timeline == timeline && !before.on_the_way);
+        if refusal.data.retry || behind || reason == "outcome_unknown" {
+            self.outcome.refusals += 1;
+            let pause = refusal.data.retry_after_ms.unwrap_or(20).min(1_000);
+            self.fence = Some(Duration::from_millis(pause));
+            return;
+        }
+        if let Some(pending) = self.outbox.remove(&id) {
+            let name = &self.shared.timelines[timeline];
+            let message = &refusal.message;
+            let what = format!(
+                "{name}: {} was refused: {reason} ({message})",
+                pending.message.id
+            );
+            self.complain(what);
+        }
+    }
+
+    fn complain(&mut self, what: String) {
+        // The first few tell the story; a broken server could give millions.
+        if self.outcome.complaints.len() < 1_000 {
+            self.outcome.complaints.push(what);
+        }
+    }
+}
+
+async fn send(
+    client: &mut Client,
+    shared: &Shared,
+    id: u64,
+    message: &Outgoing,
+) -> Result<(), CallError> {
+    let append = Append {
+        timeline: &shared.timelines[message.timeline],
+        entry: &message.entry,
+        message_id: &message.id,
+        expect_head: message.expect_head,
+    };
+    client.send_as(id, "message.append", append).await
+}
+
+impl Shared {
+    /// ns since the run began.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Pauses between attempts to connect, longer each time, until the patience is used up.
+pub struct Backoff {
+    pause: Duration,
+    waiting_since: Option<Instant>,
+    patience: Duration,
+}
+
+impl Backoff {
+    /// Starts with 10 ms, doubles up to 500 ms.
+    #[must_use]
+    pub fn new(patience: Duration) -> Backoff {
+        Backoff {
+            pause: Duration::from_millis(10),
+            waiting_since: None,
+            patience,
+        }
+    }
+
+    /// The server answered.
+    pub fn reset(&mut self) {
+        *self = Backoff::new(self.patience);
+    }
+
+    /// Waits before the next attempt, or says that it has been long enough.
+    pub async fn wait(&mut self, why: &str) -> Result<(), Stop> {
+        let since = self.waiting_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > self.patience {
+            let patience = self.patience;
+            return Err(Stop::Unreachable(format!(
+                "no server for {patience:?}: {why}"
+            )));
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(Duration::from_millis(500));
+        Ok(())
+    }
+}
