@@ -1,5 +1,225 @@
 //! The image: a partition's sorted runs on LMDB.
+//!
+//! A flush writes a memtable as a new immutable run; merges make fewer and longer runs of many; a snapshot reads all of them at
+//! one moment. Owns: the image directory and its format. Promises: `covered` rises only with a flush's last transaction, which
+//! enters the whole run; every row has passed its checksum when it is handed out; whatever is flushed or merged, a snapshot
+//! shows the same rows until it is dropped. Must not: know what a row means ([`Rules`] does), do anything asynchronous, or be
+//! called while holding one of the partition's locks. Called by `partition/` only: readers from anywhere, flush and compaction
+//! from one thread.
 
+mod catalog;
+mod catalog_codec;
+mod entry;
+mod env;
+mod error;
+mod filter;
+mod flush;
+mod keys;
+mod options;
+mod part;
+mod read;
 mod rules;
+mod slots;
+mod snapshot;
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use arc_swap::ArcSwap;
+use heed::RwTxn;
+
+use crate::ids::Position;
+use catalog::Catalog;
+pub use catalog::TableCounts;
+use catalog_codec::{CATALOG_KEY, VERSION_KEY};
+use env::{ReadTxn, Store};
+pub use error::Error;
+use filter::Budget;
+pub use options::Options;
 pub use rules::{DropContext, Entry, Pieces, Rules, Verdict};
+use slots::{Slots, SlotsLeft};
+pub use snapshot::{RunCursor, Snapshot};
+
+/// One partition's image. Cheap to clone; all clones are the same image.
+#[derive(Clone)]
+pub struct Image {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    options: Options,
+    rules: Arc<dyn Rules>,
+    /// Memory for filters.
+    budget: Arc<Budget>,
+    /// The newest committed catalog. Changed only under `state`.
+    cached: ArcSwap<Catalog>,
+    state: Mutex<State>,
+    /// Told by `state`'s slots, so that `pressure` waits for nobody.
+    slots_left: SlotsLeft,
+    /// A commit failed with an unknown outcome.
+    stopped: AtomicBool,
+}
+
+/// What only the one who writes needs.
+struct State {
+    slots: Slots,
+}
+
+/// How full the image is and how far compaction is behind.
+#[derive(Clone, Copy, Debug)]
+pub struct Pressure {
+    /// Runs of level 0, those in a merge too.
+    pub level0_runs: usize,
+    /// Whether writers should be slowed down.
+    pub slow: bool,
+    /// Whether writers should be refused.
+    pub busy: bool,
+    /// Sub-databases that could still be taken; a part takes two.
+    pub free_slots: usize,
+    /// Bytes of pages in use by runs.
+    pub bytes_used: u64,
+    /// Bytes of the file, free pages included; it never shrinks.
+    pub file_bytes: u64,
+    /// Bytes of address space reserved for the file: it can't grow past it.
+    pub map_bytes: u64,
+    /// Memory of loaded filters, bytes.
+    pub filter_bytes: u64,
+}
+
+impl Image {
+    /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and is
+    /// cleared before its place is used again.
+    pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
+        let store = Store::open(dir, options.map_bytes)?;
+        let txn = store.read()?;
+        let catalog = match store.catalog.get(&txn, VERSION_KEY)? {
+            Some(_) => read_catalog(&store, &txn)?,
+            None if store.slot_count() == 0 => Catalog {
+                next_run: 1,
+                ..Catalog::default()
+            },
+            None => return Err(Error::damaged("catalog", "missing")),
+        };
+        let slots = Slots::new(&store, &txn, &catalog)?;
+        drop(txn);
+        let inner = Inner {
+            budget: Budget::new(options.filter_memory_bytes),
+            store,
+            options,
+            rules,
+            slots_left: slots.left(),
+            cached: ArcSwap::from_pointee(catalog),
+            state: Mutex::new(State { slots }),
+            stopped: AtomicBool::new(false),
+        };
+        if inner.catalog().version == 0 {
+            // So that the format is on disk from the first moment on.
+            let wtxn = inner.store.write()?;
+            inner.commit(&mut *inner.lock()?, wtxn, Catalog::clone(&inner.catalog()))?;
+        }
+        Ok(Image {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The log position that the image covers.
+    pub fn covered(&self) -> Position {
+        self.inner.catalog().covered
+    }
+
+    /// Starts reading. `Full` if too many snapshots are alive.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let inner = &self.inner;
+        let txn = inner.store.read()?;
+        let stored = inner.store.catalog.get(&txn, VERSION_KEY)?;
+        let version = catalog_codec::decode_version(stored.unwrap_or_default())?;
+        let cached = inner.catalog();
+        let catalog = match cached.version == version {
+            true => cached,
+            // Between a commit and its publishing, or the other way round.
+            false => Arc::new(read_catalog(&inner.store, &txn)?),
+        };
+        Ok(Snapshot::new(txn, catalog, Arc::clone(inner)))
+    }
+
+    /// How full the image is and how far compaction is behind. Cheap: nothing on disk is asked.
+    pub fn pressure(&self) -> Pressure {
+        let inner = &self.inner;
+        let catalog = inner.catalog();
+        let level0_runs = catalog.level0_runs();
+        let free_slots = inner.slots_left.get();
+        Pressure {
+            level0_runs,
+            slow: level0_runs >= inner.options.level0_slow_runs,
+            busy: level0_runs >= inner.options.level0_busy_runs || free_slots < 2,
+            free_slots,
+            bytes_used: catalog.parts().map(|part| part.page_bytes).sum(),
+            file_bytes: inner.store.file_bytes(),
+            map_bytes: inner.store.map_bytes(),
+            filter_bytes: inner.budget.used(),
+        }
+    }
+}
+
+impl Inner {
+    /// The newest committed catalog.
+    fn catalog(&self) -> Arc<Catalog> {
+        self.cached.load_full()
+    }
+
+    /// The state of the writing side; refused after a failed commit.
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        match self.stopped.load(Ordering::Acquire) {
+            true => Err(Error::Stopped),
+            false => Ok(self.state_unchecked()),
+        }
+    }
+
+    fn state_unchecked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|held| held.into_inner())
+    }
+
+    /// Commits `wtxn` with `next` as the new catalog and publishes it. Slots that it no longer names become dirty.
+    fn commit(&self, state: &mut State, wtxn: RwTxn<'_>, next: Catalog) -> Result<(), Error> {
+        let mut wtxn = wtxn;
+        let mut next = next;
+        next.version += 1;
+        let version = catalog_codec::encode_version(next.version);
+        let bytes = catalog_codec::encode(&next);
+        let db = self.store.catalog;
+        db.put(&mut wtxn, VERSION_KEY, &version)?;
+        db.put(&mut wtxn, CATALOG_KEY, &bytes)?;
+        self.commit_rows(wtxn)?;
+        let before = self.cached.swap(Arc::new(next));
+        state.slots.release_unnamed(&before, &self.catalog());
+        Ok(())
+    }
+
+    /// Commits a transaction that leaves the catalog as it is.
+    fn commit_rows(&self, wtxn: RwTxn<'_>) -> Result<(), Error> {
+        let done = wtxn.commit().map_err(Error::from);
+        if !matches!(done, Ok(()) | Err(Error::Full(_))) {
+            // Perhaps the new meta page is on disk all the same: nothing may be built on either state.
+            self.stopped.store(true, Ordering::Release);
+        }
+        done
+    }
+}
+
+fn read_catalog(store: &Store, txn: &ReadTxn) -> Result<Catalog, Error> {
+    let value = |key| {
+        let stored = store.catalog.get(txn, key)?;
+        stored.ok_or_else(|| Error::damaged("catalog", "missing"))
+    };
+    let version = catalog_codec::decode_version(value(VERSION_KEY)?)?;
+    let catalog = catalog_codec::decode(value(CATALOG_KEY)?, &|slot| store.slot(slot))?;
+    if catalog.version != version {
+        return Err(Error::damaged("catalog", "its two values disagree"));
+    }
+    Ok(catalog)
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::ids::EntryKind;
+use crate::ids::{EntryKind, TableId};
 
 /// One entry of a key: what it does and, for puts and deltas, the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +82,15 @@ pub trait Rules: Send + Sync + 'static {
     fn join(&self, directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'static str>;
 
     /// The prefix of `key` that a filter should cover besides the key itself (the partition key), or `None` if only whole
-    /// keys are asked for. The image puts both into the run's filter.
+    /// keys are asked for. The image puts both into the run's filter. Every key that starts with such a prefix must have that
+    /// very prefix: ranges within it are skipped by the filter.
     fn filter_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]>;
 
     /// Whether whole-key look-ups of this key are worth a place in the filter (ID rows, head rows), or only its prefix.
     fn filter_key(&self, key: &[u8]) -> bool;
+
+    /// The table that a key belongs to, for the counters that the catalog keeps per table.
+    fn table(&self, _key: &[u8]) -> TableId {
+        TableId(0)
+    }
 }

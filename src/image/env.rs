@@ -1,0 +1,166 @@
+//! The LMDB environment: opening it, its sub-databases ("slots"), its lock against a second process.
+//!
+//! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags only (a
+//! commit is two device flushes and atomic); slot handles exist before any transaction that can see their content. Must not:
+//! know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
+
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::sync::RwLock;
+
+use heed::types::Bytes as Raw;
+use heed::{CommitOrAbort, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+
+use super::Error;
+
+/// A sub-database of plain bytes, in LMDB's own (bytewise) order.
+pub(super) type Db = heed::Database<'static, Raw, Raw>;
+/// A read transaction that owns its environment and may move between threads.
+pub(super) type ReadTxn = RoTxn<'static, WithoutTls>;
+
+/// Read transactions open at once. Past it a read fails with `Full`; callers bound themselves below it.
+const READERS_MAX: u32 = 1024;
+/// Sub-databases, the catalog's included. LMDB clears an array of this length for each transaction.
+const DBS_MAX: u16 = 1024;
+/// Slots are made this many at a time: making some is a commit of its own.
+const SLOT_STEP: u16 = 32;
+/// Slots that there can be at most: a whole number of steps, and one sub-database is the catalog.
+pub(super) const SLOTS_MAX: u16 = (DBS_MAX - 1) / SLOT_STEP * SLOT_STEP;
+/// LMDB's page size on this machine's kind; only used to shape values and to tell sizes.
+pub(super) const PAGE_BYTES: usize = 4096;
+
+/// One open environment.
+pub(super) struct Store {
+    env: Env<WithoutTls>,
+    /// The catalog's sub-database.
+    pub(super) catalog: Db,
+    slots: RwLock<Vec<Db>>,
+    /// Held for as long as the environment is open.
+    _lock: File,
+}
+
+impl Store {
+    /// Opens or makes the environment in `dir`, which must be on a local file system.
+    pub(super) fn open(dir: &Path, map_bytes: usize) -> Result<Store, Error> {
+        fs::create_dir_all(dir)?;
+        let lock = File::create(dir.join("image.lock"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        let env = open_env(dir, map_bytes)?;
+        let wtxn = env.write_txn()?;
+        let catalog = env
+            .create_databases_and_commit(wtxn, |opener, wtxn| {
+                opener
+                    .create_database::<Raw, Raw>(wtxn, Some("catalog"))
+                    .map(CommitOrAbort::<_, ()>::Commit)
+            })?
+            .unwrap_commit();
+        let store = Store {
+            env,
+            catalog,
+            slots: RwLock::default(),
+            _lock: lock,
+        };
+        store.open_slots()?;
+        Ok(store)
+    }
+
+    /// Handles for all slots that the file has.
+    fn open_slots(&self) -> Result<(), Error> {
+        let mut found = Vec::new();
+        for step in 0..SLOTS_MAX / SLOT_STEP {
+            let rtxn = self.env.read_txn()?;
+            let opened = self
+                .env
+                .open_databases_and_commit(rtxn, |opener, rtxn| {
+                    let mut step_slots = [const { None }; SLOT_STEP as usize];
+                    for (slot, db) in (step * SLOT_STEP..).zip(&mut step_slots) {
+                        *db = opener.open_database::<Raw, Raw>(rtxn, Some(&slot_name(slot)))?;
+                    }
+                    Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(step_slots))
+                })?
+                .unwrap_commit();
+            let all = opened.iter().all(Option::is_some);
+            found.extend(opened.into_iter().map_while(|db| db));
+            if !all {
+                break;
+            }
+        }
+        *self.slots.write().unwrap_or_else(|held| held.into_inner()) = found;
+        Ok(())
+    }
+
+    /// Makes some more slots in one commit; `Full` if there can't be more.
+    pub(super) fn add_slots(&self) -> Result<(), Error> {
+        let have = self.slot_count();
+        if have + SLOT_STEP > SLOTS_MAX {
+            return Err(Error::Full("sub-databases"));
+        }
+        let wtxn = self.env.write_txn()?;
+        let made = self
+            .env
+            .create_databases_and_commit(wtxn, |opener, wtxn| {
+                let mut made = [const { None }; SLOT_STEP as usize];
+                for (slot, db) in (have..).zip(&mut made) {
+                    *db = Some(opener.create_database::<Raw, Raw>(wtxn, Some(&slot_name(slot)))?);
+                }
+                Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(made))
+            })?
+            .unwrap_commit();
+        let mut slots = self.slots.write().unwrap_or_else(|held| held.into_inner());
+        slots.extend(made.into_iter().flatten());
+        Ok(())
+    }
+
+    /// How many slots there are, used or not.
+    pub(super) fn slot_count(&self) -> u16 {
+        let slots = self.slots.read().unwrap_or_else(|held| held.into_inner());
+        u16::try_from(slots.len()).unwrap_or(u16::MAX)
+    }
+
+    /// The handle of a slot.
+    pub(super) fn slot(&self, slot: u16) -> Option<Db> {
+        let slots = self.slots.read().unwrap_or_else(|held| held.into_inner());
+        slots.get(usize::from(slot)).copied()
+    }
+
+    /// Starts a read transaction: a state of the whole environment that stays as it is.
+    pub(super) fn read(&self) -> Result<ReadTxn, Error> {
+        Ok(self.env.clone().static_read_txn()?)
+    }
+
+    /// Starts the write transaction; waits for another one to end.
+    pub(super) fn write(&self) -> Result<RwTxn<'_>, Error> {
+        Ok(self.env.write_txn()?)
+    }
+
+    /// Bytes of the file that have ever been used. The file never shrinks.
+    pub(super) fn file_bytes(&self) -> u64 {
+        (self.env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64
+    }
+
+    /// Bytes of the reserved map.
+    pub(super) fn map_bytes(&self) -> u64 {
+        self.env.info().map_size as u64
+    }
+}
+
+fn slot_name(slot: u16) -> String {
+    format!("p{slot:05}")
+}
+
+#[allow(unsafe_code)]
+fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options
+        .map_size(map_bytes)
+        .max_readers(READERS_MAX)
+        .max_dbs(u32::from(DBS_MAX));
+    // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive lock on
+    // `image.lock` in this directory for the environment's whole life, so no second process of ours opens it; heed refuses a
+    // second opening in this process; no flag is set that would weaken LMDB's own locking.
+    Ok(unsafe { options.open(dir)? })
+}

@@ -1,0 +1,154 @@
+//! How a caller's key is stored under LMDB's limit of 511 bytes, in exact order.
+//!
+//! Owns: the scheme. A key of up to 500 bytes is stored as it is. A longer one is stored under its first 500 bytes followed
+//! by its row number in the part (8 bytes, big-endian); its rest lies in the value. Promises: stored keys of a part sort as
+//! the keys do: those that share their first 500 bytes are neighbours in any sorted order, a part is written in that order, so
+//! their row numbers rise without a gap, and the key of just those 500 bytes is a prefix of theirs and comes first. Must not:
+//! look into keys.
+
+use std::ops::Bound;
+
+use heed::RoTxn;
+
+use super::Error;
+use super::entry::Stored;
+use super::env::Db;
+
+/// Up to this length a key is stored as it is.
+pub(super) const PLAIN_MAX: usize = 500;
+/// The length of every stored long key; no plain key has it.
+pub(super) const LONG_LEN: usize = PLAIN_MAX + 8;
+/// The longest key that callers may use: its rest must leave room for a value in a page-shaped piece.
+pub(super) const KEY_MAX: usize = 16 * 1024;
+
+/// A key as it is stored.
+pub(super) enum StoredKey<'a> {
+    Plain(&'a [u8]),
+    Long([u8; LONG_LEN], &'a [u8]),
+}
+
+impl<'a> StoredKey<'a> {
+    /// The stored form of `key` as row number `row` of its part.
+    pub(super) fn new(key: &'a [u8], row: u64) -> StoredKey<'a> {
+        if key.len() <= PLAIN_MAX {
+            return StoredKey::Plain(key);
+        }
+        let (head, rest) = key.split_at(PLAIN_MAX);
+        StoredKey::Long(long_key(head, row), rest)
+    }
+
+    /// What LMDB gets as key.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            StoredKey::Plain(key) => key,
+            StoredKey::Long(key, _) => key,
+        }
+    }
+
+    /// What of the key lies in the value.
+    pub(super) fn rest(&self) -> Option<&'a [u8]> {
+        match self {
+            StoredKey::Plain(_) => None,
+            StoredKey::Long(_, rest) => Some(rest),
+        }
+    }
+}
+
+fn long_key(head: &[u8], row: u64) -> [u8; LONG_LEN] {
+    let mut stored = [0; LONG_LEN];
+    stored[..PLAIN_MAX].copy_from_slice(head);
+    stored[PLAIN_MAX..].copy_from_slice(&row.to_be_bytes());
+    stored
+}
+
+/// The first and last row number of the long keys in `db` that begin with `head`.
+fn group(db: Db, txn: &RoTxn<'_>, head: &[u8]) -> Result<Option<(u64, u64)>, Error> {
+    let row = |found: Option<(&[u8], &[u8])>| {
+        let (key, _) = found?;
+        let tail = key.strip_prefix(head)?;
+        Some(u64::from_be_bytes(tail.try_into().ok()?))
+    };
+    let Some(first) = row(db.get_greater_than(txn, head)?) else {
+        return Ok(None);
+    };
+    let last = row(db.get_lower_than_or_equal_to(txn, &long_key(head, u64::MAX))?);
+    Ok(last.map(|last| (first, last)))
+}
+
+/// The row number of the first long key ≥ `key` among those that share its head; `Err(last + 1)` if all are below, and
+/// whether it is equal. `None` if there are none.
+struct Place {
+    row: u64,
+    equal: bool,
+}
+
+fn place(db: Db, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<Place>, Error> {
+    let (head, rest) = key.split_at(PLAIN_MAX);
+    let Some((first, last)) = group(db, txn, head)? else {
+        return Ok(None);
+    };
+    let (mut low, mut high) = (first, last + 1);
+    let mut equal = false;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let value = db.get(txn, &long_key(head, middle))?;
+        let stored = value.and_then(Stored::parse).and_then(|row| row.rest);
+        let Some(stored) = stored else {
+            return Err(Error::damaged("a long key", "its row numbers have a gap"));
+        };
+        if stored < rest {
+            low = middle + 1;
+        } else {
+            equal |= stored == rest;
+            high = middle;
+        }
+    }
+    Ok(Some(Place { row: low, equal }))
+}
+
+/// The stored key under which `key` lies in `db`, if it is a long one that is there; a short one comes back as it is.
+pub(super) fn find<'k>(
+    db: Db,
+    txn: &RoTxn<'_>,
+    key: &'k [u8],
+) -> Result<Option<StoredKey<'k>>, Error> {
+    if key.len() <= PLAIN_MAX {
+        return Ok(Some(StoredKey::Plain(key)));
+    }
+    Ok(match place(db, txn, key)? {
+        Some(place) if place.equal => Some(StoredKey::new(key, place.row)),
+        _ => None,
+    })
+}
+
+/// The bound among stored keys that cuts where `bound` cuts among keys. `lower` tells which end of a range it is.
+pub(super) fn stored_bound(
+    db: Db,
+    txn: &RoTxn<'_>,
+    bound: Bound<&[u8]>,
+    lower: bool,
+) -> Result<Bound<Vec<u8>>, Error> {
+    let (key, included) = match bound {
+        Bound::Unbounded => return Ok(Bound::Unbounded),
+        Bound::Included(key) => (key, true),
+        Bound::Excluded(key) => (key, false),
+    };
+    if key.len() <= PLAIN_MAX {
+        return Ok(bound.map(<[u8]>::to_vec));
+    }
+    let head = &key[..PLAIN_MAX];
+    let Some(place) = place(db, txn, key)? else {
+        // Nothing shares the head but perhaps the key that is the head: it is below, all other neighbours are not.
+        return Ok(match lower {
+            true => Bound::Excluded(head.to_vec()),
+            false => Bound::Included(head.to_vec()),
+        });
+    };
+    // Cut before `row`, or after it if it is the key itself and belongs to the lower side of the cut.
+    let after = place.equal && (included != lower);
+    let cut = long_key(head, place.row + u64::from(after)).to_vec();
+    Ok(match lower {
+        true => Bound::Included(cut),
+        false => Bound::Excluded(cut),
+    })
+}

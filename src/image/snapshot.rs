@@ -1,0 +1,241 @@
+//! A snapshot: one LMDB read transaction and the catalog as of it.
+//!
+//! Owns: which runs a reader looks into and in what order, filters, clipping at running merges. Promises: it shows the image at
+//! one covered position until it is dropped, whatever is flushed and merged meanwhile. Must not: live long (while it lives, no
+//! page freed since can be used again). It may move between threads, not be shared by them. Called by the partition's views.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::catalog::{Catalog, Part, Run};
+use super::env::ReadTxn;
+use super::filter;
+use super::read::{PartReader, Row};
+use super::{Entry, Error, Inner};
+use crate::ids::{EntryKind, Position};
+
+/// The image as of one moment.
+pub struct Snapshot {
+    // First: it must end before the environment can.
+    txn: ReadTxn,
+    catalog: Arc<Catalog>,
+    inner: Arc<Inner>,
+}
+
+impl Snapshot {
+    pub(super) fn new(txn: ReadTxn, catalog: Arc<Catalog>, inner: Arc<Inner>) -> Snapshot {
+        Snapshot {
+            txn,
+            catalog,
+            inner,
+        }
+    }
+
+    /// The log position that the image covers: everything up to it is here, nothing above it.
+    pub fn covered(&self) -> Position {
+        self.catalog.covered
+    }
+
+    pub(super) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come.
+    pub fn get(
+        &self,
+        key: &[u8],
+        found: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let mut hash = None;
+        let in_filter = self.inner.rules.filter_key(key);
+        for source in self.catalog.sources() {
+            if !source.covers(key) {
+                continue;
+            }
+            let Some(part) = source.run.part_of(key) else {
+                continue;
+            };
+            if in_filter {
+                let hash = *hash.get_or_insert_with(|| filter::key_hash(key));
+                if !self.may_hold(source.run, part, hash)? {
+                    continue;
+                }
+            }
+            let Some(entry) = self.reader(source.run, part).get(key)? else {
+                continue;
+            };
+            let last = entry.kind != EntryKind::Delta;
+            if found(entry).is_break() || last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One lazy iterator per run that may hold keys of the range, newest run first, each in key order (or backward).
+    pub fn cursors(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        backward: bool,
+    ) -> Result<Vec<RunCursor<'_>>, Error> {
+        let mut cursors = Vec::new();
+        if is_empty(from, to) {
+            return Ok(cursors);
+        }
+        let prefix = self.common_prefix(from, to).map(filter::prefix_hash);
+        for source in self.catalog.sources() {
+            let (from, to) = source.clip(from, to);
+            if is_empty(from, to) {
+                continue;
+            }
+            let mut parts = Vec::new();
+            for part in source.run.parts_of(from, to) {
+                let may_hold = match prefix {
+                    Some(hash) => self.may_hold(source.run, part, hash)?,
+                    None => true,
+                };
+                if may_hold {
+                    parts.push(Arc::clone(part));
+                }
+            }
+            if parts.is_empty() {
+                continue;
+            }
+            if !backward {
+                parts.reverse();
+            }
+            cursors.push(RunCursor {
+                snapshot: self,
+                run: source.run.number,
+                parts,
+                from: from.map(Bytes::copy_from_slice),
+                to: to.map(Bytes::copy_from_slice),
+                backward,
+                open: None,
+            });
+        }
+        Ok(cursors)
+    }
+
+    /// The filter prefix that all keys of the range share, if they surely do.
+    fn common_prefix<'k>(&self, from: Bound<&'k [u8]>, to: Bound<&[u8]>) -> Option<&'k [u8]> {
+        let (Bound::Included(first) | Bound::Excluded(first)) = from else {
+            return None;
+        };
+        let prefix = self.inner.rules.filter_prefix(first)?;
+        if prefix.is_empty() || !first.starts_with(prefix) {
+            return None;
+        }
+        let shared = match to {
+            Bound::Unbounded => false,
+            Bound::Included(last) => last.starts_with(prefix),
+            Bound::Excluded(end) => end.starts_with(prefix) || is_successor(end, prefix),
+        };
+        shared.then_some(prefix)
+    }
+
+    /// Whether the part may hold what has this hash. Loads the filter if there is memory for it.
+    fn may_hold(&self, run: &Run, part: &Part, hash: u64) -> Result<bool, Error> {
+        let budget = &self.inner.budget;
+        let filter = match part.filter.get() {
+            Some(filter) => filter,
+            None if part.filter_bytes == 0 || !budget.has(part.filter_bytes) => return Ok(true),
+            None => {
+                let loaded = self
+                    .reader(run, part)
+                    .load_filter(part.filter_bytes, budget)?;
+                part.filter.get_or_init(|| loaded)
+            }
+        };
+        Ok(filter.as_ref().is_none_or(|filter| filter.may_hold(hash)))
+    }
+
+    pub(super) fn reader<'s>(&'s self, run: &Run, part: &Part) -> PartReader<'s> {
+        PartReader::new(run.number, part, &self.txn, &*self.inner.rules)
+    }
+}
+
+/// Whether no key lies between the bounds.
+fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    match (from, to) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
+    }
+}
+
+/// Whether `end` is the first key after all that start with `prefix`.
+fn is_successor(end: &[u8], prefix: &[u8]) -> bool {
+    let kept = prefix.iter().rposition(|&byte| byte != u8::MAX);
+    kept.is_some_and(|at| {
+        end.len() == at + 1 && end[..at] == prefix[..at] && end[at] == prefix[at] + 1
+    })
+}
+
+/// A lazy walk over one run's entries in a range; ends for good after an error.
+pub struct RunCursor<'s> {
+    snapshot: &'s Snapshot,
+    run: u64,
+    /// Those still to come, the next one last.
+    parts: Vec<Arc<Part>>,
+    from: Bound<Bytes>,
+    to: Bound<Bytes>,
+    backward: bool,
+    open: Option<OpenPart<'s>>,
+}
+
+struct OpenPart<'s> {
+    reader: PartReader<'s>,
+    rows: Box<dyn Iterator<Item = Result<Row<'s>, Error>> + 's>,
+}
+
+impl<'s> RunCursor<'s> {
+    fn open_next(&mut self) -> Result<bool, Error> {
+        let Some(part) = self.parts.pop() else {
+            return Ok(false);
+        };
+        let snapshot = self.snapshot;
+        let reader = PartReader::new(self.run, &part, &snapshot.txn, &*snapshot.inner.rules);
+        let from = self.from.as_ref().map(|key| &key[..]);
+        let to = self.to.as_ref().map(|key| &key[..]);
+        let rows: Box<dyn Iterator<Item = Result<Row<'s>, Error>> + 's> = match self.backward {
+            false => Box::new(reader.forward(from, to)?),
+            true => Box::new(reader.backward(from, to)?),
+        };
+        self.open = Some(OpenPart { reader, rows });
+        Ok(true)
+    }
+
+    fn step(&mut self) -> Result<Option<(Bytes, Entry)>, Error> {
+        loop {
+            if let Some(open) = &mut self.open {
+                if let Some(row) = open.rows.next() {
+                    let row = row?;
+                    let entry = row.entry(&open.reader)?;
+                    return Ok(Some((Bytes::from(row.key.into_owned()), entry)));
+                }
+                self.open = None;
+            }
+            if !self.open_next()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Iterator for RunCursor<'_> {
+    type Item = Result<(Bytes, Entry), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.parts.clear();
+            self.open = None;
+        }
+        step.transpose()
+    }
+}
