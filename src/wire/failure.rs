@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::reason::Reason;
 
@@ -108,6 +108,62 @@ impl Failure {
     pub fn retry_after(mut self, retry_after_ms: u64) -> Failure {
         self.retry_after_ms = Some(retry_after_ms);
         self
+    }
+}
+
+/// A failure as it is said: the `error` member of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "error")]
+pub struct Said {
+    /// The class of the reason.
+    pub code: i32,
+    /// For people.
+    pub message: String,
+    /// For programs.
+    pub data: Details,
+}
+
+/// What programs read of an error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    /// Switch on this.
+    pub reason: Reason,
+    /// Whether the same call can succeed later, unchanged.
+    pub retry: bool,
+    /// Wait this long before, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// Path of the parameter at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The value of the limit that was passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// What it was instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actual: Option<Actual>,
+}
+
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        Said::from(self.clone()).serialize(into)
+    }
+}
+
+impl From<Failure> for Said {
+    fn from(failure: Failure) -> Said {
+        Said {
+            code: failure.reason.code(),
+            message: failure.message.into_owned(),
+            data: Details {
+                reason: failure.reason,
+                retry: failure.reason.retry(),
+                retry_after_ms: failure.retry_after_ms,
+                field: failure.field,
+                limit: failure.limit,
+                actual: failure.actual,
+            },
+        }
     }
 }
 

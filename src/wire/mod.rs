@@ -11,6 +11,7 @@ mod check;
 mod close;
 mod entry;
 mod failure;
+pub mod jsonrpc;
 mod limits;
 pub mod message;
 mod nested;

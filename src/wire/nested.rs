@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
 /// Makes well-formed JSON text compact, and checks what JSON's grammar leaves open.
@@ -117,16 +117,20 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
     }
 }
 
-/// Writes nested JSON text: as it stands into JSON, as arrays and maps into MessagePack.
+/// Writes nested JSON text: as it stands into JSON, as arrays and maps into MessagePack. Text that is not JSON, which no decoder
+/// of ours lets in, goes out as a string, so that one bad value can't spoil a page.
 pub(crate) fn serialize<S: Serializer>(text: &str, into: S) -> Result<S::Ok, S::Error> {
     if into.is_human_readable() {
-        return serde_json::from_str::<&RawValue>(text)
-            .map_err(S::Error::custom)?
-            .serialize(into);
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(raw) => raw.serialize(into),
+            Err(_) => into.serialize_str(text),
+        }
+    } else {
+        match serde_json::from_str::<Tree>(text) {
+            Ok(tree) => tree.serialize(into),
+            Err(_) => into.serialize_str(text),
+        }
     }
-    serde_json::from_str::<Tree>(text)
-        .map_err(S::Error::custom)?
-        .serialize(into)
 }
 
 /// A nested value, with names in their order and as often as they stand.

@@ -1,0 +1,132 @@
+//! The outermost object of a call: which of its members stand there, as pieces of JSON text.
+//!
+//! Owns: the split of a request object and of a batch. Promises: linear in the input, iterative at any depth, nothing copied.
+//! Must not: judge the members; `decode.rs` does.
+
+use std::fmt;
+
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_json::value::RawValue;
+
+/// The members of a request object as they stand. Others are ignored, as JSON-RPC leaves them open.
+#[derive(Default)]
+pub(super) struct Envelope<'a> {
+    pub(super) jsonrpc: Option<&'a str>,
+    pub(super) id: Option<&'a str>,
+    pub(super) method: Option<&'a str>,
+    pub(super) params: Option<&'a str>,
+    /// One of them stands twice.
+    pub(super) twice: bool,
+}
+
+/// The names that matter.
+enum Member {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Member {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Member, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = Member;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a name")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
+                Ok(match name {
+                    "jsonrpc" => Member::Jsonrpc,
+                    "id" => Member::Id,
+                    "method" => Member::Method,
+                    "params" => Member::Params,
+                    _ => Member::Other,
+                })
+            }
+        }
+        from.deserialize_str(Name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Envelope<'de>, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Envelope<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a request object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut envelope = Envelope::default();
+                while let Some(member) = map.next_key()? {
+                    let slot = match member {
+                        Member::Jsonrpc => &mut envelope.jsonrpc,
+                        Member::Id => &mut envelope.id,
+                        Member::Method => &mut envelope.method,
+                        Member::Params => &mut envelope.params,
+                        Member::Other => {
+                            map.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                    };
+                    envelope.twice |= slot.is_some();
+                    *slot = Some(map.next_value::<&RawValue>()?.get());
+                }
+                Ok(envelope)
+            }
+        }
+        from.deserialize_map(Members)
+    }
+}
+
+/// The members of a batch, and how many there are.
+pub(super) struct Batch<'a> {
+    /// No more than were asked for.
+    pub(super) members: Vec<&'a str>,
+    pub(super) count: u64,
+}
+
+/// Takes a batch apart; keeps so many members and only counts the others, so that `[1,1,1,…]` costs no memory.
+pub(super) struct BatchUpTo(pub(super) u64);
+
+impl<'de> DeserializeSeed<'de> for BatchUpTo {
+    type Value = Batch<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Batch<'de>, D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for BatchUpTo {
+    type Value = Batch<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an array of requests")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Batch<'de>, A::Error> {
+        let mut batch = Batch {
+            members: Vec::new(),
+            count: 0,
+        };
+        while batch.count < self.0 {
+            match seq.next_element::<&RawValue>()? {
+                Some(member) => batch.members.push(member.get()),
+                None => return Ok(batch),
+            }
+            batch.count += 1;
+        }
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            batch.count += 1;
+        }
+        Ok(batch)
+    }
+}

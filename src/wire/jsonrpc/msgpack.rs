@@ -1,0 +1,456 @@
+//! MessagePack on its way in: calls are taken apart as they stand, their parameters turned into JSON text and read by the same decoder.
+//!
+//! Owns: the reader of MessagePack. Promises: never more memory than a small multiple of the input, whatever lengths it claims; recursion
+//! only down to the configured depth. Must not: accept what JSON could not say, but bin as the value of a column.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use super::decode::{Asked, batch_count, checked_id, request, well_formed};
+use super::{Call, Id, Incoming};
+use crate::wire::failure::Failure;
+use crate::wire::limits::Limits;
+use crate::wire::reason::Reason;
+
+/// Decodes one binary frame.
+pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
+    let mut whole = Reader { rest: body };
+    whole.skip().map_err(Failure::from)?;
+    if !whole.rest.is_empty() {
+        return Err(Failure::new(Reason::ParseError).saying("bytes after the end"));
+    }
+    let mut reader = Reader { rest: body };
+    let Head::Array(count) = reader.head()? else {
+        return Ok(Incoming::Single(call(
+            &mut Reader { rest: body },
+            Asked::Alone,
+            limits,
+        )));
+    };
+    batch_count(u64::from(count), limits)?;
+    let calls = (0..count).map(|_| call(&mut reader, Asked::InBatch, limits));
+    Ok(Incoming::Batch(calls.collect()))
+}
+
+/// Appends the header of an array of so many items.
+pub(super) fn array_header(out: &mut Vec<u8>, items: usize) {
+    match u32::try_from(items).expect("a batch has few members") {
+        few @ 0..=15 => out.push(0x90 | few as u8),
+        many => {
+            out.push(0xdd);
+            out.extend_from_slice(&many.to_be_bytes());
+        }
+    }
+}
+
+/// Not MessagePack.
+#[derive(Debug)]
+struct Malformed(&'static str);
+
+impl From<Malformed> for Failure {
+    fn from(malformed: Malformed) -> Failure {
+        Failure::new(Reason::ParseError).saying(malformed.0)
+    }
+}
+
+/// One value's first bytes: a whole scalar, or the length of what follows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Head<'a> {
+    Nil,
+    Boolean(bool),
+    Integer(i64),
+    Unsigned(u64),
+    Double(f64),
+    Text(&'a [u8]),
+    Binary(&'a [u8]),
+    Extension,
+    Array(u32),
+    Map(u32),
+}
+
+/// Reads values from the front of some bytes.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(Malformed("cut short"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let taken = self.take(N)?;
+        Ok(taken.try_into().expect("as many as were asked for"))
+    }
+
+    fn length<const N: usize>(&mut self) -> Result<usize, Malformed> {
+        let bytes = self.bytes::<N>()?;
+        Ok(bytes
+            .iter()
+            .fold(0, |length, byte| length << 8 | usize::from(*byte)))
+    }
+
+    fn extension(&mut self, length: usize) -> Result<Head<'a>, Malformed> {
+        self.take(length + 1).map(|_| Head::Extension)
+    }
+
+    /// The next value, or the header of the next array or map.
+    fn head(&mut self) -> Result<Head<'a>, Malformed> {
+        let [marker] = self.bytes()?;
+        Ok(match marker {
+            0x00..=0x7f => Head::Integer(i64::from(marker)),
+            0x80..=0x8f => Head::Map(u32::from(marker & 0x0f)),
+            0x90..=0x9f => Head::Array(u32::from(marker & 0x0f)),
+            0xa0..=0xbf => Head::Text(self.take(usize::from(marker & 0x1f))?),
+            0xc0 => Head::Nil,
+            0xc1 => return Err(Malformed("the byte 0xc1 is never used")),
+            0xc2 | 0xc3 => Head::Boolean(marker == 0xc3),
+            0xc4 => self
+                .length::<1>()
+                .and_then(|length| self.take(length))
+                .map(Head::Binary)?,
+            0xc5 => self
+                .length::<2>()
+                .and_then(|length| self.take(length))
+                .map(Head::Binary)?,
+            0xc6 => self
+                .length::<4>()
+                .and_then(|length| self.take(length))
+                .map(Head::Binary)?,
+            0xc7 => self
+                .length::<1>()
+                .and_then(|length| self.extension(length))?,
+            0xc8 => self
+                .length::<2>()
+                .and_then(|length| self.extension(length))?,
+            0xc9 => self
+                .length::<4>()
+                .and_then(|length| self.extension(length))?,
+            0xca => Head::Double(f64::from(f32::from_be_bytes(self.bytes()?))),
+            0xcb => Head::Double(f64::from_be_bytes(self.bytes()?)),
+            0xcc => Head::Integer(i64::from(u8::from_be_bytes(self.bytes()?))),
+            0xcd => Head::Integer(i64::from(u16::from_be_bytes(self.bytes()?))),
+            0xce => Head::Integer(i64::from(u32::from_be_bytes(self.bytes()?))),
+            0xcf => {
+                let number = u64::from_be_bytes(self.bytes()?);
+                i64::try_from(number).map_or(Head::Unsigned(number), Head::Integer)
+            }
+            0xd0 => Head::Integer(i64::from(i8::from_be_bytes(self.bytes()?))),
+            0xd1 => Head::Integer(i64::from(i16::from_be_bytes(self.bytes()?))),
+            0xd2 => Head::Integer(i64::from(i32::from_be_bytes(self.bytes()?))),
+            0xd3 => Head::Integer(i64::from_be_bytes(self.bytes()?)),
+            0xd4..=0xd8 => self.extension(1 << (marker - 0xd4))?,
+            0xd9 => self
+                .length::<1>()
+                .and_then(|length| self.take(length))
+                .map(Head::Text)?,
+            0xda => self
+                .length::<2>()
+                .and_then(|length| self.take(length))
+                .map(Head::Text)?,
+            0xdb => self
+                .length::<4>()
+                .and_then(|length| self.take(length))
+                .map(Head::Text)?,
+            0xdc => Head::Array(u32::from(u16::from_be_bytes(self.bytes()?))),
+            0xdd => Head::Array(u32::from_be_bytes(self.bytes()?)),
+            0xde => Head::Map(u32::from(u16::from_be_bytes(self.bytes()?))),
+            0xdf => Head::Map(u32::from_be_bytes(self.bytes()?)),
+            0xe0..=0xff => Head::Integer(i64::from(marker as i8)),
+        })
+    }
+
+    /// Passes over one value of any depth, without recursion.
+    fn skip(&mut self) -> Result<(), Malformed> {
+        let mut left: u64 = 1;
+        while left > 0 {
+            left -= 1;
+            // Each item takes a byte at least, so what is claimed and not there ends this soon.
+            match self.head()? {
+                Head::Array(items) => left += u64::from(items),
+                Head::Map(pairs) => left += 2 * u64::from(pairs),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over one value and returns its bytes.
+    fn value(&mut self) -> Result<&'a [u8], Malformed> {
+        let before = self.rest;
+        self.skip()?;
+        Ok(&before[..before.len() - self.rest.len()])
+    }
+}
+
+/// The members of a request object, each as its bytes.
+#[derive(Default)]
+struct Envelope<'a> {
+    jsonrpc: Option<&'a [u8]>,
+    id: Option<&'a [u8]>,
+    method: Option<&'a [u8]>,
+    params: Option<&'a [u8]>,
+    twice: bool,
+}
+
+impl<'a> Envelope<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Envelope<'a>, Failure> {
+        let mut object = Reader {
+            rest: reader.value()?,
+        };
+        let Head::Map(pairs) = object.head()? else {
+            return Err(Failure::new(Reason::InvalidRequest).saying("expected a request object"));
+        };
+        let mut envelope = Envelope::default();
+        for _ in 0..pairs {
+            let name = object.value()?;
+            let value = object.value()?;
+            let slot = match text(name) {
+                Some("jsonrpc") => &mut envelope.jsonrpc,
+                Some("id") => &mut envelope.id,
+                Some("method") => &mut envelope.method,
+                Some("params") => &mut envelope.params,
+                _ => continue,
+            };
+            envelope.twice |= slot.is_some();
+            *slot = Some(value);
+        }
+        Ok(envelope)
+    }
+}
+
+/// The text that a value is, if it is one.
+fn text(value: &[u8]) -> Option<&str> {
+    match (Reader { rest: value }).head() {
+        Ok(Head::Text(bytes)) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+fn call(reader: &mut Reader<'_>, asked: Asked, limits: &Limits) -> Call {
+    let envelope = match Envelope::read(reader) {
+        Ok(envelope) => envelope,
+        Err(failure) => {
+            return Call {
+                id: Some(Id::Null),
+                request: Err(failure),
+            };
+        }
+    };
+    let id = match envelope.id.map(id) {
+        None => None,
+        Some(Ok(id)) => Some(id),
+        Some(Err(failure)) => {
+            return Call {
+                id: Some(Id::Null),
+                request: Err(failure),
+            };
+        }
+    };
+    let version = envelope.jsonrpc.and_then(text) == Some("2.0");
+    let method = match well_formed(envelope.twice, version, envelope.method.and_then(text)) {
+        Ok(method) => method,
+        Err(failure) => {
+            return Call {
+                id: Some(id.unwrap_or(Id::Null)),
+                request: Err(failure),
+            };
+        }
+    };
+    let params = match envelope.params {
+        None => Ok("{}".to_owned()),
+        Some(params) => json_of_params(params, limits),
+    };
+    Call {
+        id,
+        request: params.and_then(|params| request(method, &params, asked, limits)),
+    }
+}
+
+fn id(value: &[u8]) -> Result<Id, Failure> {
+    checked_id(match (Reader { rest: value }).head()? {
+        Head::Text(bytes) => std::str::from_utf8(bytes)
+            .ok()
+            .map(|text| Id::Text(text.to_owned())),
+        Head::Integer(number) => Some(Id::Integer(number)),
+        Head::Unsigned(number) => Some(Id::Unsigned(number)),
+        _ => None,
+    })
+}
+
+/// Where in the parameters a value stands: decides whether bin may stand there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Params,
+    Messages,
+    BatchMessage,
+    Columns,
+    Column,
+    Elsewhere,
+}
+
+impl Place {
+    fn of_member(self, name: &str) -> Place {
+        match (self, name) {
+            (Place::Params, "messages") => Place::Messages,
+            (Place::Params, "entry" | "meta" | "set") => Place::Columns,
+            (Place::BatchMessage, "entry") => Place::Columns,
+            (Place::Columns, _) => Place::Column,
+            _ => Place::Elsewhere,
+        }
+    }
+
+    fn of_item(self) -> Place {
+        match self {
+            Place::Messages => Place::BatchMessage,
+            _ => Place::Elsewhere,
+        }
+    }
+}
+
+/// Why a value can't be said in JSON. The path is put together on the way out, innermost first.
+struct Refused {
+    failure: Failure,
+    path: Vec<Step>,
+}
+
+enum Step {
+    Name(String),
+    Index(u32),
+}
+
+impl<F: Into<Failure>> From<F> for Refused {
+    fn from(failure: F) -> Refused {
+        Refused {
+            failure: failure.into(),
+            path: Vec::new(),
+        }
+    }
+}
+
+impl Refused {
+    fn at(mut self, step: Step) -> Refused {
+        self.path.push(step);
+        self
+    }
+
+    fn into_failure(self) -> Failure {
+        if self.failure.reason == Reason::ParseError {
+            return self.failure;
+        }
+        let mut field = String::new();
+        for step in self.path.into_iter().rev() {
+            match step {
+                Step::Name(name) if field.is_empty() => field = name,
+                Step::Name(name) => field = format!("{field}.{name}"),
+                Step::Index(index) => field = format!("{field}[{index}]"),
+            }
+        }
+        self.failure.about(if field.is_empty() {
+            "params".to_owned()
+        } else {
+            field
+        })
+    }
+}
+
+/// The JSON text of a call's parameters.
+fn json_of_params(params: &[u8], limits: &Limits) -> Result<String, Failure> {
+    let mut out = Vec::with_capacity(params.len() + params.len() / 2 + 16);
+    let depth_left = limits.json_depth_max.saturating_sub(1);
+    let mut writer = Transcoder {
+        reader: Reader { rest: params },
+        out: &mut out,
+        limits,
+    };
+    writer
+        .value(Place::Params, depth_left)
+        .map_err(Refused::into_failure)?;
+    Ok(String::from_utf8(out).expect("serde_json and checked texts are UTF-8"))
+}
+
+/// Writes MessagePack values as JSON text.
+struct Transcoder<'a, 'out> {
+    reader: Reader<'a>,
+    out: &'out mut Vec<u8>,
+    limits: &'a Limits,
+}
+
+impl Transcoder<'_, '_> {
+    fn value(&mut self, place: Place, depth_left: u64) -> Result<(), Refused> {
+        let invalid = |message: &'static str| {
+            Err(Refused::from(
+                Failure::new(Reason::InvalidParams).saying(message),
+            ))
+        };
+        match self.reader.head()? {
+            Head::Array(_) | Head::Map(_) if depth_left == 0 => {
+                let limit = self.limits.json_depth_max;
+                return Err(Failure::too_large("", "json_depth_max", limit, limit + 1).into());
+            }
+            Head::Array(items) => return self.array(items, place, depth_left - 1),
+            Head::Map(pairs) => return self.map(pairs, place, depth_left - 1),
+            Head::Nil => self.out.extend_from_slice(b"null"),
+            Head::Boolean(truth) => self.scalar(&truth),
+            Head::Integer(number) => self.scalar(&number),
+            Head::Unsigned(number) => self.scalar(&number),
+            Head::Double(number) if !number.is_finite() => return invalid("NaN or infinity"),
+            Head::Double(number) => self.scalar(&number),
+            Head::Text(bytes) => self.scalar(&utf8(bytes)?),
+            Head::Binary(bytes) if place == Place::Column => {
+                self.out.extend_from_slice(br#"{"$binary":""#);
+                self.out.extend_from_slice(BASE64.encode(bytes).as_bytes());
+                self.out.extend_from_slice(br#""}"#);
+            }
+            Head::Binary(_) => return invalid("bin is only a value of an entry, not nested"),
+            Head::Extension => return invalid("ext is not a value"),
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, value: &impl serde::Serialize) {
+        serde_json::to_writer(&mut *self.out, value).expect("a scalar, into memory");
+    }
+
+    fn array(&mut self, items: u32, place: Place, depth_left: u64) -> Result<(), Refused> {
+        self.out.push(b'[');
+        for index in 0..items {
+            if index > 0 {
+                self.out.push(b',');
+            }
+            self.value(place.of_item(), depth_left)
+                .map_err(|refused| refused.at(Step::Index(index)))?;
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+
+    fn map(&mut self, pairs: u32, place: Place, depth_left: u64) -> Result<(), Refused> {
+        self.out.push(b'{');
+        for index in 0..pairs {
+            if index > 0 {
+                self.out.push(b',');
+            }
+            let Head::Text(name) = self.reader.head()? else {
+                let failure = Failure::new(Reason::InvalidParams);
+                return Err(failure.saying("names of a map must be texts").into());
+            };
+            let name = utf8(name)?;
+            self.scalar(&name);
+            self.out.push(b':');
+            self.value(place.of_member(name), depth_left)
+                .map_err(|refused| refused.at(Step::Name(name.to_owned())))?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Malformed> {
+    std::str::from_utf8(bytes).map_err(|_| Malformed("a text that is not UTF-8"))
+}
