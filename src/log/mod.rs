@@ -6,6 +6,7 @@
 //! far as that can be, and never cut away. Damage to the very last batch can't be told from tearing.
 //! Must not: know what keys and values mean, own a thread, or be asynchronous. Called by `partition` only.
 
+mod crash;
 mod error;
 mod frame;
 mod open;
@@ -23,11 +24,12 @@ mod writer;
 
 use std::sync::Arc;
 
+pub use crash::Crash;
 pub use error::{AppendError, Error, ReadError, Refusal};
 pub use frame::{Effect, EffectRef, FRAME_BYTES_MAX, Frame};
 pub use open::{Cut, Opened};
 pub use reader::{Reader, Replay};
-pub use recording::{Crash, Fault, RecordingStorage};
+pub use recording::{Fault, RecordingStorage};
 pub use retain::Hold;
 pub use storage::{File, LocalStorage, Storage};
 pub use verify::{Report, verify};

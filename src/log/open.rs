@@ -3,7 +3,8 @@
 //! Owns: the order of the steps after a crash. Promises: nothing is served that a power cut right afterwards could take
 //! away; nothing that was ever synced is cut. Must not: touch anything before it knows that the log may be opened.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
@@ -64,80 +65,48 @@ pub(super) fn open(
     let state = state_file.state();
     let from = first_to_scan(&segments, covered)?;
 
-    let mut last: Option<Last> = None;
-    let mut rewrites: [Option<Rewrite>; 2] = [None, None];
-    let end = scan(
-        storage.as_ref(),
-        state.log,
-        &segments[from..],
-        &mut |found: Found<'_>| {
-            last = Some(Last {
-                position: found.frame.position,
-                crc: found.header.crc,
-                commit_ms: last
-                    .map_or(0, |last| last.commit_ms)
-                    .max(found.frame.commit_ms),
-                term: found.frame.term,
-            });
-            rewrites.swap(0, 1);
-            rewrites[1] = Some((found.segment.clone(), found.offset, found.bytes));
-        },
-    )?;
+    let (end, last, rewrites) = scan_from(storage.as_ref(), state.log, &segments[from..])?;
     let active = segments.last().expect("scan has seen it").clone();
     let last = settle_last(last, &active)?;
-    refuse_if_short(&active, &end, last.position, covered.max(state.position))?;
+    let needed = covered.max(state.position);
+    refuse_if_short(&active, &end, last.position, needed)?;
 
     let clean = created || (state.clean && state.position == last.position);
-    let file = active
-        .file(storage.as_ref())
-        .map_err(|e| Error::io(&active.name, e))?
-        .clone();
-    let length = if clean {
-        active.bytes()
-    } else {
-        make_durable(
-            storage.as_ref(),
-            &active,
-            &file,
-            end.offset,
-            rewrites.into_iter().flatten(),
-        )?;
-        end.offset.min(active.bytes())
-    };
-    active.set_bytes(length);
+    let io = |e| Error::io(&active.name, e);
+    let file = active.file(storage.as_ref()).map_err(io)?.clone();
+    if !clean {
+        make_durable(storage.as_ref(), &active, &file, end.offset, rewrites)?;
+        active.set_bytes(end.offset);
+    }
     state_file.write(last.position, false)?;
-
-    let cut = (!clean && end.torn_bytes > 0).then(|| Cut {
-        file: active.name.clone(),
-        offset: end.offset,
-        bytes: end.torn_bytes,
-    });
     for segment in &segments[..from] {
         note_length(storage.as_ref(), segment)?;
     }
-    let limits = Limits {
-        age_ms: options.retention_age_ms,
-        bytes: options.retention_bytes,
-        spares: options.spare_segments,
-    };
-    let shared = Arc::new(Shared {
-        log: state.log,
-        segments: Segments::new(storage, limits, segments, spares),
-        tail: std::sync::Mutex::new(Tail::new(last.position, options.tail_bytes)),
-    });
-    let start = Start {
-        segment: active,
-        file,
-        offset: end.offset,
-        length,
-        last,
-    };
+
     let opened = Opened {
         created,
         clean,
         last: last.position,
-        cut,
+        cut: (!clean && end.torn_bytes > 0).then(|| Cut {
+            file: active.name.clone(),
+            offset: end.offset,
+            bytes: end.torn_bytes,
+        }),
     };
+    let start = Start {
+        length: active.bytes(),
+        segment: active,
+        file,
+        offset: end.offset,
+        last,
+    };
+    let shared = share(
+        storage,
+        &options,
+        state.log,
+        (segments, spares),
+        last.position,
+    );
     let writer = Writer::new(
         shared.clone(),
         start,
@@ -145,6 +114,51 @@ pub(super) fn open(
         options.zero_ahead_bytes,
     );
     Ok((Log::assemble(shared, writer, state_file), opened))
+}
+
+/// The end, the last frame, and the last two to be written again.
+type Scanned = (End, Option<Last>, Vec<Rewrite>);
+
+fn scan_from(
+    storage: &dyn Storage,
+    log: HistoryId,
+    segments: &[Arc<Segment>],
+) -> Result<Scanned, Error> {
+    let mut last: Option<Last> = None;
+    let mut rewrites = VecDeque::with_capacity(3);
+    let end = scan(storage, log, segments, &mut |found: Found<'_>| {
+        let commit_ms = last.map_or(0, |last| last.commit_ms);
+        last = Some(Last {
+            position: found.frame.position,
+            crc: found.header.crc,
+            commit_ms: commit_ms.max(found.frame.commit_ms),
+            term: found.frame.term,
+        });
+        rewrites.push_back((found.segment.clone(), found.offset, found.bytes));
+        if rewrites.len() > 2 {
+            rewrites.pop_front();
+        }
+    })?;
+    Ok((end, last, rewrites.into()))
+}
+
+fn share(
+    storage: Arc<dyn Storage>,
+    options: &Options,
+    log: HistoryId,
+    (segments, spares): (Vec<Arc<Segment>>, Vec<String>),
+    last: Position,
+) -> Arc<Shared> {
+    let limits = Limits {
+        age_ms: options.retention_age_ms,
+        bytes: options.retention_bytes,
+        spares: options.spare_segments,
+    };
+    Arc::new(Shared {
+        log,
+        segments: Segments::new(storage, limits, segments, spares),
+        tail: Mutex::new(Tail::new(last, options.tail_bytes)),
+    })
 }
 
 /// Segments in order, and spares.
@@ -268,7 +282,7 @@ fn make_durable(
     active: &Segment,
     file: &Arc<dyn File>,
     end: u64,
-    rewrites: impl Iterator<Item = Rewrite>,
+    rewrites: Vec<Rewrite>,
 ) -> Result<(), Error> {
     let io = |e| Error::io(&active.name, e);
     if active.bytes() > end {

@@ -1,29 +1,13 @@
-//! A disk in memory for crash and fault tests: it keeps every call, and makes the disk as it may look after a power cut at
-//! any of them.
+//! A disk in memory for crash and fault tests: it keeps every change, can be cut off at any of them, and fails where it is told.
 //!
-//! Owns: the model of what a crash may do. Promises to be as unkind as a disk may be: what no sync covered is dropped, torn
-//! at sectors or at bytes, or kept, each write on its own; a file's content being durable says nothing of its name; after a
-//! failed sync what it should have covered may be lost for ever, while reads still show it. Must not: be kinder than that,
-//! or be used to store anything. A normal module, because the layers above are tested on it too.
+//! Owns: the calls and their faults; what a crash leaves is in `crash`. Promises: the same calls and seeds give the same disk.
+//! Must not: be used to store anything. A normal module, because the layers above are tested on it too.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::crash::{Crash, Dice, Image, Op, durable_after};
 use super::storage::{File, Storage};
-
-const SECTOR_BYTES: usize = 512;
-
-/// What becomes of the writes and names that no sync covered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crash {
-    /// All are lost.
-    DropAll,
-    /// All are there.
-    KeepAll,
-    /// Each is lost, kept or torn, as this seed says.
-    Random(u64),
-}
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,26 +38,6 @@ struct Disk {
     calls: u64,
     fault: Option<(u64, Fault)>,
     ignore_syncs: bool,
-}
-
-#[derive(Clone, Default)]
-struct Image {
-    names: BTreeMap<String, usize>,
-    files: Vec<Vec<u8>>,
-}
-
-#[derive(Clone)]
-enum Op {
-    Write(usize, u64, Vec<u8>),
-    SetLen(usize, u64),
-    Create(String, usize),
-    Rename(String, String),
-    Remove(String),
-    Sync(usize),
-    SyncDir,
-    /// A sync that failed: what it should have covered is in doubt from here on.
-    SyncFailed(usize, u64),
-    SyncDirFailed(u64),
 }
 
 impl RecordingStorage {
@@ -109,11 +73,7 @@ impl RecordingStorage {
     #[must_use]
     pub fn after_power_cut(&self, points: usize, crash: Crash) -> RecordingStorage {
         let disk = self.disk();
-        let mut durable = Durable::new(&disk.base);
-        for op in &disk.ops[..points] {
-            durable.record(op);
-        }
-        RecordingStorage::from_image(durable.settle(crash))
+        RecordingStorage::from_image(durable_after(&disk.base, &disk.ops[..points], crash))
     }
 
     /// The disk after the process was killed at that point, while the system lives on: everything written is seen, nothing
@@ -227,149 +187,6 @@ fn error_of(fault: Fault) -> io::Error {
     }
 }
 
-impl Image {
-    fn apply(&mut self, op: &Op) {
-        match op {
-            Op::Write(file, offset, bytes) => self.write(*file, *offset as usize, bytes),
-            Op::SetLen(file, bytes) => self.file(*file).resize(*bytes as usize, 0),
-            Op::Create(name, file) => {
-                self.file(*file);
-                self.names.insert(name.clone(), *file);
-            }
-            Op::Rename(from, to) => {
-                if let Some(file) = self.names.remove(from) {
-                    self.names.insert(to.clone(), file);
-                }
-            }
-            Op::Remove(name) => {
-                self.names.remove(name);
-            }
-            Op::Sync(_) | Op::SyncDir | Op::SyncFailed(..) | Op::SyncDirFailed(_) => {}
-        }
-    }
-
-    fn write(&mut self, file: usize, offset: usize, bytes: &[u8]) {
-        let content = self.file(file);
-        let end = offset + bytes.len();
-        if content.len() < end {
-            content.resize(end, 0);
-        }
-        content[offset..end].copy_from_slice(bytes);
-    }
-
-    fn file(&mut self, file: usize) -> &mut Vec<u8> {
-        if self.files.len() <= file {
-            self.files.resize_with(file + 1, Vec::new);
-        }
-        &mut self.files[file]
-    }
-}
-
-/// What is on the disk for sure, and what is underway to it.
-struct Durable<'a> {
-    image: Image,
-    contents: Vec<&'a Op>,
-    names: Vec<&'a Op>,
-}
-
-impl<'a> Durable<'a> {
-    fn new(base: &Image) -> Durable<'a> {
-        Durable {
-            image: base.clone(),
-            contents: Vec::new(),
-            names: Vec::new(),
-        }
-    }
-
-    fn record(&mut self, op: &'a Op) {
-        match op {
-            Op::Write(..) | Op::SetLen(..) => self.contents.push(op),
-            Op::Create(..) | Op::Rename(..) | Op::Remove(_) => self.names.push(op),
-            Op::Sync(file) => self.settle_file(*file, Crash::KeepAll),
-            Op::SyncFailed(file, seed) => self.settle_file(*file, Crash::Random(*seed)),
-            Op::SyncDir => self.settle_names(Crash::KeepAll),
-            Op::SyncDirFailed(seed) => self.settle_names(Crash::Random(*seed)),
-        }
-    }
-
-    fn settle_file(&mut self, file: usize, crash: Crash) {
-        let of_file = |op: &Op| matches!(op, Op::Write(of, ..) | Op::SetLen(of, _) if *of == file);
-        let (mine, others): (Vec<&Op>, Vec<&Op>) =
-            self.contents.iter().copied().partition(|op| of_file(op));
-        self.contents = others;
-        apply_some(&mut self.image, &mine, crash);
-    }
-
-    fn settle_names(&mut self, crash: Crash) {
-        let names = std::mem::take(&mut self.names);
-        apply_some(&mut self.image, &names, crash);
-    }
-
-    fn settle(mut self, crash: Crash) -> Image {
-        self.settle_names(crash);
-        let contents = std::mem::take(&mut self.contents);
-        apply_some(&mut self.image, &contents, crash);
-        self.image
-    }
-}
-
-/// Applies those that the crash lets live, in their order, writes perhaps in parts.
-fn apply_some(image: &mut Image, ops: &[&Op], crash: Crash) {
-    let mut dice = match crash {
-        Crash::DropAll => return,
-        Crash::KeepAll => {
-            ops.iter().for_each(|op| image.apply(op));
-            return;
-        }
-        Crash::Random(seed) => Dice(seed),
-    };
-    for op in ops {
-        match (dice.below(4), op) {
-            (0, _) => {}
-            (1, _) => image.apply(op),
-            (2, Op::Write(file, offset, bytes)) => {
-                // A torn write: a first part, to the byte.
-                let cut = dice.below(bytes.len() + 1);
-                image.write(*file, *offset as usize, &bytes[..cut]);
-            }
-            (_, Op::Write(file, offset, bytes)) => {
-                tear_at_sectors(image, &mut dice, *file, *offset as usize, bytes);
-            }
-            (side, _) => {
-                if side == 2 {
-                    image.apply(op);
-                }
-            }
-        }
-    }
-}
-
-/// Each sector of the disk that a write touches is written or not, in no order.
-fn tear_at_sectors(image: &mut Image, dice: &mut Dice, file: usize, offset: usize, bytes: &[u8]) {
-    let mut at = 0;
-    while at < bytes.len() {
-        let to_border = SECTOR_BYTES - (offset + at) % SECTOR_BYTES;
-        let end = (at + to_border).min(bytes.len());
-        if dice.below(2) == 0 {
-            image.write(file, offset + at, &bytes[at..end]);
-        }
-        at = end;
-    }
-}
-
-/// Repeatable dice (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % sides as u64) as usize
-    }
-}
-
 impl Storage for RecordingStorage {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let mut disk = self.disk();
@@ -400,8 +217,8 @@ impl Storage for RecordingStorage {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut disk = self.disk();
         disk.call_or_fail()?;
-        disk.file_of(from)?;
-        disk.record(Op::Rename(from.to_owned(), to.to_owned()));
+        let file = disk.file_of(from)?;
+        disk.record(Op::Rename(from.to_owned(), to.to_owned(), file));
         Ok(())
     }
 

@@ -35,6 +35,16 @@ pub(super) struct Segments {
     broken: AtomicBool,
 }
 
+/// A new segment and its open file.
+pub(super) type Begun = (Arc<Segment>, Arc<dyn File>);
+
+/// Why a segment was not begun.
+pub(super) struct BeginError {
+    pub(super) source: io::Error,
+    /// Whether its name may be there now, so that nothing more may be written.
+    pub(super) named: bool,
+}
+
 #[derive(Default)]
 struct Holds {
     positions: Mutex<BTreeMap<u64, Position>>,
@@ -144,11 +154,8 @@ impl Segments {
     }
 
     /// Opens the file of the segment that begins with `first`: a spare under its new name, or a new file. When this returns
-    /// the name is durable. The error's flag: whether the name may be there now, so that nothing more may be written.
-    pub(super) fn begin(
-        &self,
-        first: Position,
-    ) -> Result<(Arc<Segment>, Arc<dyn File>), (io::Error, bool)> {
+    /// the name is durable.
+    pub(super) fn begin(&self, first: Position) -> Result<Begun, BeginError> {
         let _directory = lock(&self.directory);
         let name = segment_name(first);
         let mut spares = lock(&self.spares);
@@ -156,7 +163,10 @@ impl Segments {
             Some(spare) => self.storage.rename(spare, &name).map(|()| None),
             None => self.storage.create(&name).map(Some),
         };
-        let file = made.map_err(|error| (error, false))?;
+        let file = made.map_err(|source| BeginError {
+            source,
+            named: false,
+        })?;
         if file.is_none() {
             spares.pop();
         }
@@ -168,7 +178,10 @@ impl Segments {
                 lock(&self.list).push_back(segment.clone());
                 (segment, file)
             })
-            .map_err(|error| (error, true))
+            .map_err(|source| BeginError {
+                source,
+                named: true,
+            })
     }
 
     fn name_durable(

@@ -171,7 +171,9 @@ impl Cursor {
         if let Some(bytes) = self.in_block(offset, count) {
             return Ok(bytes);
         }
-        let mut block = BytesMut::zeroed(count.max(self.block_bytes));
+        let rest = self.file.len()?.saturating_sub(offset);
+        let rest = usize::try_from(rest).unwrap_or(usize::MAX);
+        let mut block = BytesMut::zeroed(count.max(self.block_bytes).min(rest));
         let read = self.file.read_at(&mut block, offset)?;
         block.truncate(read);
         self.block = block.freeze();

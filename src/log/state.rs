@@ -76,10 +76,11 @@ impl StateFile {
         for slot in 0..2 {
             let mut bytes = [0; SLOT_BYTES];
             let read = file.read_at(&mut bytes, slot * SLOT_STEP).map_err(io)?;
-            if let Some(state) = parse(&bytes[..read])? {
-                if newest.is_none_or(|other| other.sequence < state.sequence) {
-                    newest = Some(state);
-                }
+            let Some(state) = parse(&bytes[..read])? else {
+                continue;
+            };
+            if newest.is_none_or(|other| other.sequence < state.sequence) {
+                newest = Some(state);
             }
         }
         Ok(newest.map(|state| StateFile { file, state }))

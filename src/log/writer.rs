@@ -204,10 +204,12 @@ impl Writer {
                 Ok(())
             }
             // Nothing was made, so there is nothing to cut back.
-            Err((error, false)) if is_full(&error) => Err(AppendError::Full(error)),
-            Err((error, _)) => {
+            Err(error) if !error.named && is_full(&error.source) => {
+                Err(AppendError::Full(error.source))
+            }
+            Err(error) => {
                 self.condition = Condition::Stopped;
-                Err(AppendError::Unknown(error))
+                Err(AppendError::Unknown(error.source))
             }
         }
     }
