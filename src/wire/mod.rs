@@ -7,9 +7,11 @@
 //! Must not: do I/O, know sockets or sessions, or import a layer above `ids`, `ordered`, `metrics` and `value`.
 //! JSON-RPC is one dialect (`jsonrpc`), in JSON or MessagePack; requests and replies know nothing of it.
 
+mod append;
 mod check;
 mod close;
 mod entry;
+mod entry_schema;
 mod failure;
 pub mod jsonrpc;
 mod limits;
@@ -17,18 +19,19 @@ pub mod message;
 mod nested;
 mod openrpc;
 mod params;
-mod push;
+pub mod push;
 mod reason;
 mod reply;
 mod request;
+pub mod schemas;
 pub mod session;
+mod size;
 pub mod sync;
 pub mod timeline;
-
 pub use check::check_user;
 pub use close::Close;
 pub use entry::{Columns, Entry, Integers, Patch};
-pub use failure::{Actual, Failure};
+pub use failure::{Actual, Details, Failure, Said};
 pub use limits::Limits;
 pub use openrpc::{Discovered, openrpc};
 pub use push::{Ended, Push};

@@ -1,18 +1,28 @@
 //! The description of the protocol for machines: one OpenRPC document, made from the types themselves.
 //!
 //! Owns: the document that `rpc.discover` returns and `schemas/openrpc.json` holds. Promises: made once, the same for every build of the
-//! same types. Must not: say anything that the types don't.
+//! same types. Must not: say anything that the types and lists don't; pushes and close codes, for which OpenRPC has no place, stand
+//! under `x-` names.
 
 use std::sync::OnceLock;
 
+use schemars::{JsonSchema, Schema};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use super::close::Close;
+use super::failure::Said;
+use super::reason::Reason;
+use super::schemas::{self, METHODS, Method, PUSHES, Pushed};
+
+/// Where the document keeps what is named more than once.
+const DEFINITIONS: &str = "/components/schemas";
 
 /// The OpenRPC document.
 #[must_use]
 pub fn openrpc() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    DOCUMENT.get_or_init(|| json!({ "openrpc": "1.3.2" }))
+    DOCUMENT.get_or_init(document)
 }
 
 /// The result of `rpc.discover`: serialises as the document.
@@ -23,4 +33,87 @@ impl Serialize for Discovered {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
         openrpc().serialize(into)
     }
+}
+
+fn document() -> Value {
+    let mut reading = schemas::reading(DEFINITIONS);
+    let mut writing = schemas::writing(DEFINITIONS);
+    let methods: Vec<Value> = METHODS
+        .iter()
+        .map(
+            |Method {
+                 name,
+                 summary,
+                 params,
+                 result,
+             }| {
+                json!({
+                    "name": name,
+                    "summary": summary,
+                    "paramStructure": "by-name",
+                    "params": members(&params(&mut reading)),
+                    "result": { "name": "result", "schema": result(&mut writing) },
+                })
+            },
+        )
+        .collect();
+    let pushes: Vec<Value> = PUSHES
+        .iter()
+        .map(
+            |Pushed {
+                 name,
+                 summary,
+                 params,
+             }| {
+                json!({ "name": name, "summary": summary, "schema": params(&mut writing) })
+            },
+        )
+        .collect();
+    let error = Said::json_schema(&mut writing);
+    let mut definitions = reading.take_definitions(false);
+    definitions.extend(writing.take_definitions(false));
+    definitions.insert("error".to_owned(), error.to_value());
+    let mut whole = json!({
+        "openrpc": "1.3.2",
+        "info": {
+            "title": "Tideline",
+            "description": "Timelines of messages: durable, gapless, pushed. JSON-RPC 2.0 over WebSocket and HTTP.",
+            "version": "1",
+            "license": { "name": "Apache-2.0" },
+        },
+        "methods": methods,
+        "components": { "schemas": definitions, "errors": errors() },
+        "x-pushes": pushes,
+        "x-close-codes": close_codes(),
+    });
+    schemas::below_2_53(&mut whole);
+    whole
+}
+
+/// The parameters of a method, each as OpenRPC's content descriptor.
+fn members(params: &Schema) -> Value {
+    let required = params.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let members = params.get("properties").and_then(Value::as_object);
+    let descriptors = members.into_iter().flatten().map(
+        |(name, schema)| json!({ "name": name, "required": is_required(name), "schema": schema }),
+    );
+    // OpenRPC wants required ones first.
+    let (first, then): (Vec<Value>, Vec<Value>) =
+        descriptors.partition(|descriptor| descriptor["required"] == true);
+    first.into_iter().chain(then).collect()
+}
+
+fn errors() -> Map<String, Value> {
+    let error = |reason: Reason| {
+        let data = json!({ "reason": reason, "retry": reason.retry() });
+        let error = json!({ "code": reason.code(), "message": reason.message(), "data": data });
+        (reason.name().to_owned(), error)
+    };
+    Reason::ALL.into_iter().map(error).collect()
+}
+
+fn close_codes() -> Vec<Value> {
+    let code = |close: Close| json!({ "code": close.code(), "reason": close.reason(), "reconnect": close.reconnect() });
+    Close::ALL.into_iter().map(code).collect()
 }

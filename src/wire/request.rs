@@ -3,10 +3,13 @@
 //! Owns: the list and the names of the methods. Promises: a request that a dialect hands out has passed its family's checks.
 //! Must not: know ids, batches or encodings; a dialect does.
 
+use serde::Serialize;
+
 use super::{message, session, sync, timeline};
 
-/// A decoded and checked call.
-#[derive(Clone, Debug, PartialEq)]
+/// A decoded and checked call. Serialises as its parameters alone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Request {
     /// `session.open`.
     SessionOpen(session::Open),

@@ -102,7 +102,8 @@ pub fn batch(answers: &[Bytes], dialect: Dialect) -> Bytes {
     Bytes::from(out)
 }
 
-fn encode(frame: &impl Serialize, encoding: Encoding) -> Bytes {
+/// Anything of ours, as bytes.
+pub(super) fn encode(frame: &impl Serialize, encoding: Encoding) -> Bytes {
     let mut out = Vec::with_capacity(256);
     with_integers(encoding.integers, || match encoding.dialect {
         Dialect::Json => {

@@ -9,6 +9,9 @@ mod decode;
 mod encode;
 mod envelope;
 mod msgpack;
+mod packed;
+#[cfg(test)]
+mod tests;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
