@@ -56,7 +56,7 @@ pub(super) struct Part {
     pub(super) filter: OnceLock<Option<Filter>>,
 }
 
-/// What a part holds of one table.
+/// What a part, or the image, holds of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableCounts {
     /// The table.
@@ -78,6 +78,20 @@ pub struct TableCounts {
 }
 
 impl TableCounts {
+    /// Adds up what several parts hold of the same table.
+    pub(super) fn add(&mut self, other: &TableCounts) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.tombstones += other.tombstones;
+        self.deltas += other.deltas;
+        self.version_min = match (self.version_min, other.version_min) {
+            (0, known) | (known, 0) => known,
+            (one, two) => one.min(two),
+        };
+        self.version_max = self.version_max.max(other.version_max);
+        self.digest = self.digest.wrapping_add(other.digest);
+    }
+
     pub(super) fn new(table: TableId) -> TableCounts {
         TableCounts {
             table,
@@ -101,6 +115,8 @@ pub(super) struct Job {
     pub(super) inputs: Vec<u64>,
     /// What it has written.
     pub(super) output: Run,
+    /// Whether the output's last part still grows.
+    pub(super) growing: bool,
     /// The last key that it has dealt with.
     pub(super) passed: Option<Bytes>,
 }
@@ -201,9 +217,9 @@ impl Run {
         self.parts.get(begin..end).unwrap_or_default()
     }
 
-    /// Entries of all kinds.
-    pub(super) fn rows(&self) -> u64 {
-        self.parts.iter().map(|part| part.rows()).sum()
+    /// Bytes of pages that it takes.
+    pub(super) fn page_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.page_bytes).sum()
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) fn encode(catalog: &Catalog) -> Vec<u8> {
             put_u64(&mut out, input);
         }
         put_run(&mut out, &job.output);
+        out.push(u8::from(job.growing));
         out.push(u8::from(job.passed.is_some()));
         put_bytes(&mut out, job.passed.as_deref().unwrap_or_default());
     }
@@ -89,12 +90,14 @@ pub(super) fn decode(stored: &[u8], slot: &dyn Fn(u16) -> Option<Db>) -> Result<
             inputs.push(input.u64()?);
         }
         let output = input.run(slot)?;
+        let growing = input.u8()? == 1;
         let some = input.u8()? == 1;
         let passed = Some(input.bytes()?).filter(|_| some);
         jobs.push(Job {
             level,
             inputs,
             output,
+            growing,
             passed,
         });
     }

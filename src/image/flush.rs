@@ -81,7 +81,8 @@ impl Flush<'_> {
         if self.growing.is_none() {
             let [rows, side] = inner.take_slots(&mut state.slots)?;
             self.slots.push([rows.0, side.0]);
-            self.growing = Some(PartWriter::new(self.run, rows, side));
+            let after = self.done.last().map_or(&[][..], |part| &part.last);
+            self.growing = Some(PartWriter::new(self.run, rows, side, after));
         }
         let writer = self.growing.as_mut().expect("set right above");
         let options = &inner.options;

@@ -9,19 +9,26 @@
 
 mod catalog;
 mod catalog_codec;
+mod compact;
 mod entry;
 mod env;
 mod error;
 mod filter;
 mod flush;
 mod keys;
+mod merge;
 mod options;
 mod part;
+mod plan;
 mod read;
 mod rules;
+mod scan;
 mod slots;
 mod snapshot;
+mod survey;
+mod verify;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -33,13 +40,17 @@ use crate::ids::Position;
 use catalog::Catalog;
 pub use catalog::TableCounts;
 use catalog_codec::{CATALOG_KEY, VERSION_KEY};
+pub use compact::Compacted;
 use env::{ReadTxn, Store};
 pub use error::Error;
 use filter::Budget;
 pub use options::Options;
+use part::PartWriter;
 pub use rules::{DropContext, Entry, Pieces, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
 pub use snapshot::{RunCursor, Snapshot};
+use survey::Survey;
+pub use verify::{Problem, Verified};
 
 /// One partition's image. Cheap to clone; all clones are the same image.
 #[derive(Clone)]
@@ -65,6 +76,11 @@ struct Inner {
 /// What only the one who writes needs.
 struct State {
     slots: Slots,
+    /// The growing parts of running jobs, by output run. One that is missing is taken up from the catalog.
+    growing: HashMap<u64, PartWriter>,
+    /// Slots taken for parts of jobs that no committed catalog names yet.
+    unentered: Vec<[u16; 2]>,
+    survey: Survey,
 }
 
 /// How full the image is and how far compaction is behind.
@@ -111,7 +127,12 @@ impl Image {
             rules,
             slots_left: slots.left(),
             cached: ArcSwap::from_pointee(catalog),
-            state: Mutex::new(State { slots }),
+            state: Mutex::new(State {
+                slots,
+                growing: HashMap::new(),
+                unentered: Vec::new(),
+                survey: Survey::default(),
+            }),
             stopped: AtomicBool::new(false),
         };
         if inner.catalog().version == 0 {

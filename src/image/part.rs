@@ -50,8 +50,13 @@ pub(super) struct PartWriter {
 }
 
 impl PartWriter {
-    /// A part in two empty slots.
-    pub(super) fn new(run: u64, (slot, rows_db): (u16, Db), (side, side_db): (u16, Db)) -> Self {
+    /// A part in two empty slots; all its keys must be above `after`, where its predecessor ended.
+    pub(super) fn new(
+        run: u64,
+        (slot, rows_db): (u16, Db),
+        (side, side_db): (u16, Db),
+        after: &[u8],
+    ) -> Self {
         PartWriter {
             run,
             slot,
@@ -60,7 +65,7 @@ impl PartWriter {
             side_db,
             rows: 0,
             first: None,
-            last: Vec::new(),
+            last: after.to_vec(),
             bytes: 0,
             hashes: Vec::new(),
             last_prefix: None,
@@ -76,7 +81,12 @@ impl PartWriter {
         txn: &RoTxn<'_>,
         rules: &dyn Rules,
     ) -> Result<Self, Error> {
-        let mut writer = PartWriter::new(run, (part.slot, part.rows_db), (part.side, part.side_db));
+        let mut writer = PartWriter::new(
+            run,
+            (part.slot, part.rows_db),
+            (part.side, part.side_db),
+            &[],
+        );
         for row in part.rows_db.iter(txn)? {
             let (stored_key, value) = row?;
             let rest = Stored::parse(value).and_then(|stored| stored.rest);
@@ -113,7 +123,7 @@ impl PartWriter {
         if key.is_empty() || key.len() > KEY_MAX {
             return Err(Error::BadKey("empty or too long"));
         }
-        if self.first.is_some() && key <= &self.last[..] {
+        if key <= &self.last[..] {
             return Err(Error::BadKey("keys do not rise"));
         }
         let stored_key = StoredKey::new(key, self.rows);

@@ -15,7 +15,6 @@ use super::env::Db;
 use super::filter::{self, Budget, Filter};
 use super::keys::{self, PLAIN_MAX};
 use super::{Entry, Error, Rules};
-use crate::ids::EntryKind;
 
 /// A part, with what is needed to read it.
 #[derive(Clone, Copy)]
@@ -91,7 +90,8 @@ impl<'t> PartReader<'t> {
         ))
     }
 
-    fn row(&self, (stored_key, value): (&'t [u8], &'t [u8])) -> Result<Row<'t>, Error> {
+    /// A stored row, checked.
+    pub(super) fn row(&self, (stored_key, value): (&'t [u8], &'t [u8])) -> Result<Row<'t>, Error> {
         let stored = self.check(stored_key, value)?;
         let key = match stored.rest {
             None => Cow::Borrowed(stored_key),
@@ -186,10 +186,6 @@ impl<'t> PartReader<'t> {
 }
 
 impl Row<'_> {
-    pub(super) fn kind(&self) -> EntryKind {
-        self.stored.kind
-    }
-
     /// The row's entry, put together.
     pub(super) fn entry(&self, reader: &PartReader<'_>) -> Result<Entry, Error> {
         reader.entry(&self.stored)

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use super::catalog::{Catalog, Part, Run};
 use super::env::ReadTxn;
 use super::filter;
-use super::read::{PartReader, Row};
+use super::read::PartReader;
+use super::scan::RunScan;
 use super::{Entry, Error, Inner};
 use crate::ids::{EntryKind, Position};
 
@@ -104,18 +105,14 @@ impl Snapshot {
             if parts.is_empty() {
                 continue;
             }
-            if !backward {
-                parts.reverse();
-            }
-            cursors.push(RunCursor {
-                snapshot: self,
-                run: source.run.number,
+            cursors.push(RunCursor(RunScan::new(
+                source.run.number,
                 parts,
-                from: from.map(Bytes::copy_from_slice),
-                to: to.map(Bytes::copy_from_slice),
+                (from, to),
                 backward,
-                open: None,
-            });
+                &self.txn,
+                &*self.inner.rules,
+            )));
         }
         Ok(cursors)
     }
@@ -177,65 +174,17 @@ fn is_successor(end: &[u8], prefix: &[u8]) -> bool {
 }
 
 /// A lazy walk over one run's entries in a range; ends for good after an error.
-pub struct RunCursor<'s> {
-    snapshot: &'s Snapshot,
-    run: u64,
-    /// Those still to come, the next one last.
-    parts: Vec<Arc<Part>>,
-    from: Bound<Bytes>,
-    to: Bound<Bytes>,
-    backward: bool,
-    open: Option<OpenPart<'s>>,
-}
-
-struct OpenPart<'s> {
-    reader: PartReader<'s>,
-    rows: Box<dyn Iterator<Item = Result<Row<'s>, Error>> + 's>,
-}
-
-impl<'s> RunCursor<'s> {
-    fn open_next(&mut self) -> Result<bool, Error> {
-        let Some(part) = self.parts.pop() else {
-            return Ok(false);
-        };
-        let snapshot = self.snapshot;
-        let reader = PartReader::new(self.run, &part, &snapshot.txn, &*snapshot.inner.rules);
-        let from = self.from.as_ref().map(|key| &key[..]);
-        let to = self.to.as_ref().map(|key| &key[..]);
-        let rows: Box<dyn Iterator<Item = Result<Row<'s>, Error>> + 's> = match self.backward {
-            false => Box::new(reader.forward(from, to)?),
-            true => Box::new(reader.backward(from, to)?),
-        };
-        self.open = Some(OpenPart { reader, rows });
-        Ok(true)
-    }
-
-    fn step(&mut self) -> Result<Option<(Bytes, Entry)>, Error> {
-        loop {
-            if let Some(open) = &mut self.open {
-                if let Some(row) = open.rows.next() {
-                    let row = row?;
-                    let entry = row.entry(&open.reader)?;
-                    return Ok(Some((Bytes::from(row.key.into_owned()), entry)));
-                }
-                self.open = None;
-            }
-            if !self.open_next()? {
-                return Ok(None);
-            }
-        }
-    }
-}
+pub struct RunCursor<'s>(RunScan<'s>);
 
 impl Iterator for RunCursor<'_> {
     type Item = Result<(Bytes, Entry), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let step = self.step();
-        if step.is_err() {
-            self.parts.clear();
-            self.open = None;
-        }
-        step.transpose()
+        let (row, reader) = match self.0.next() {
+            Ok(row) => row?,
+            Err(error) => return Some(Err(error)),
+        };
+        let entry = row.entry(&reader);
+        Some(entry.map(|entry| (Bytes::from(row.key.into_owned()), entry)))
     }
 }

@@ -3,6 +3,7 @@
 //! Owns: tests of single behaviours; `schedules` holds the property test over merges, `damage` what breaks. Promises: quick.
 //! Must not: assert on time.
 
+mod schedules;
 mod toy;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 
 use super::{Entry, Error, Image, Options};
 use crate::ids::Position;
-use toy::{Model, Toy, cell, delta, get, put, range, tombstone};
+use toy::{Model, Toy, between, cell, delta, get, put, range, tombstone};
 
 /// Slices and parts so small that every flush and merge takes many.
 fn tiny() -> Options {
@@ -165,19 +166,7 @@ fn hard_keys_keep_their_order_both_ways_between_all_bounds() {
     let snapshot = image.snapshot().unwrap();
     let visible = model.visible(0);
     let expected = |from: Bound<&[u8]>, to: Bound<&[u8]>| {
-        let rows = visible.iter().filter(|(key, _)| {
-            let above = match from {
-                Bound::Unbounded => true,
-                Bound::Included(from) => &key[..] >= from,
-                Bound::Excluded(from) => &key[..] > from,
-            };
-            above
-                && match to {
-                    Bound::Unbounded => true,
-                    Bound::Included(to) => &key[..] <= to,
-                    Bound::Excluded(to) => &key[..] < to,
-                }
-        });
+        let rows = visible.iter().filter(|(key, _)| between(key, from, to));
         rows.map(|(key, cells)| (key.clone(), cells.clone()))
             .collect::<BTreeMap<_, _>>()
     };

@@ -179,6 +179,21 @@ impl Model {
     }
 }
 
+/// Whether a key lies between two bounds.
+pub(super) fn between(key: &[u8], from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    let above = match from {
+        Bound::Unbounded => true,
+        Bound::Included(from) => key >= from,
+        Bound::Excluded(from) => key > from,
+    };
+    let below = match to {
+        Bound::Unbounded => true,
+        Bound::Included(to) => key <= to,
+        Bound::Excluded(to) => key < to,
+    };
+    above && below
+}
+
 fn fold(entries: &[Entry], now_ms: u64) -> Option<Cells> {
     let mut row: Option<Cells> = None;
     for entry in entries.iter().rev() {

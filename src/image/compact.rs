@@ -1,0 +1,292 @@
+//! Compaction: one slice at a time of the most urgent work.
+//!
+//! Owns: the life of a job: started in the catalog, carried on slice by slice (each one transaction with the job's last key),
+//! taken up again after a restart, ended by putting the output in the inputs' place. Promises: at any moment the catalog shows
+//! the same rows: up to the last key from the output, above it from the inputs. Must not: choose what to merge (`plan.rs`) or
+//! what to drop (`merge.rs`). Called by the partition's one background thread, before and between flushes.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use heed::RwTxn;
+
+use super::catalog::{Catalog, Job, Part, Run};
+use super::merge::{Merge, Sieve};
+use super::part::PartWriter;
+use super::plan::{self, Plan, Room};
+use super::{Error, Image, Inner, State};
+
+/// What one call of [`Image::compact`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// There is more to do: call again soon.
+    pub more: bool,
+    /// Rows read from inputs.
+    pub rows_read: u64,
+    /// Rows written.
+    pub rows_written: u64,
+    /// Bytes written, about.
+    pub bytes_written: u64,
+}
+
+impl Image {
+    /// Does one slice of the most urgent work: clearing what is no longer needed, a running or a new merge, or, with nothing of
+    /// that to do, looking at some rows for what could be dropped. `now_ms` is the partition's clock; `read` gives the newest
+    /// visible value of another row, as [`super::DropContext`] says.
+    pub fn compact(
+        &self,
+        now_ms: u64,
+        read: &dyn Fn(&[u8]) -> Option<Bytes>,
+    ) -> Result<Compacted, Error> {
+        let inner = &*self.inner;
+        let mut state = inner.lock()?;
+        if inner.clear_one(&mut state.slots)? {
+            return Ok(Compacted {
+                more: true,
+                ..Compacted::default()
+            });
+        }
+        let catalog = inner.catalog();
+        let running = catalog.jobs.iter().map(|job| job.level).min();
+        let plan = plan::next(
+            &catalog,
+            &state.survey,
+            &inner.options,
+            inner.room(&catalog),
+        );
+        let level = match plan {
+            Some(plan) if running.is_none_or(|level| plan.level < level) => {
+                inner.start(&mut state, &plan)?;
+                plan.level
+            }
+            _ => match running {
+                Some(level) => level,
+                None => {
+                    let more = inner.survey_step(&mut state, now_ms, read)?;
+                    // A run that was just found to be mostly dead makes a plan.
+                    let room = inner.room(&catalog);
+                    let found = plan::next(&catalog, &state.survey, &inner.options, room);
+                    return Ok(Compacted {
+                        more: more && found.is_some(),
+                        ..Compacted::default()
+                    });
+                }
+            },
+        };
+        let done = inner.job_slice(&mut state, level, now_ms, read);
+        if done.is_err() {
+            inner.forget_growing(&mut state);
+        }
+        done
+    }
+}
+
+/// The output of one slice.
+struct Output {
+    writer: PartWriter,
+    /// Whether the writer's part is in the catalog already.
+    entered: bool,
+    done: Compacted,
+}
+
+impl Inner {
+    fn room(&self, catalog: &Catalog) -> Room {
+        Room {
+            free_slots: self.slots_left.get(),
+            bytes_used: catalog.parts().map(|part| part.page_bytes).sum(),
+            map_bytes: self.store.map_bytes(),
+        }
+    }
+
+    /// Enters a new job into the catalog.
+    fn start(&self, state: &mut State, plan: &Plan) -> Result<(), Error> {
+        let mut catalog = Catalog::clone(&self.catalog());
+        let inputs: Vec<&Arc<Run>> = catalog
+            .runs
+            .iter()
+            .filter(|run| plan.inputs.contains(&run.number))
+            .collect();
+        let (Some(newest), Some(oldest)) = (inputs.first(), inputs.last()) else {
+            return Ok(());
+        };
+        let job = Job {
+            level: plan.level,
+            inputs: plan.inputs.clone(),
+            output: Run {
+                number: catalog.next_run,
+                level: plan.output_level,
+                from: oldest.from,
+                to: newest.to,
+                parts: Vec::new(),
+            },
+            growing: false,
+            passed: None,
+        };
+        catalog.next_run += 1;
+        catalog.jobs.push(job);
+        self.commit(state, self.store.write()?, catalog)
+    }
+
+    /// One slice of the job of a level.
+    fn job_slice(
+        &self,
+        state: &mut State,
+        level: u8,
+        now_ms: u64,
+        read: &dyn Fn(&[u8]) -> Option<Bytes>,
+    ) -> Result<Compacted, Error> {
+        let catalog = self.catalog();
+        let Some(at) = catalog.jobs.iter().position(|job| job.level == level) else {
+            return Ok(Compacted::default());
+        };
+        let job = &catalog.jobs[at];
+        let oldest = job.inputs.last().copied().unwrap_or_default();
+        let mut output = self.take_up(state, job)?;
+        let txn = self.store.read()?;
+        let mut merge = Merge::new(&catalog, job, &txn, &*self.rules)?;
+        let sieve = Sieve::new(&catalog, oldest, &*self.rules, now_ms, read);
+        let mut wtxn = self.store.write()?;
+        let (passed, ended) = self.write_slice(&mut output, &mut merge, &sieve, &mut wtxn)?;
+        let mut next = Catalog::clone(&catalog);
+        let next_job = &mut next.jobs[at];
+        if let Some(passed) = passed {
+            next_job.passed = Some(Bytes::from(passed.into_owned()));
+        }
+        let sealed = ended || output.writer.bytes >= self.options.part_bytes_max;
+        self.enter_output(next_job, &mut output, sealed, &mut wtxn)?;
+        match ended {
+            true => replace_inputs(&mut next, at),
+            false => drop_passed_parts(&mut next, at),
+        }
+        self.commit(state, wtxn, next)?;
+        let Output { writer, done, .. } = output;
+        let slots = [writer.slot, writer.side];
+        if sealed || !writer.is_empty() {
+            state.unentered.retain(|taken| *taken != slots);
+        }
+        match sealed {
+            true if writer.is_empty() => state.slots.give_back(slots),
+            true => {}
+            false => drop(state.growing.insert(job.output.number, writer)),
+        }
+        Ok(done)
+    }
+
+    /// The part that the job was writing, or a new one.
+    fn take_up(&self, state: &mut State, job: &Job) -> Result<Output, Error> {
+        let run = job.output.number;
+        let entered = job.output.parts.last().filter(|_| job.growing);
+        let writer = match (state.growing.remove(&run), entered) {
+            (Some(writer), _) => writer,
+            (None, Some(part)) => {
+                PartWriter::resume(run, part, &*self.store.read()?, &*self.rules)?
+            }
+            (None, None) => {
+                let [rows, side] = self.take_slots(&mut state.slots)?;
+                state.unentered.push([rows.0, side.0]);
+                let after = job.passed.as_deref().unwrap_or_default();
+                PartWriter::new(run, rows, side, after)
+            }
+        };
+        Ok(Output {
+            writer,
+            entered: entered.is_some(),
+            done: Compacted {
+                more: true,
+                ..Compacted::default()
+            },
+        })
+    }
+
+    /// Merges until the slice is full. The last key dealt with, and whether that was the last of all.
+    fn write_slice<'t>(
+        &self,
+        output: &mut Output,
+        merge: &mut Merge<'t>,
+        sieve: &Sieve<'_>,
+        wtxn: &mut RwTxn<'_>,
+    ) -> Result<(Option<Cow<'t, [u8]>>, bool), Error> {
+        let options = &self.options;
+        let Output { writer, done, .. } = output;
+        let start = writer.bytes;
+        let mut passed = None;
+        while done.bytes_written < options.slice_bytes
+            && done.rows_read < options.slice_rows
+            && writer.bytes < options.part_bytes_max
+        {
+            let Some(merged) = merge.next()? else {
+                return Ok((passed, true));
+            };
+            done.rows_read += merged.inputs;
+            if let Some(entry) = sieve.settle(&merged.key, merged.entry) {
+                let wide = options.wide_row_bytes;
+                writer.put(wtxn, &*self.rules, wide, &merged.key, &entry)?;
+                done.rows_written += 1;
+                done.bytes_written = writer.bytes - start;
+            }
+            passed = Some(merged.key);
+        }
+        Ok((passed, false))
+    }
+
+    /// Enters the part as it is now into the job's output.
+    fn enter_output(
+        &self,
+        job: &mut Job,
+        output: &mut Output,
+        seal: bool,
+        wtxn: &mut RwTxn<'_>,
+    ) -> Result<(), Error> {
+        if output.entered {
+            job.output.parts.pop();
+        }
+        let empty = output.writer.is_empty();
+        if !empty {
+            let part: Part = match seal {
+                true => output.writer.seal(wtxn)?,
+                false => output.writer.part(wtxn, 0)?,
+            };
+            job.output.parts.push(Arc::new(part));
+        }
+        job.growing = !seal && !empty;
+        Ok(())
+    }
+
+    /// After a failed slice: parts that grow are taken up from the catalog again; slots that it does not name are given back.
+    fn forget_growing(&self, state: &mut State) {
+        let catalog = self.catalog();
+        state.growing.clear();
+        for slots in state.unentered.drain(..) {
+            if !catalog.parts().any(|part| part.slot == slots[0]) {
+                state.slots.give_back(slots);
+            }
+        }
+    }
+}
+
+/// Ends a job: its output stands where its inputs stood.
+fn replace_inputs(catalog: &mut Catalog, at: usize) {
+    let job = catalog.jobs.remove(at);
+    let place = catalog
+        .runs
+        .iter()
+        .position(|run| job.inputs.contains(&run.number))
+        .unwrap_or_default();
+    catalog.runs.retain(|run| !job.inputs.contains(&run.number));
+    catalog.runs.insert(place, Arc::new(job.output));
+}
+
+/// Takes out of the inputs the parts that the job has passed.
+fn drop_passed_parts(catalog: &mut Catalog, at: usize) {
+    let job = &catalog.jobs[at];
+    let Some(passed) = &job.passed else {
+        return;
+    };
+    for run in &mut catalog.runs {
+        let is_passed = |part: &Arc<Part>| part.last <= *passed;
+        if job.inputs.contains(&run.number) && run.parts.iter().any(is_passed) {
+            Arc::make_mut(run).parts.retain(|part| !is_passed(part));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Which merge should be started next.
+//!
+//! Owns: the policy: so many runs of a level become one of the next, the lowest level first; a run or the image with many dead
+//! rows is rewritten. Promises: inputs are neighbours in log order and in no other job; at most one job per level; a job is
+//! proposed only if its next part fits, with a reserve of two parts. Must not: change anything.
+
+use super::catalog::{Catalog, Run};
+use super::options::Options;
+use super::survey::Survey;
+
+/// A merge that could be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The level that it counts for.
+    pub(super) level: u8,
+    /// The level of what comes out.
+    pub(super) output_level: u8,
+    /// Run numbers, newest first.
+    pub(super) inputs: Vec<u64>,
+    /// Estimated share of the inputs' bytes that goes away, percent.
+    freed_percent: u64,
+}
+
+/// Room that a job may count on.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub(super) free_slots: usize,
+    pub(super) bytes_used: u64,
+    pub(super) map_bytes: u64,
+}
+
+/// A part takes two slots; the reserve is two parts.
+const SLOTS_NEEDED: usize = 6;
+/// Above this share of the map, what frees most goes first.
+const TIGHT_PERCENT: u64 = 80;
+
+/// The most urgent merge that can be started, if any.
+pub(super) fn next(
+    catalog: &Catalog,
+    survey: &Survey,
+    options: &Options,
+    room: Room,
+) -> Option<Plan> {
+    let mut plans: Vec<Plan> = levels(catalog)
+        .filter_map(|level| full_level(catalog, options, level))
+        .chain(dead_run(catalog, survey, options))
+        .chain(many_tombstones(catalog, options))
+        .collect();
+    if room.bytes_used.saturating_mul(100) > room.map_bytes.saturating_mul(TIGHT_PERCENT) {
+        plans.sort_by_key(|plan| std::cmp::Reverse(plan.freed_percent));
+    }
+    plans
+        .into_iter()
+        .find(|plan| fits(catalog, options, room, plan))
+}
+
+fn levels(catalog: &Catalog) -> impl Iterator<Item = u8> {
+    let mut levels: Vec<u8> = catalog.runs.iter().map(|run| run.level).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels.into_iter()
+}
+
+/// The oldest runs of a level that has enough of them.
+fn full_level(catalog: &Catalog, options: &Options, level: u8) -> Option<Plan> {
+    if catalog.jobs.iter().any(|job| job.level == level) {
+        return None;
+    }
+    let idle: Vec<&Run> = catalog
+        .runs
+        .iter()
+        .map(|run| &**run)
+        .filter(|run| run.level == level && catalog.job_of(run.number).is_none())
+        .collect();
+    if idle.len() < options.fan_in.max(2) {
+        return None;
+    }
+    // Behind with merging, more at once cost fewer bytes each.
+    let skipped = idle.len().saturating_sub(2 * options.fan_in.max(2));
+    Some(Plan {
+        level,
+        output_level: level.saturating_add(1),
+        inputs: idle[skipped..].iter().map(|run| run.number).collect(),
+        freed_percent: 0,
+    })
+}
+
+/// The run with the largest share of dead rows, if it is mostly dead, or if the image as a whole has too many.
+fn dead_run(catalog: &Catalog, survey: &Survey, options: &Options) -> Option<Plan> {
+    let idle = catalog.runs.iter().filter(|run| {
+        catalog.job_of(run.number).is_none()
+            && catalog.jobs.iter().all(|job| job.level != run.level)
+    });
+    let (run, percent) = idle
+        .filter_map(|run| Some((run, survey.dead_percent(run.number)?)))
+        .max_by_key(|(_, percent)| *percent)?;
+    let all = survey.dead_percent_of_all(catalog);
+    let due = percent >= 2 * options.dead_percent
+        || (percent >= options.dead_percent / 2 && all >= options.dead_percent);
+    due.then(|| Plan {
+        level: run.level,
+        output_level: run.level,
+        inputs: vec![run.number],
+        freed_percent: percent,
+    })
+}
+
+/// Everything, if tombstones and what they may mask are too large a share. Each masks a row at most.
+fn many_tombstones(catalog: &Catalog, options: &Options) -> Option<Plan> {
+    if !catalog.jobs.is_empty() {
+        return None;
+    }
+    let (mut rows, mut tombstones) = (0, 0);
+    for counts in catalog.parts().flat_map(|part| &part.counts) {
+        rows += counts.rows;
+        tombstones += counts.tombstones;
+    }
+    let percent = (200 * tombstones).checked_div(rows)?;
+    let level = catalog.runs.iter().map(|run| run.level).max()?;
+    (percent >= options.dead_percent && tombstones > 0).then(|| Plan {
+        level,
+        output_level: level,
+        inputs: catalog.runs.iter().map(|run| run.number).collect(),
+        freed_percent: percent.min(100),
+    })
+}
+
+/// Whether the next part and the reserve fit. The first part is no larger than all inputs together.
+fn fits(catalog: &Catalog, options: &Options, room: Room, plan: &Plan) -> bool {
+    let inputs: u64 = catalog
+        .runs
+        .iter()
+        .filter(|run| plan.inputs.contains(&run.number))
+        .map(|run| run.page_bytes())
+        .sum();
+    let part = inputs.min(options.part_bytes_max);
+    room.free_slots >= SLOTS_NEEDED && room.map_bytes.saturating_sub(room.bytes_used) >= 3 * part
+}
