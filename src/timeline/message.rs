@@ -1,7 +1,7 @@
 //! What goes in and out of the timeline layer, as types. No rule lives here.
 
 use crate::partition::ReadError;
-use crate::value::Value;
+use crate::value::{Value, json_bytes, json_text_bytes};
 
 /// A column name and its value; names are unique within an entry, sorted bytewise when they come out of the store.
 pub type Columns = Vec<(String, Value)>;
@@ -111,6 +111,17 @@ pub struct Message {
     pub change: u64,
     /// When it was last edited, ms.
     pub edited_at: Option<u64>,
+}
+
+impl Message {
+    /// The most bytes that the message takes as compact JSON, integers as numbers. Pages are measured with it.
+    #[must_use]
+    pub fn json_bytes_max(&self) -> usize {
+        // Member names, punctuation, four numbers below 2^53, `deleted`.
+        const FRAME: usize = 176;
+        let entry = self.entry.as_deref().map_or(0, json_bytes);
+        FRAME + json_text_bytes(&self.message_id) + json_text_bytes(&self.sender) + entry
+    }
 }
 
 /// The moving numbers of a timeline, as of one view or one publish.

@@ -1,14 +1,40 @@
 //! Timelines: messages in gapless order, their meta, idempotence, changes, sync positions.
 //!
-//! Owns: what PROTOCOL calls promises 1 to 7. Must not: know JSON-RPC or sockets.
+//! Owns: what PROTOCOL calls promises 1 to 7. Promises: a write takes effect in the order of the calls and is answered when it
+//! is on disk; a read shows everything that was answered before it was called. Must not: know JSON-RPC or sockets, or check
+//! what the gateway can check without the store (names, sizes, ranges of numbers).
 
+mod append;
+mod edit;
+mod events;
+mod head;
+mod heads;
 mod message;
+mod page;
+mod read;
+mod resume;
+mod retention;
+mod stored;
+mod sync;
+mod tables;
+mod write;
+
+#[cfg(test)]
+mod model;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Clock, PartitionId};
-use crate::partition::{Batch, Partitions, Rules};
+use crate::partition::{Batch, Partitions, Rules, SubmitError, Txn, View};
+use crate::table::TableRules;
+
+use append::Prepared;
+use head::Epochs;
+use heads::Heads;
+use retention::{TimelineRetention, Window};
+use write::Site;
 
 pub use message::{
     Append, AppendOne, Appended, Changed, Columns, EntryLimits, Error, Head, Limits, List, Listed,
@@ -21,144 +47,277 @@ pub use message::{
 /// Writes queue when they are called (the order of calls is the order of effects) and resolve when they are on disk; a
 /// dropped future loses the answer, not the write. Reads show everything that was answered before they were called.
 #[derive(Clone)]
-pub struct Timelines {}
+pub struct Timelines {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    partitions: Partitions,
+    epochs: Arc<Epochs>,
+    window: Window,
+    heads: Heads,
+    ids: IdMaker,
+}
 
 impl Timelines {
     /// The timelines on these partitions. `clock` is for the IDs that the server makes; times of messages are the log's.
     #[must_use]
-    pub fn new(_partitions: Partitions, _limits: Limits, _clock: Arc<Clock>) -> Timelines {
-        todo!()
+    pub fn new(partitions: Partitions, limits: Limits, clock: Arc<Clock>) -> Timelines {
+        let heads = Heads::new(&partitions, limits.heads_max);
+        Timelines {
+            inner: Arc::new(Inner {
+                epochs: Arc::new(Epochs::new(partitions.history())),
+                window: Window::new(&limits),
+                heads,
+                ids: IdMaker::new(clock),
+                partitions,
+            }),
+        }
     }
 
     /// The row rules that the partitions must be opened with.
     #[must_use]
-    pub fn rules(_limits: &Limits) -> Arc<dyn Rules> {
-        todo!()
+    pub fn rules(limits: &Limits) -> Arc<dyn Rules> {
+        let window = Window::new(limits);
+        Arc::new(TableRules::new(Arc::new(TimelineRetention { window })))
     }
 
     /// Appends one or more messages, all or none. Also gives the timeline's epoch.
     pub fn append(
         &self,
-        _append: Append,
+        append: Append,
     ) -> impl Future<Output = Result<(Vec<Appended>, String), Error>> + Send + use<> {
-        async { todo!() }
+        let partition = self.place(&append.timeline);
+        let prepared = Prepared::new(append, || self.inner.ids.next());
+        let bytes = prepared.bytes();
+        self.submit(partition, bytes, move |txn, site| prepared.run(txn, site))
     }
 
     /// Makes a timeline; `false` if it stood already (its meta stays as it is).
     pub fn create(
         &self,
-        _timeline: String,
-        _meta: Option<Meta>,
-        _epoch: Option<String>,
+        timeline: String,
+        meta: Option<Meta>,
+        epoch: Option<String>,
     ) -> impl Future<Output = Result<(TimelineInfo, bool), Error>> + Send + use<> {
-        async { todo!() }
+        let bytes = SMALL_BYTES + meta.as_deref().map_or(0, crate::value::json_bytes);
+        self.submit(self.place(&timeline), bytes, move |txn, site| {
+            site.create(txn, timeline, meta, epoch.as_deref())
+        })
     }
 
     /// Merges columns into a timeline's meta. Gives the whole new meta and its version.
     pub fn update(
         &self,
-        _update: UpdateMeta,
+        update: UpdateMeta,
     ) -> impl Future<Output = Result<(Meta, u64), Error>> + Send + use<> {
-        async { todo!() }
+        let bytes = SMALL_BYTES + crate::value::json_bytes(&update.set);
+        self.submit(self.place(&update.timeline), bytes, move |txn, site| {
+            site.update(txn, update)
+        })
     }
 
     /// Deletes a timeline; `false` if there was none.
     pub fn delete(
         &self,
-        _timeline: String,
-        _epoch: Option<String>,
+        timeline: String,
+        epoch: Option<String>,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        async { todo!() }
+        self.submit(self.place(&timeline), SMALL_BYTES, move |txn, site| {
+            site.delete(txn, &timeline, epoch.as_deref())
+        })
     }
 
     /// Gives up the messages below `before`. Gives the floor after it.
     pub fn trim(
         &self,
-        _timeline: String,
-        _before: u64,
-        _epoch: Option<String>,
+        timeline: String,
+        before: u64,
+        epoch: Option<String>,
     ) -> impl Future<Output = Result<u64, Error>> + Send + use<> {
-        async { todo!() }
+        self.submit(self.place(&timeline), SMALL_BYTES, move |txn, site| {
+            site.trim(txn, &timeline, before, epoch.as_deref())
+        })
     }
 
     /// Edits a message. Gives its new form.
     pub fn update_message(
         &self,
-        _update: UpdateMessage,
+        update: UpdateMessage,
     ) -> impl Future<Output = Result<Message, Error>> + Send + use<> {
-        async { todo!() }
+        let bytes = SMALL_BYTES + crate::value::json_bytes(&update.set);
+        self.submit(self.place(&update.timeline), bytes, move |txn, site| {
+            site.update_message(txn, update)
+        })
     }
 
     /// Makes a message a tombstone; `false` if it was one already.
     pub fn delete_message(
         &self,
-        _timeline: String,
-        _sequence: u64,
-        _epoch: Option<String>,
+        timeline: String,
+        sequence: u64,
+        epoch: Option<String>,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        async { todo!() }
+        self.submit(self.place(&timeline), SMALL_BYTES, move |txn, site| {
+            site.delete_message(txn, &timeline, sequence, epoch.as_deref())
+        })
     }
 
     /// What stands about a timeline.
-    pub async fn get(
-        &self,
-        _timeline: &str,
-        _epoch: Option<String>,
-    ) -> Result<TimelineInfo, Error> {
-        todo!()
-    }
-
-    /// The timelines of all partitions in the order of their names.
-    pub async fn list(&self, _list: List) -> Result<Listed, Error> {
-        todo!()
+    pub async fn get(&self, timeline: &str, epoch: Option<String>) -> Result<TimelineInfo, Error> {
+        let partition = self.place(timeline);
+        let (site, timeline) = (self.site(partition), timeline.to_owned());
+        self.read(partition, move |view| {
+            site.get(view, timeline, epoch.as_deref())
+        })
+        .await
     }
 
     /// One message, also a tombstone.
     pub async fn get_message(
         &self,
-        _timeline: &str,
-        _sequence: u64,
-        _epoch: Option<String>,
+        timeline: &str,
+        sequence: u64,
+        epoch: Option<String>,
     ) -> Result<Message, Error> {
-        todo!()
+        let partition = self.place(timeline);
+        let (site, timeline) = (self.site(partition), timeline.to_owned());
+        self.read(partition, move |view| {
+            site.get_message(view, &timeline, sequence, epoch.as_deref())
+        })
+        .await
     }
 
     /// A page of messages.
-    pub async fn range(&self, _range: Range) -> Result<Page, Error> {
-        todo!()
+    pub async fn range(&self, range: Range) -> Result<Page, Error> {
+        let partition = self.place(&range.timeline);
+        let site = self.site(partition);
+        self.read(partition, move |view| site.range(view, range))
+            .await
     }
 
     /// What comes after a reader's position, and what changed behind it.
-    pub async fn resume(&self, _resume: Resume) -> Result<Changed, Error> {
-        todo!()
-    }
-
-    /// Those of `positions` that have news or are not of their timeline's history, beginning at index `start` and going
-    /// round. `limit` is per timeline; ends when about `bytes_max` are reached, and then says `true`: those not shown may
-    /// have news too.
-    pub async fn sync(
-        &self,
-        _positions: Vec<SyncPosition>,
-        _limit: usize,
-        _bytes_max: usize,
-        _start: usize,
-    ) -> Result<(Vec<Synced>, bool), Error> {
-        todo!()
-    }
-
-    /// The head of a timeline, from memory where it can be; `None` if there is no such timeline.
-    pub async fn head(&self, _timeline: &str) -> Result<Option<Head>, Error> {
-        todo!()
+    pub async fn resume(&self, mut resume: Resume) -> Result<Changed, Error> {
+        let partition = self.place(&resume.timeline);
+        loop {
+            let (site, asked) = (self.site(partition), resume.clone());
+            let page = self
+                .read(partition, move |view| site.resume(view, &asked, true))
+                .await?;
+            let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
+            let went_on = resume
+                .changes_after
+                .is_some_and(|at| page.change_position > at);
+            if !(is_empty && page.more && went_on) {
+                return Ok(page);
+            }
+            // A long stretch of changes that this reader does not need: go on behind it with a fresh view.
+            resume.changes_after = Some(page.change_position);
+        }
     }
 
     /// What a committed batch did, one event per timeline that it touched, from the batch alone. The feed's tailer calls it
     /// for every batch of a partition in order; it also keeps the heads in memory up to date (see [`Timelines::note`]).
-    pub fn events(&self, _partition: PartitionId, _batch: &Batch) -> Vec<TimelineEvent> {
-        todo!()
+    #[must_use]
+    pub fn events(&self, partition: PartitionId, batch: &Batch) -> Vec<TimelineEvent> {
+        self.note(partition, batch);
+        self.site(partition).events(batch)
     }
 
     /// Brings the heads in memory up to a batch, for a follower that does not want its events.
-    pub fn note(&self, _partition: PartitionId, _batch: &Batch) {
-        todo!()
+    pub fn note(&self, partition: PartitionId, batch: &Batch) {
+        self.inner.heads.note(partition, batch);
+    }
+
+    /// Queues a write at once.
+    fn submit<R, F>(
+        &self,
+        partition: PartitionId,
+        bytes: usize,
+        write: F,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
+        let site = self.site(partition);
+        let submitted = self
+            .inner
+            .partitions
+            .submit(partition, bytes, move |txn| write(txn, &site));
+        async move {
+            submitted.await.map_err(|error| match error {
+                SubmitError::Rejected(error) => error,
+                SubmitError::Busy => Error::Busy,
+                SubmitError::StorageFull => Error::StorageFull,
+                SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
+                SubmitError::Unavailable => Error::Unavailable,
+                SubmitError::ShuttingDown => Error::ShuttingDown,
+            })
+        }
+    }
+
+    /// Reads one page from a fresh view.
+    async fn read<R: Send + 'static>(
+        &self,
+        partition: PartitionId,
+        read: impl FnOnce(&View) -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        let read = move |view: &View| Ok(read(view));
+        self.inner.partitions.read(partition, read).await?
+    }
+
+    fn site(&self, partition: PartitionId) -> Site {
+        Site {
+            partition,
+            epochs: Arc::clone(&self.inner.epochs),
+            window: self.inner.window,
+        }
+    }
+
+    fn place(&self, timeline: &str) -> PartitionId {
+        self.inner.partitions.place(timeline.as_bytes())
+    }
+
+    fn partitions(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        self.inner.partitions.ids()
+    }
+
+    fn heads(&self) -> &Heads {
+        &self.inner.heads
+    }
+}
+
+/// About what a small write holds in the queue.
+const SMALL_BYTES: usize = 512;
+
+/// Makes UUIDv7 texts without asking the system for each: the random part is a hash of a seed and a counter.
+struct IdMaker {
+    clock: Arc<Clock>,
+    seed: [u8; 16],
+    counter: AtomicU64,
+}
+
+impl IdMaker {
+    fn new(clock: Arc<Clock>) -> IdMaker {
+        IdMaker {
+            clock,
+            seed: *uuid::Uuid::new_v4().as_bytes(),
+            counter: AtomicU64::new(0),
+        }
+    }
+
+    fn next(&self) -> String {
+        let mut input = [0; 24];
+        input[..16].copy_from_slice(&self.seed);
+        let count = self.counter.fetch_add(1, Ordering::Relaxed);
+        input[16..].copy_from_slice(&count.to_be_bytes());
+        let hash = xxhash_rust::xxh3::xxh3_128(&input).to_be_bytes();
+        let mut random = [0; 10];
+        random.copy_from_slice(&hash[..10]);
+        uuid::Builder::from_unix_timestamp_millis(self.clock.now_ms(), &random)
+            .into_uuid()
+            .hyphenated()
+            .to_string()
     }
 }

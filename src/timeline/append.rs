@@ -1,0 +1,206 @@
+//! Appending: numbers, idempotence, the condition on the head.
+//!
+//! Owns: promises 1 and 5 of the protocol. Promises: all of an append's messages or none; an ID that is remembered gives its
+//! first answer again, before the condition on the head is looked at. What does not need the writer (encoding, hashing, keys) is
+//! done by the caller; the writer's thread looks up, numbers and puts. Must not: check names and sizes; the caller has.
+
+use crate::partition::{ReadError, Txn};
+use crate::table::{Action, RowWriter, Source, damaged, put, record};
+
+use super::head::HeadRow;
+use super::stored::{IdRow, MessageRow, MetaRow, Stamp};
+use super::tables::{MESSAGES, Name, id_columns};
+use super::write::{Site, new_head, version};
+use super::{Append, Appended, Error, Meta};
+
+/// An append, ready for the writer.
+pub(super) struct Prepared {
+    name: Name,
+    messages: Vec<PreparedMessage>,
+    expect_head: Option<u64>,
+    create: bool,
+    epoch: Option<String>,
+}
+
+struct PreparedMessage {
+    message_id: String,
+    row: RowWriter,
+    /// What an ID row needs, if the client gave the ID.
+    known_by: Option<KnownBy>,
+}
+
+struct KnownBy {
+    columns: Vec<u8>,
+    hash: u128,
+}
+
+impl Prepared {
+    /// `new_id` makes the IDs that the client did not give.
+    pub(super) fn new(append: Append, new_id: impl Fn() -> String) -> Prepared {
+        let Append {
+            timeline,
+            sender,
+            messages,
+            expect_head,
+            create,
+            epoch,
+        } = append;
+        let prepare = |mut message: super::AppendOne| {
+            sort(&mut message.entry);
+            let by_client = message.message_id.is_some();
+            let message_id = message.message_id.unwrap_or_else(&new_id);
+            let stamp = Stamp {
+                message_id: &message_id,
+                sender: &sender,
+                change: 0,
+                edited_at: None,
+                deleted: false,
+            };
+            let row = MessageRow::new(&message.entry, &stamp);
+            let known_by = by_client.then(|| KnownBy {
+                columns: id_columns(&sender, &message_id),
+                hash: row.entry_hash(),
+            });
+            PreparedMessage {
+                message_id,
+                row: row.row,
+                known_by,
+            }
+        };
+        Prepared {
+            name: Name::new(&timeline),
+            messages: messages.into_iter().map(prepare).collect(),
+            expect_head,
+            create,
+            epoch,
+        }
+    }
+
+    /// About how many bytes this holds.
+    pub(super) fn bytes(&self) -> usize {
+        let message = |message: &PreparedMessage| {
+            let known = message.known_by.as_ref().map_or(0, |by| by.columns.len());
+            message.row.cells().len() + message.message_id.len() + known + 128
+        };
+        self.messages.iter().map(message).sum::<usize>() + 128
+    }
+
+    /// Runs on the writer's thread.
+    pub(super) fn run(
+        self,
+        txn: &mut Txn<'_>,
+        site: &Site,
+    ) -> Result<(Vec<Appended>, String), Error> {
+        let found = HeadRow::load(txn, &self.name)?;
+        let standing = found.filter(|head| !head.dropped);
+        site.check_epoch_or_create(&standing, self.create, self.epoch.as_deref())?;
+        let mut head = standing.unwrap_or_else(|| new_head(txn, found));
+        let epoch = site.epoch(&head);
+
+        let mut answers = Vec::with_capacity(self.messages.len());
+        let mut known = 0;
+        for (index, message) in self.messages.iter().enumerate() {
+            let row = match (&standing, &message.known_by) {
+                (Some(head), Some(by)) => self.remembered(txn, site, head, by)?,
+                _ => None,
+            };
+            if let (Some(row), Some(by)) = (&row, &message.known_by)
+                && row.hash != by.hash
+            {
+                return Err(Error::MessageIdConflict { index });
+            }
+            known += usize::from(row.is_some());
+            answers.push(Appended {
+                sequence: row.map_or(0, |row| row.sequence),
+                timestamp: row.map_or(0, |row| row.timestamp),
+                message_id: String::new(),
+                duplicate: row.is_some(),
+            });
+        }
+        if known < answers.len() {
+            if self
+                .expect_head
+                .is_some_and(|expected| expected != head.last)
+            {
+                return Err(Error::ConditionFailed { actual: head.last });
+            }
+            if standing.is_none() {
+                put_new_meta(txn, &self.name, Meta::new());
+            }
+            self.write(txn, &mut head, &mut answers);
+        } else {
+            for (answer, message) in answers.iter_mut().zip(self.messages) {
+                answer.message_id = message.message_id;
+            }
+        }
+        Ok((answers, epoch))
+    }
+
+    fn remembered(
+        &self,
+        txn: &Txn<'_>,
+        site: &Site,
+        head: &HeadRow,
+        by: &KnownBy,
+    ) -> Result<Option<IdRow>, ReadError> {
+        let key = self.name.id_key(head.incarnation, &by.columns);
+        let Some(value) = txn.row(&key)? else {
+            return Ok(None);
+        };
+        let row =
+            IdRow::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a message ID's row"))?;
+        let remembered = site.window.remembers(&row, head.last, txn.now_ms());
+        Ok(remembered.then_some(row))
+    }
+
+    /// Numbers and writes what is new. The messages' effects lie together, so that one record tells of them.
+    fn write(self, txn: &mut Txn<'_>, head: &mut HeadRow, answers: &mut [Appended]) {
+        let now = txn.now_ms().max(head.last_at);
+        let mut ids = Vec::new();
+        let mut effects = None;
+        for (answer, message) in answers.iter_mut().zip(self.messages) {
+            answer.message_id = message.message_id;
+            if answer.duplicate {
+                continue;
+            }
+            head.last += 1;
+            (answer.sequence, answer.timestamp) = (head.last, now);
+            let key = self.name.message_key(head.incarnation, head.last);
+            let effect = put(txn, key, message.row, version(now));
+            let (_, count) = effects.get_or_insert((effect, 0u32));
+            *count += 1;
+            if let Some(by) = message.known_by {
+                ids.push((head.last, by));
+            }
+        }
+        for (sequence, by) in ids {
+            let key = self.name.id_key(head.incarnation, &by.columns);
+            put(txn, key, IdRow::encode(sequence, by.hash), version(now));
+        }
+        head.last_at = now;
+        put(txn, self.name.head_key(), head.encode(), version(now));
+        if let Some((first, count)) = effects {
+            record(txn, MESSAGES, Action::Put, first, count);
+        }
+    }
+}
+
+/// Brings columns into the order of the store.
+pub(super) fn sort(columns: &mut [(String, crate::value::Value)]) {
+    if !columns.is_sorted_by(|a, b| a.0 < b.0) {
+        columns.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    }
+}
+
+/// Writes the meta of a timeline that begins.
+pub(super) fn put_new_meta(txn: &mut Txn<'_>, name: &Name, meta: Meta) -> MetaRow {
+    let now = txn.now_ms();
+    let row = MetaRow {
+        meta,
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    put(txn, name.meta_key(), row.encode(), version(now));
+    row
+}

@@ -1,0 +1,103 @@
+//! Editing and deleting single messages.
+//!
+//! Owns: the change sequence, promise 7 of the protocol. Promises: an edit or deletion takes the next change number; a message
+//! has one change row, that of its last change, so that who catches up meets each message once. Must not: touch ID rows: an
+//! ID is compared with the entry as first appended.
+
+use crate::partition::{ReadError, Txn};
+use crate::table::{Action, Source, damaged, delete, put, record};
+
+use super::head::HeadRow;
+use super::stored::{self, MessageRow, change_row};
+use super::tables::{MESSAGES, Name};
+use super::write::{Site, check_size, merge, put_head, version};
+use super::{Error, Message, UpdateMessage};
+
+impl Site {
+    pub(super) fn update_message(
+        &self,
+        txn: &mut Txn<'_>,
+        update: UpdateMessage,
+    ) -> Result<Message, Error> {
+        let name = Name::new(&update.timeline);
+        let head = self.standing(txn, &name, update.epoch.as_deref())?;
+        let mut message = load(txn, &name, &head, update.sequence)?;
+        let Some(entry) = &mut message.entry else {
+            return Err(Error::Deleted);
+        };
+        if update
+            .expect_change
+            .is_some_and(|change| change != message.change)
+        {
+            return Err(Error::ConditionFailed {
+                actual: message.change,
+            });
+        }
+        merge(entry, update.set, &update.remove);
+        check_size(entry, update.limits)?;
+        message.edited_at = Some(txn.now_ms().max(message.timestamp));
+        write(txn, &name, head, &mut message, Action::Update);
+        Ok(message)
+    }
+
+    pub(super) fn delete_message(
+        &self,
+        txn: &mut Txn<'_>,
+        timeline: &str,
+        sequence: u64,
+        epoch: Option<&str>,
+    ) -> Result<bool, Error> {
+        let name = Name::new(timeline);
+        let head = self.standing(txn, &name, epoch)?;
+        let mut message = load(txn, &name, &head, sequence)?;
+        if message.entry.take().is_none() {
+            return Ok(false);
+        }
+        write(txn, &name, head, &mut message, Action::Delete);
+        Ok(true)
+    }
+}
+
+/// Reads a message that the head says can be read.
+pub(super) fn load(
+    rows: &impl Source,
+    name: &Name,
+    head: &HeadRow,
+    sequence: u64,
+) -> Result<Message, Error> {
+    if !head.holds(sequence) {
+        return Err(Error::MessageNotFound);
+    }
+    Ok(load_held(rows, name, head, sequence)?)
+}
+
+/// Reads a message between floor and head: one that is missing there is damage.
+pub(super) fn load_held(
+    rows: &impl Source,
+    name: &Name,
+    head: &HeadRow,
+    sequence: u64,
+) -> Result<Message, ReadError> {
+    let key = name.message_key(head.incarnation, sequence);
+    let value = rows
+        .row(&key)?
+        .ok_or_else(|| damaged(key.as_bytes(), "missing between floor and head"))?;
+    stored::message(sequence, &value, None).map_err(|_| damaged(key.as_bytes(), "not a message"))
+}
+
+/// Writes a message's new form under the next change number.
+fn write(txn: &mut Txn<'_>, name: &Name, mut head: HeadRow, message: &mut Message, action: Action) {
+    if message.change > 0 {
+        delete(txn, name.change_key(head.incarnation, message.change));
+    }
+    head.change += 1;
+    message.change = head.change;
+    let row = MessageRow::of(message).row;
+    let key = name.message_key(head.incarnation, message.sequence);
+    let effect = put(txn, key, row, version(message.timestamp));
+    let key = name.change_key(head.incarnation, message.change);
+    let now = version(txn.now_ms());
+    put(txn, key, change_row(message.sequence), now);
+    put_head(txn, name, &head);
+    record(txn, MESSAGES, action, effect, 1);
+}

@@ -1,0 +1,129 @@
+//! What a committed batch did to timelines, for those who are subscribed.
+//!
+//! Owns: reading events out of a batch's effects and change records. Promises: the batch alone is enough; one event per
+//! timeline that it touched. Must not: read the store.
+
+use std::collections::HashMap;
+
+use crate::ids::EntryKind;
+use crate::ordered::Reader;
+use crate::partition::{Batch, Effect};
+use crate::table::{Action, Change, Malformed, split_key};
+
+use super::TimelineEvent;
+use super::head::HeadRow;
+use super::stored::{self, MetaRow};
+use super::tables::{HEADS, MESSAGES, METAS, incarnation_of};
+use super::write::Site;
+
+impl Site {
+    pub(super) fn events(&self, batch: &Batch) -> Vec<TimelineEvent> {
+        let mut touched = Touched {
+            events: Vec::new(),
+            incarnations: Vec::new(),
+            by_name: HashMap::new(),
+        };
+        for effect in &batch.effects {
+            if let Some((HEADS, name)) = split_key(&effect.key) {
+                let seen = self.head_of(effect).map(|(timeline, head)| {
+                    touched.incarnations.push(head.filter(|head| !head.dropped));
+                    touched.by_name.insert(name, touched.events.len());
+                    touched.events.push(TimelineEvent {
+                        timeline,
+                        head: head
+                            .filter(|head| !head.dropped)
+                            .map(|head| self.epochs.head(self.partition, &head)),
+                        meta_version: None,
+                        appended: Vec::new(),
+                        changed: Vec::new(),
+                    });
+                });
+                log_if_malformed(seen, batch);
+            }
+        }
+        for record in &batch.changes {
+            log_if_malformed(touched.take(batch, record), batch);
+        }
+        for event in &mut touched.events {
+            event.changed.sort_unstable();
+            event.changed.dedup();
+            if let (Some(first), Some(last)) = (event.appended.first(), event.appended.last()) {
+                // What the batch appended is there in its newest form already.
+                let fresh = first.sequence..=last.sequence;
+                event.changed.retain(|sequence| !fresh.contains(sequence));
+            }
+        }
+        touched.events
+    }
+
+    fn head_of(&self, effect: &Effect) -> Result<(String, Option<HeadRow>), Malformed> {
+        let (_, columns) = split_key(&effect.key).ok_or(Malformed)?;
+        let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
+        let head = match effect.kind {
+            EntryKind::Put => Some(HeadRow::decode(&effect.value)?),
+            EntryKind::Tombstone => None,
+            EntryKind::Delta => return Err(Malformed),
+        };
+        Ok((timeline.into_owned(), head))
+    }
+}
+
+/// The timelines of a batch while their events are collected.
+struct Touched<'b> {
+    events: Vec<TimelineEvent>,
+    /// The head of each event; `None` = deleted.
+    incarnations: Vec<Option<HeadRow>>,
+    /// By encoded name.
+    by_name: HashMap<&'b [u8], usize>,
+}
+
+impl Touched<'_> {
+    fn take(&mut self, batch: &Batch, record: &[u8]) -> Result<(), Malformed> {
+        let change = Change::decode(record)?;
+        for effect in batch.effects.get(change.indexes()).ok_or(Malformed)? {
+            match change.table {
+                MESSAGES => self.message(effect, change.action)?,
+                METAS if effect.kind == EntryKind::Put => {
+                    let (_, name) = split_key(&effect.key).ok_or(Malformed)?;
+                    let version = MetaRow::decode(&effect.value)?.version;
+                    let event = *self.by_name.get(name).ok_or(Malformed)?;
+                    self.events[event].meta_version = Some(version);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, effect: &Effect, action: Action) -> Result<(), Malformed> {
+        let (_, columns) = split_key(&effect.key).ok_or(Malformed)?;
+        let name = Reader::new(columns).skip().map_err(|_| Malformed)?;
+        let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
+        let sequence = rest.u64().map_err(|_| Malformed)?;
+        let index = *self.by_name.get(name).ok_or(Malformed)?;
+        // The batch may have deleted the timeline afterwards, or trimmed the message away.
+        let stands = self.incarnations[index]
+            .is_some_and(|head| head.incarnation == incarnation && head.holds(sequence));
+        if !stands {
+            return Ok(());
+        }
+        let event = &mut self.events[index];
+        match action {
+            Action::Put => event
+                .appended
+                .push(stored::message(sequence, &effect.value, None)?),
+            Action::Update | Action::Delete => event.changed.push(sequence),
+        }
+        Ok(())
+    }
+}
+
+fn log_if_malformed(result: Result<(), Malformed>, batch: &Batch) {
+    if result.is_err() {
+        let position = batch.position.0;
+        tracing::error!(
+            position,
+            "a committed batch has a row or record that can't be read"
+        );
+    }
+}

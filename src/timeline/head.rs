@@ -1,0 +1,207 @@
+//! The head row of a timeline, and the epoch that is told of it.
+//!
+//! Owns: the head's columns and the text of epochs. Promises: a head row is written with every change of its timeline and is
+//! never dropped, so that a name's incarnations only rise; an epoch is text of `[A-Za-z0-9]`, at most 25 long, and tells apart
+//! histories of the data directory, partitions and incarnations. Must not: decide anything.
+
+use crate::ids::{HistoryId, PartitionId};
+use crate::table::{Key, Malformed, Row, RowWriter, Source, ValueRef, damaged};
+
+use super::Head;
+use super::tables::Name;
+use crate::partition::ReadError;
+
+/// The state of one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HeadRow {
+    /// Tells the timeline from earlier ones of its name; rises.
+    pub(super) incarnation: u64,
+    /// The last sequence, 0 if none.
+    pub(super) last: u64,
+    /// The last change number, 0 if none.
+    pub(super) change: u64,
+    /// The lowest readable sequence.
+    pub(super) floor: u64,
+    /// Timestamp of the last message, 0 if none, ms.
+    pub(super) last_at: u64,
+    /// The timeline was deleted; its rows are over.
+    pub(super) dropped: bool,
+}
+
+const LAST_AT: &str = "$at";
+const CHANGE: &str = "$change";
+const DROPPED: &str = "$dropped";
+const FLOOR: &str = "$floor";
+const INCARNATION: &str = "$inc";
+const LAST: &str = "$seq";
+
+impl HeadRow {
+    /// A timeline without messages.
+    pub(super) fn new(incarnation: u64) -> HeadRow {
+        HeadRow {
+            incarnation,
+            last: 0,
+            change: 0,
+            floor: 1,
+            last_at: 0,
+            dropped: false,
+        }
+    }
+
+    /// A deleted timeline: what is left is the incarnation that the next one must pass.
+    pub(super) fn dropped(incarnation: u64) -> HeadRow {
+        HeadRow {
+            dropped: true,
+            ..HeadRow::new(incarnation)
+        }
+    }
+
+    pub(super) fn encode(&self) -> RowWriter {
+        let mut row = RowWriter::new(64);
+        let mut number = |name, value: u64, absent| {
+            if value != absent {
+                row.put(name, ValueRef::Integer(value.cast_signed()));
+            }
+        };
+        number(LAST_AT, self.last_at, 0);
+        number(CHANGE, self.change, 0);
+        number(DROPPED, u64::from(self.dropped), 0);
+        number(FLOOR, self.floor, 1);
+        number(INCARNATION, self.incarnation, 0);
+        number(LAST, self.last, 0);
+        row
+    }
+
+    pub(super) fn decode(value: &[u8]) -> Result<HeadRow, Malformed> {
+        let mut head = HeadRow::new(0);
+        for cell in Row::parse(value)?.cells() {
+            let cell = cell?;
+            let ValueRef::Integer(number) = cell.value else {
+                return Err(Malformed);
+            };
+            let number = number.cast_unsigned();
+            match cell.name {
+                LAST_AT => head.last_at = number,
+                CHANGE => head.change = number,
+                DROPPED => head.dropped = number != 0,
+                FLOOR => head.floor = number,
+                INCARNATION => head.incarnation = number,
+                LAST => head.last = number,
+                _ => return Err(Malformed),
+            }
+        }
+        Ok(head)
+    }
+
+    /// Reads a name's row, also that of a deleted timeline.
+    pub(super) fn load(rows: &impl Source, name: &Name) -> Result<Option<HeadRow>, ReadError> {
+        HeadRow::load_at(rows, &name.head_key())
+    }
+
+    /// Reads a standing timeline's row.
+    pub(super) fn standing(rows: &impl Source, name: &Name) -> Result<Option<HeadRow>, ReadError> {
+        Ok(HeadRow::load(rows, name)?.filter(|head| !head.dropped))
+    }
+
+    fn load_at(rows: &impl Source, key: &Key) -> Result<Option<HeadRow>, ReadError> {
+        let Some(value) = rows.row(key)? else {
+            return Ok(None);
+        };
+        HeadRow::decode(&value)
+            .map(Some)
+            .map_err(|_| damaged(key.as_bytes(), "not a head row"))
+    }
+
+    /// Whether a message of this sequence can be read.
+    pub(super) fn holds(&self, sequence: u64) -> bool {
+        (self.floor..=self.last).contains(&sequence)
+    }
+}
+
+/// The text of epochs of one data directory.
+#[derive(Clone, Debug)]
+pub(super) struct Epochs {
+    /// Of the history; 11 digits.
+    history: String,
+}
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+impl Epochs {
+    pub(super) fn new(history: HistoryId) -> Epochs {
+        let mut text = String::new();
+        push_digits(&mut text, xxhash_rust::xxh3::xxh3_64(&history.0), 11);
+        Epochs { history: text }
+    }
+
+    pub(super) fn text(&self, partition: PartitionId, incarnation: u64) -> String {
+        let mut text = String::with_capacity(32);
+        text.push_str(&self.history);
+        push_digits(&mut text, u64::from(partition.0), 3);
+        push_digits(&mut text, incarnation, 1);
+        text
+    }
+
+    /// What clients are told of a head.
+    pub(super) fn head(&self, partition: PartitionId, head: &HeadRow) -> Head {
+        Head {
+            epoch: self.text(partition, head.incarnation),
+            head: head.last,
+            floor: head.floor,
+            change_head: head.change,
+        }
+    }
+}
+
+/// Appends a number to the base 62, with zeros in front up to `width` digits.
+fn push_digits(text: &mut String, mut number: u64, width: usize) {
+    let mut digits = [b'0'; 11];
+    let mut first = digits.len();
+    while number > 0 {
+        first -= 1;
+        digits[first] = DIGITS[(number % 62) as usize];
+        number /= 62;
+    }
+    let first = first.min(digits.len() - width);
+    text.extend(digits[first..].iter().map(|&digit| char::from(digit)));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn heads_come_back(numbers in any::<[u64; 5]>(), dropped: bool) {
+            let [incarnation, last, change, floor, last_at] = numbers;
+            let head = HeadRow { incarnation, last, change, floor, last_at, dropped };
+            prop_assert_eq!(HeadRow::decode(&head.encode().finish(5)), Ok(head));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = HeadRow::decode(&bytes);
+        }
+
+        #[test]
+        fn epochs_are_short_and_apart(history: [u8; 16], partition: u16, a: u64, b: u64) {
+            let epochs = Epochs::new(HistoryId(history));
+            let text = epochs.text(PartitionId(partition), a);
+            prop_assert!((15..=25).contains(&text.len()), "{}", text);
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            prop_assert_eq!(text == epochs.text(PartitionId(partition), b), a == b);
+        }
+    }
+
+    #[test]
+    fn an_ordinary_head_row_is_small() {
+        let head = HeadRow {
+            last: 1_000,
+            last_at: 1_700_000_000_000,
+            ..HeadRow::new(100_000)
+        };
+        assert_eq!(head.encode().finish(0).len(), 38);
+    }
+}

@@ -1,0 +1,184 @@
+//! Single look-ups, ranges and the list of timelines.
+//!
+//! Owns: `timeline.get`, `timeline.list`, `message.get`, `message.range`. Promises: each answer is of one view per partition;
+//! a list shows the names of all partitions in order, none twice, none left out between `after` and `next`.
+//! Must not: keep a view while it waits for another.
+
+use crate::ordered::Reader;
+use crate::partition::{Direction, View};
+use crate::table::{Key, damaged, scan, split_key};
+use crate::value::json_bytes;
+
+use super::edit::load;
+use super::head::HeadRow;
+use super::page::{Room, Run};
+use super::tables::{HEADS, Name};
+use super::write::{Site, load_meta};
+use super::{Error, List, Listed, Message, Page, Range, TimelineInfo, Timelines};
+
+/// Head rows that one view looks at, at most: deleted timelines are passed over.
+const HEADS_SCANNED_MAX: usize = 4_096;
+
+impl Site {
+    pub(super) fn get(
+        &self,
+        view: &View,
+        timeline: String,
+        epoch: Option<&str>,
+    ) -> Result<TimelineInfo, Error> {
+        let name = Name::new(&timeline);
+        let head = self.standing(view, &name, epoch)?;
+        let meta = load_meta(view, &name)?;
+        Ok(self.info(timeline, &head, meta))
+    }
+
+    pub(super) fn get_message(
+        &self,
+        view: &View,
+        timeline: &str,
+        sequence: u64,
+        epoch: Option<&str>,
+    ) -> Result<Message, Error> {
+        let name = Name::new(timeline);
+        let head = self.standing(view, &name, epoch)?;
+        load(view, &name, &head, sequence)
+    }
+
+    pub(super) fn range(&self, view: &View, mut range: Range) -> Result<Page, Error> {
+        let name = Name::new(&range.timeline);
+        let head = self.standing(view, &name, range.epoch.as_deref())?;
+        let below = head.floor - 1;
+        let (first, end) = if range.backward {
+            let first = range.from.map_or(head.last, |from| from.min(head.last));
+            (first, range.to.map_or(below, |to| to.max(below)))
+        } else {
+            let first = range.from.map_or(head.floor, |from| from.max(head.floor));
+            let end = range.to.unwrap_or(u64::MAX).min(head.last + 1);
+            (first, end)
+        };
+        if let Some(columns) = &mut range.columns {
+            columns.sort_unstable();
+            columns.dedup();
+        }
+        let mut room = Room {
+            limit: range.limit,
+            bytes: range.bytes_max,
+            first_anyway: true,
+        };
+        let run = Run {
+            name: &name,
+            head: &head,
+            first,
+            end,
+            backward: range.backward,
+            columns: range.columns.as_deref(),
+        };
+        let (messages, next) = run.read(view, &mut room)?;
+        Ok(Page {
+            messages,
+            next,
+            head: self.epochs.head(self.partition, &head),
+        })
+    }
+
+    /// This partition's part of a list: up to `limit` timelines, and the name up to which that is all (`None` = to the end).
+    fn list(&self, view: &View, list: &List) -> Result<(Vec<TimelineInfo>, Option<String>), Error> {
+        let mut found = Vec::new();
+        let mut scanned = 0;
+        for (from, to) in segments(list) {
+            for row in scan(view, &from, &to, Direction::Forward) {
+                let (key, value) = row?;
+                let timeline = split_key(&key)
+                    .and_then(|(_, columns)| Reader::new(columns).string().ok())
+                    .ok_or_else(|| damaged(&key, "not a timeline's name"))?
+                    .into_owned();
+                if !timeline.starts_with(&list.prefix) {
+                    return Ok((found, None));
+                }
+                let head = HeadRow::decode(&value).map_err(|_| damaged(&key, "not a head row"))?;
+                scanned += 1;
+                if !head.dropped {
+                    if found.len() == list.limit {
+                        let last: Option<&TimelineInfo> = found.last();
+                        let reached = last.map(|info| info.timeline.clone());
+                        return Ok((found, reached));
+                    }
+                    let meta = load_meta(view, &Name::new(&timeline))?;
+                    found.push(self.info(timeline.clone(), &head, meta));
+                }
+                if scanned == HEADS_SCANNED_MAX {
+                    return Ok((found, Some(timeline)));
+                }
+            }
+        }
+        Ok((found, None))
+    }
+}
+
+/// The keys of heads to walk: above `after`, from the prefix on, without the server's own names.
+fn segments(list: &List) -> Vec<(Key, Key)> {
+    let heads = || Key::new(HEADS, &[], list.prefix.len() + 8);
+    let start = match &list.after {
+        Some(after) if *after >= list.prefix => heads().string(after).above_all(),
+        _ => heads().string(&list.prefix),
+    };
+    let own = heads().string("$");
+    let behind_own = heads().string("%");
+    let end = heads().above_all();
+    let mut segments = vec![(start.clone(), own), (start.max(behind_own), end)];
+    segments.retain(|(from, to)| from < to);
+    segments
+}
+
+impl Timelines {
+    /// The timelines of all partitions in the order of their names.
+    pub async fn list(&self, mut list: List) -> Result<Listed, Error> {
+        loop {
+            let mut found = Vec::new();
+            // Up to where the answers of all partitions are complete.
+            let mut complete: Option<String> = None;
+            for partition in self.partitions() {
+                let (site, part) = (self.site(partition), list.clone());
+                let (timelines, reached) = self
+                    .read(partition, move |view| site.list(view, &part))
+                    .await?;
+                found.extend(timelines);
+                complete = match (complete, reached) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+            }
+            found.sort_unstable_by(|a, b| a.timeline.cmp(&b.timeline));
+            let mut next = complete;
+            if let Some(bound) = &next {
+                found.retain(|info| info.timeline <= *bound);
+            }
+            let kept = that_fit(&found, &list);
+            if kept < found.len() {
+                found.truncate(kept);
+                next = found.last().map(|info| info.timeline.clone());
+            }
+            if !found.is_empty() || next.is_none() {
+                return Ok(Listed {
+                    timelines: found,
+                    next,
+                });
+            }
+            // Nothing but deleted timelines so far: go on behind them with fresh views.
+            list.after = next;
+        }
+    }
+}
+
+/// How many of the first go into the page; at least one.
+fn that_fit(found: &[TimelineInfo], list: &List) -> usize {
+    let mut bytes = list.bytes_max;
+    let fits = |info: &&TimelineInfo| {
+        let size = json_bytes(&info.meta) + info.timeline.len() * 2 + 256;
+        let fits = size <= bytes;
+        bytes = bytes.saturating_sub(size);
+        fits
+    };
+    let count = found.iter().take(list.limit).take_while(fits).count();
+    count.max(1).min(found.len())
+}

@@ -1,0 +1,139 @@
+//! Going on from a reader's position: what a subscribe, a subscription's next page and a sync read.
+//!
+//! Owns: states, positions and catch-up of changes; promise 4 of the protocol. Promises: messages are contiguous from the
+//! position on, or the state says why not; a change is told once, in change order, in the message's newest form; whatever is
+//! cut short says `more` and where to go on. Must not: wait for anything.
+
+use crate::partition::{Direction, ReadError, View};
+use crate::table::{damaged, scan};
+
+use super::edit::load_held;
+use super::head::HeadRow;
+use super::page::{Room, Run};
+use super::stored::changed_sequence;
+use super::tables::Name;
+use super::write::Site;
+use super::{Changed, Error, Message, Resume, ResumeState};
+
+/// Change rows that one view looks at, at most: most of them may be of messages above the position, which are passed over.
+const CHANGES_SCANNED_MAX: usize = 4_096;
+
+impl Site {
+    /// `first_anyway`: take one message or change even if it is larger than `bytes_max`.
+    pub(super) fn resume(
+        &self,
+        view: &View,
+        resume: &Resume,
+        first_anyway: bool,
+    ) -> Result<Changed, Error> {
+        let name = Name::new(&resume.timeline);
+        let head = HeadRow::standing(view, &name)?.ok_or(Error::TimelineNotFound)?;
+        Ok(self.resume_at(view, &name, &head, resume, first_anyway)?)
+    }
+
+    fn resume_at(
+        &self,
+        view: &View,
+        name: &Name,
+        head: &HeadRow,
+        resume: &Resume,
+        first_anyway: bool,
+    ) -> Result<Changed, ReadError> {
+        let told = self.epochs.head(self.partition, head);
+        let after = resume.after.unwrap_or_else(|| match resume.rewind {
+            Some(count) => head.last.saturating_sub(count).max(head.floor - 1),
+            None => head.last,
+        });
+        let other_epoch = resume
+            .epoch
+            .as_ref()
+            .is_some_and(|epoch| *epoch != told.epoch);
+        if other_epoch || after > head.last {
+            return Ok(Changed {
+                head: told,
+                state: ResumeState::EpochChanged,
+                messages: Vec::new(),
+                changed: None,
+                position: after,
+                change_position: resume.changes_after.unwrap_or(0),
+                more: false,
+            });
+        }
+        let mut room = Room {
+            limit: resume.limit,
+            bytes: resume.bytes_max,
+            first_anyway,
+        };
+        let (changed, change_position) = match resume.changes_after {
+            None => (None, head.change),
+            Some(changes_after) => {
+                let (changed, position) =
+                    changes(view, name, head, (changes_after, after), &mut room)?;
+                (Some(changed), position)
+            }
+        };
+        room.limit = resume.limit;
+        let first = (after + 1).max(head.floor);
+        let run = Run {
+            name,
+            head,
+            first,
+            end: head.last + 1,
+            backward: false,
+            columns: None,
+        };
+        let (messages, next) = run.read(view, &mut room)?;
+        Ok(Changed {
+            state: if first > after + 1 {
+                ResumeState::TooOld
+            } else {
+                ResumeState::Ok
+            },
+            position: next.unwrap_or(head.last + 1) - 1,
+            more: next.is_some() || change_position < told.change_head,
+            head: told,
+            messages,
+            changed,
+            change_position,
+        })
+    }
+}
+
+/// Messages from the floor to the position that changed above a change number, and the change number up to which that is all.
+fn changes(
+    view: &View,
+    name: &Name,
+    head: &HeadRow,
+    (changes_after, after): (u64, u64),
+    room: &mut Room,
+) -> Result<(Vec<Message>, u64), ReadError> {
+    let mut messages = Vec::new();
+    if changes_after >= head.change {
+        return Ok((messages, head.change));
+    }
+    let key = |change| name.change_key(head.incarnation, change);
+    let (from, to) = (key(changes_after + 1), key(head.change + 1));
+    let mut position = changes_after;
+    for (scanned, row) in scan(view, &from, &to, Direction::Forward).enumerate() {
+        let (key, value) = row?;
+        if room.limit == 0 || scanned == CHANGES_SCANNED_MAX {
+            return Ok((messages, position));
+        }
+        let number = name
+            .number_of(&key)
+            .map_err(|_| damaged(&key, "not a change"))?;
+        let sequence = changed_sequence(&value).map_err(|_| damaged(&key, "not a change"))?;
+        // What is above the position comes in its newest form when the reader gets there.
+        if (head.floor..=after).contains(&sequence) {
+            let message = load_held(view, name, head, sequence)?;
+            if message.change == number {
+                if !room.take(&message) {
+                    return Ok((messages, position));
+                }
+                messages.push(message);
+            }
+        }
+        position = number;
+    }
+    Ok((messages, head.change))
+}

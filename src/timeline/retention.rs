@@ -1,0 +1,184 @@
+//! When rows of timelines are over, for the merges of the store below.
+//!
+//! Owns: the marks that a head row sets on the rows of its timeline. Promises: a row is over only because a head row says so:
+//! the timeline was deleted, it is of an earlier incarnation, it is below the floor, its ID is no longer remembered. No head
+//! row, or one that can't be read, means keep; head rows and metas are never over. Must not: look at the clock itself.
+
+use crate::ids::{EntryKind, TableId};
+use crate::partition::{DropContext, Entry};
+use crate::table::{Malformed, Retention};
+
+use super::Limits;
+use super::head::HeadRow;
+use super::stored::{IdRow, changed_sequence};
+use super::tables::{CHANGES, HEADS, IDS, MESSAGES, METAS, Name, incarnation_of};
+
+/// How long message IDs are remembered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    ms: u64,
+    count: u64,
+}
+
+impl Window {
+    pub(super) fn new(limits: &Limits) -> Window {
+        Window {
+            ms: limits.message_id_window_ms,
+            count: limits.message_id_window_count,
+        }
+    }
+
+    /// Whether an ID still counts: its message is younger than the window, or among the newest of its timeline. Time and head
+    /// only rise, so what does not count never counts again.
+    pub(super) fn remembers(&self, id: &IdRow, last: u64, now_ms: u64) -> bool {
+        id.timestamp.saturating_add(self.ms) > now_ms
+            || id.sequence.saturating_add(self.count) > last
+    }
+}
+
+/// What timelines know about their rows.
+pub(super) struct TimelineRetention {
+    pub(super) window: Window,
+}
+
+impl Retention for TimelineRetention {
+    fn is_over(
+        &self,
+        table: TableId,
+        columns: &[u8],
+        entry: &Entry,
+        context: &DropContext<'_>,
+    ) -> bool {
+        self.marked(table, columns, entry, context).unwrap_or(false)
+    }
+
+    fn is_looked_up(&self, table: TableId) -> bool {
+        matches!(table, HEADS | METAS | IDS)
+    }
+}
+
+impl TimelineRetention {
+    fn marked(
+        &self,
+        table: TableId,
+        columns: &[u8],
+        entry: &Entry,
+        context: &DropContext<'_>,
+    ) -> Result<bool, Malformed> {
+        if !matches!(table, MESSAGES | IDS | CHANGES) {
+            return Ok(false);
+        }
+        let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
+        let name = Name::of(columns).map_err(|_| Malformed)?;
+        let Some(head) = (context.read)(name.head_key().as_bytes()) else {
+            return Ok(false);
+        };
+        let head = HeadRow::decode(&head)?;
+        // A later incarnation than the head's would be news that the head read here has not: keep.
+        if incarnation != head.incarnation {
+            return Ok(incarnation < head.incarnation);
+        }
+        if head.dropped {
+            return Ok(true);
+        }
+        match table {
+            MESSAGES => Ok(rest.u64().map_err(|_| Malformed)? < head.floor),
+            CHANGES if entry.kind == EntryKind::Put => {
+                Ok(changed_sequence(&entry.value)? < head.floor)
+            }
+            IDS if entry.kind == EntryKind::Put => {
+                let id = IdRow::decode(&entry.value)?;
+                Ok(!self.window.remembers(&id, head.last, context.now_ms))
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::partition::{Rules, Verdict};
+    use crate::table::{Key, TableRules};
+    use crate::timeline::stored::change_row;
+    use crate::timeline::tables::id_columns;
+
+    const INCARNATION: u64 = 5;
+
+    fn is_dropped(key: &Key, value: Vec<u8>, head: Option<HeadRow>, now_ms: u64) -> bool {
+        let window = Window { ms: 100, count: 3 };
+        let rules = TableRules::new(Arc::new(TimelineRetention { window }));
+        let head_key = Name::new("room").head_key();
+        let context = DropContext {
+            now_ms,
+            oldest: true,
+            read: &|key| {
+                assert_eq!(key, head_key.as_bytes());
+                head.map(|head| Bytes::from(head.encode().finish(1)))
+            },
+        };
+        let entry = Entry {
+            kind: EntryKind::Put,
+            value: value.into(),
+        };
+        rules.verdict(key.as_bytes(), &entry, &context) == Verdict::Drop
+    }
+
+    fn head() -> HeadRow {
+        HeadRow {
+            last: 10,
+            floor: 4,
+            ..HeadRow::new(INCARNATION)
+        }
+    }
+
+    #[test]
+    fn messages_and_changes_go_by_floor_incarnation_and_dropped_mark() {
+        let name = Name::new("room");
+        for (sequence, below_floor) in [(3, true), (4, false)] {
+            let message = name.message_key(INCARNATION, sequence);
+            let change = name.change_key(INCARNATION, 77);
+            for (key, value) in [(message, vec![]), (change, change_row(sequence).finish(1))] {
+                let dropped = |head| is_dropped(&key, value.clone(), head, 0);
+                assert_eq!(dropped(Some(head())), below_floor);
+                assert!(!dropped(None), "no head row: keep");
+                assert!(dropped(Some(HeadRow::dropped(INCARNATION))));
+                assert!(dropped(Some(HeadRow::new(INCARNATION + 1))));
+                assert!(!dropped(Some(HeadRow::dropped(INCARNATION - 1))));
+            }
+        }
+    }
+
+    #[test]
+    fn an_id_goes_only_when_it_is_both_old_and_deep() {
+        let key = Name::new("room").id_key(INCARNATION, &id_columns("u", "m"));
+        let id = |sequence| IdRow::encode(sequence, 1).finish(1_000);
+        assert!(!is_dropped(&key, id(7), Some(head()), 1_099));
+        assert!(is_dropped(&key, id(7), Some(head()), 1_100));
+        assert!(!is_dropped(&key, id(8), Some(head()), 5_000));
+        assert!(is_dropped(
+            &key,
+            id(8),
+            Some(HeadRow::dropped(INCARNATION)),
+            0
+        ));
+    }
+
+    #[test]
+    fn heads_metas_and_what_is_unknown_stay() {
+        let name = Name::new("room");
+        let dropped = Some(HeadRow::dropped(INCARNATION));
+        assert!(!is_dropped(&name.head_key(), vec![], dropped, 0));
+        assert!(!is_dropped(&name.meta_key(), vec![], dropped, 0));
+        let unreadable = Key::new(MESSAGES, &[1, 2, 3], 0);
+        assert!(!is_dropped(&unreadable, vec![], dropped, 0));
+        let user = Key::new(TableId(1024), &[], 0).string("room").number(1);
+        assert!(!is_dropped(&user, vec![], dropped, 0));
+        let id = name.id_key(INCARNATION, &id_columns("u", "m"));
+        assert!(!is_dropped(&id, vec![9], Some(head()), u64::MAX));
+    }
+}

@@ -1,0 +1,361 @@
+//! Messages, metas, IDs and changes as rows.
+//!
+//! Owns: the columns of those rows. Promises: a client's columns and ours never meet, because ours begin with `$`; the version
+//! of a row's cells is its time (of a message: its timestamp). Must not: read or write a store.
+//!
+//! ```text
+//! message  the entry's columns, $change, $deleted, $edited, $from, $id     version = timestamp; absent = 0 or none
+//! meta     the meta's columns, $created, $updated, $version
+//! ID       $hash (of the entry's cells as first appended), $seq            version = timestamp
+//! change   $seq
+//! ```
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use crate::table::{Malformed, Row, RowWriter, ValueRef};
+use crate::value::Value;
+
+use super::tables::{id_text, uuid_of};
+use super::{Columns, Message, Meta};
+
+const CHANGE: &str = "$change";
+const DELETED: &str = "$deleted";
+const EDITED: &str = "$edited";
+const SENDER: &str = "$from";
+const ID: &str = "$id";
+
+const CREATED: &str = "$created";
+const UPDATED: &str = "$updated";
+const VERSION: &str = "$version";
+
+const HASH: &str = "$hash";
+const SEQUENCE: &str = "$seq";
+
+/// What is in a message's row beside the entry.
+#[derive(Clone, Copy)]
+pub(super) struct Stamp<'a> {
+    pub(super) message_id: &'a str,
+    pub(super) sender: &'a str,
+    pub(super) change: u64,
+    pub(super) edited_at: Option<u64>,
+    pub(super) deleted: bool,
+}
+
+/// A message's row and, in it, where the entry's cells are.
+pub(super) struct MessageRow {
+    pub(super) row: RowWriter,
+    /// The cells before and behind our own.
+    entry: (std::ops::RangeTo<usize>, std::ops::RangeFrom<usize>),
+}
+
+impl MessageRow {
+    /// `entry` is sorted by name.
+    pub(super) fn new(entry: &[(String, Value)], stamp: &Stamp<'_>) -> MessageRow {
+        let bytes: usize = entry.iter().map(cell_bytes_about).sum();
+        let own = stamp.message_id.len() + stamp.sender.len() + 64;
+        let mut row = RowWriter::new(bytes + own);
+        let (before, behind) = around_ours(entry);
+        put_all(&mut row, before);
+        let start = row.cells().len();
+        put_number(&mut row, CHANGE, stamp.change);
+        if stamp.deleted {
+            row.put(DELETED, ValueRef::Boolean(true));
+        }
+        put_number(&mut row, EDITED, stamp.edited_at.unwrap_or(0));
+        if !stamp.sender.is_empty() {
+            row.put(SENDER, ValueRef::String(stamp.sender));
+        }
+        match uuid_of(stamp.message_id) {
+            Some(uuid) => row.put(ID, ValueRef::Binary(uuid.as_bytes())),
+            None => row.put(ID, ValueRef::String(stamp.message_id)),
+        }
+        let end = row.cells().len();
+        put_all(&mut row, behind);
+        MessageRow {
+            row,
+            entry: (..start, end..),
+        }
+    }
+
+    /// The row of a message in a new form.
+    pub(super) fn of(message: &Message) -> MessageRow {
+        let stamp = Stamp {
+            message_id: &message.message_id,
+            sender: &message.sender,
+            change: message.change,
+            edited_at: message.edited_at,
+            deleted: message.entry.is_none(),
+        };
+        MessageRow::new(message.entry.as_deref().unwrap_or_default(), &stamp)
+    }
+
+    /// The hash that tells this entry from others: of the cells' bytes, so by value and by type.
+    pub(super) fn entry_hash(&self) -> u128 {
+        let before = &self.row.cells()[self.entry.0];
+        let behind = &self.row.cells()[self.entry.1.clone()];
+        if before.is_empty() {
+            return xxh3_128(behind);
+        }
+        let mut hash = Xxh3::new();
+        hash.update(before);
+        hash.update(behind);
+        hash.digest128()
+    }
+}
+
+/// Columns before and behind those that begin with `$`.
+fn around_ours(columns: &[(String, Value)]) -> (&[(String, Value)], &[(String, Value)]) {
+    columns.split_at(columns.partition_point(|(name, _)| name.as_str() < "$"))
+}
+
+fn put_all(row: &mut RowWriter, columns: &[(String, Value)]) {
+    for (name, value) in columns {
+        row.put(name, value.into());
+    }
+}
+
+/// A number that is not there if it is 0.
+fn put_number(row: &mut RowWriter, name: &str, number: u64) {
+    if number != 0 {
+        row.put(name, ValueRef::Integer(number.cast_signed()));
+    }
+}
+
+fn cell_bytes_about((name, value): &(String, Value)) -> usize {
+    name.len() + 4 + ValueRef::from(value).cell_bytes_about()
+}
+
+fn number(value: ValueRef<'_>) -> Result<u64, Malformed> {
+    match value {
+        ValueRef::Integer(number) => Ok(number.cast_unsigned()),
+        _ => Err(Malformed),
+    }
+}
+
+/// Reads a message, with only `columns` (sorted) of its entry if they are given.
+pub(super) fn message(
+    sequence: u64,
+    value: &[u8],
+    columns: Option<&[String]>,
+) -> Result<Message, Malformed> {
+    let row = Row::parse(value)?;
+    let mut entry = Columns::new();
+    let mut message = Message {
+        sequence,
+        timestamp: 0,
+        message_id: String::new(),
+        sender: String::new(),
+        entry: None,
+        change: 0,
+        edited_at: None,
+    };
+    let mut deleted = false;
+    let mut take = |cell: crate::table::Cell<'_>| -> Result<(), Malformed> {
+        match cell.name {
+            CHANGE => message.change = number(cell.value)?,
+            DELETED => deleted = true,
+            EDITED => message.edited_at = Some(number(cell.value)?),
+            SENDER => match cell.value {
+                ValueRef::String(sender) => sender.clone_into(&mut message.sender),
+                _ => return Err(Malformed),
+            },
+            ID => {
+                message.message_id = id_text(cell.value).ok_or(Malformed)?.into_owned();
+                message.timestamp = cell.version.cast_unsigned();
+            }
+            name => entry.push((name.to_owned(), cell.value.to_value())),
+        }
+        Ok(())
+    };
+    match columns {
+        None => row.columns().try_for_each(|cell| take(cell?))?,
+        Some(columns) => {
+            let ours = [CHANGE, DELETED, EDITED, SENDER, ID];
+            let before = columns.partition_point(|name| name.as_str() < "$");
+            let (before, behind) = columns.split_at(before);
+            let names = before
+                .iter()
+                .map(String::as_str)
+                .chain(ours)
+                .chain(behind.iter().map(String::as_str));
+            row.pick(names).try_for_each(|cell| take(cell?))?;
+        }
+    }
+    message.entry = (!deleted).then_some(entry);
+    Ok(message)
+}
+
+/// A timeline's meta and what is told with it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MetaRow {
+    pub(super) meta: Meta,
+    pub(super) version: u64,
+    pub(super) created_at: u64,
+    pub(super) updated_at: u64,
+}
+
+impl MetaRow {
+    /// The meta's columns must be sorted.
+    pub(super) fn encode(&self) -> RowWriter {
+        let bytes: usize = self.meta.iter().map(cell_bytes_about).sum();
+        let mut row = RowWriter::new(bytes + 64);
+        let (before, behind) = around_ours(&self.meta);
+        put_all(&mut row, before);
+        put_number(&mut row, CREATED, self.created_at);
+        put_number(&mut row, UPDATED, self.updated_at);
+        put_number(&mut row, VERSION, self.version);
+        put_all(&mut row, behind);
+        row
+    }
+
+    pub(super) fn decode(value: &[u8]) -> Result<MetaRow, Malformed> {
+        let mut row = MetaRow {
+            meta: Meta::new(),
+            version: 0,
+            created_at: 0,
+            updated_at: 0,
+        };
+        for cell in Row::parse(value)?.columns() {
+            let cell = cell?;
+            match cell.name {
+                CREATED => row.created_at = number(cell.value)?,
+                UPDATED => row.updated_at = number(cell.value)?,
+                VERSION => row.version = number(cell.value)?,
+                name => row.meta.push((name.to_owned(), cell.value.to_value())),
+            }
+        }
+        Ok(row)
+    }
+}
+
+/// What is remembered of a message ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct IdRow {
+    pub(super) sequence: u64,
+    /// The message's timestamp: the version of the cells.
+    pub(super) timestamp: u64,
+    pub(super) hash: u128,
+}
+
+impl IdRow {
+    /// To be finished with the timestamp as version.
+    pub(super) fn encode(sequence: u64, hash: u128) -> RowWriter {
+        let mut row = RowWriter::new(48);
+        row.put(HASH, ValueRef::Binary(&hash.to_be_bytes()));
+        put_number(&mut row, SEQUENCE, sequence);
+        row
+    }
+
+    pub(super) fn decode(value: &[u8]) -> Result<IdRow, Malformed> {
+        let row = Row::parse(value)?;
+        let hash = row.column(HASH)?.ok_or(Malformed)?;
+        let ValueRef::Binary(bytes) = hash.value else {
+            return Err(Malformed);
+        };
+        Ok(IdRow {
+            sequence: sequence_of(&row)?,
+            timestamp: hash.version.cast_unsigned(),
+            hash: u128::from_be_bytes(bytes.try_into().map_err(|_| Malformed)?),
+        })
+    }
+}
+
+/// The row of a change: which message it was.
+pub(super) fn change_row(sequence: u64) -> RowWriter {
+    let mut row = RowWriter::new(16);
+    put_number(&mut row, SEQUENCE, sequence);
+    row
+}
+
+/// The sequence in a change's row.
+pub(super) fn changed_sequence(value: &[u8]) -> Result<u64, Malformed> {
+    sequence_of(&Row::parse(value)?)
+}
+
+fn sequence_of(row: &Row<'_>) -> Result<u64, Malformed> {
+    number(row.column(SEQUENCE)?.ok_or(Malformed)?.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::table::arbitrary;
+
+    proptest! {
+        #[test]
+        fn messages_come_back(
+            entry in proptest::option::of(arbitrary::columns()),
+            id in prop_oneof!["\\PC{1,20}", Just("01890a5d-ac96-774b-bcce-b302099a8057".to_owned())],
+            sender in "\\PC{0,9}",
+            timestamp in 0u64..1 << 53,
+            change in 0u64..9,
+            edited_at in proptest::option::of(1u64..1 << 53),
+            names in proptest::collection::btree_set("[a-z#é]{1,3}", 0..4),
+        ) {
+            let whole = Message {
+                sequence: 7, timestamp, message_id: id, sender, entry, change, edited_at,
+            };
+            let row = MessageRow::of(&whole).row.finish(timestamp.cast_signed());
+            prop_assert_eq!(&message(7, &row, None).unwrap(), &whole);
+            let mut part = whole.clone();
+            let wanted: Vec<_> = whole.entry.iter().flatten().step_by(2)
+                .map(|(name, _)| name.clone()).chain(names).collect::<std::collections::BTreeSet<_>>()
+                .into_iter().collect();
+            part.entry = part.entry.map(|entry| {
+                entry.into_iter().filter(|(name, _)| wanted.contains(name)).collect()
+            });
+            prop_assert_eq!(message(7, &row, Some(&wanted)).unwrap(), part);
+        }
+
+        #[test]
+        fn equal_entries_and_only_they_hash_equal(
+            a in arbitrary::columns(),
+            b in arbitrary::columns(),
+        ) {
+            let hash = |entry: &Columns, sender| {
+                let stamp = Stamp { message_id: "m", sender, change: 0, edited_at: None, deleted: false };
+                MessageRow::new(entry, &stamp).entry_hash()
+            };
+            prop_assert_eq!(hash(&a, "x"), hash(&a, "yy"));
+            prop_assert_eq!(hash(&a, "x") == hash(&b, "x"), a == b);
+        }
+
+        #[test]
+        fn metas_ids_and_changes_come_back(
+            meta in arbitrary::columns(),
+            version in 1u64..9,
+            created_at in 0u64..1 << 53,
+            hash: u128,
+            sequence in 1u64..1 << 53,
+            bytes: Vec<u8>,
+        ) {
+            let row = MetaRow { meta, version, created_at, updated_at: created_at + 1 };
+            prop_assert_eq!(&MetaRow::decode(&row.encode().finish(0)), &Ok(row));
+            let id = IdRow { sequence, timestamp: created_at, hash };
+            let row = IdRow::encode(sequence, hash).finish(created_at.cast_signed());
+            prop_assert_eq!(IdRow::decode(&row), Ok(id));
+            prop_assert_eq!(changed_sequence(&change_row(sequence).finish(1)), Ok(sequence));
+            let _ = (MetaRow::decode(&bytes).is_ok(), IdRow::decode(&bytes).is_ok());
+            let _ = (message(1, &bytes, None).is_ok(), changed_sequence(&bytes).is_ok());
+        }
+    }
+
+    #[test]
+    fn an_integer_is_not_the_double_of_its_value() {
+        let stamp = Stamp {
+            message_id: "m",
+            sender: "",
+            change: 0,
+            edited_at: None,
+            deleted: false,
+        };
+        let hash = |value| MessageRow::new(&[("a".to_owned(), value)], &stamp).entry_hash();
+        assert_ne!(hash(Value::Integer(1)), hash(Value::Double(1.0)));
+        assert_ne!(
+            hash(Value::String("[]".into())),
+            hash(Value::Json("[]".into()))
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! Many timelines at once: which have news for a reader, and the news.
+//!
+//! Owns: `sync`. Promises: quiet timelines cost a look-up in memory; a reply ends at the caller's bytes and says so; the one at
+//! `start` comes first, so that none starves if the caller begins elsewhere each time. Must not: wait for news.
+
+use crate::ids::PartitionId;
+use crate::partition::View;
+
+use super::head::HeadRow;
+use super::tables::Name;
+use super::write::Site;
+use super::{
+    Changed, Error, Head, Resume, ResumeState, SyncPosition, SyncState, Synced, Timelines,
+};
+
+/// Positions whose heads are looked up before their pages are read.
+const LOOK_UPS: usize = 512;
+/// Timelines that are read from one view.
+const TIMELINES_PER_VIEW: usize = 32;
+/// What a timeline costs in a reply beside its messages: names, numbers, epoch.
+const FRAME_BYTES: usize = 256;
+
+/// What a head tells about a position.
+enum News {
+    None,
+    Some,
+    Deleted,
+}
+
+impl Timelines {
+    /// Those of `positions` that have news or are not of their timeline's history, beginning at index `start` and going
+    /// round. `limit` is per timeline; ends when about `bytes_max` are reached, and then says `true`: those not shown may
+    /// have news too.
+    pub async fn sync(
+        &self,
+        mut positions: Vec<SyncPosition>,
+        limit: usize,
+        bytes_max: usize,
+        start: usize,
+    ) -> Result<(Vec<Synced>, bool), Error> {
+        let begin = start.checked_rem(positions.len()).unwrap_or(0);
+        positions.rotate_left(begin);
+        let mut positions = positions.into_iter();
+        let mut reply = Reply {
+            synced: Vec::new(),
+            bytes: bytes_max,
+            is_full: false,
+        };
+        loop {
+            let chunk: Vec<_> = positions.by_ref().take(LOOK_UPS).collect();
+            if chunk.is_empty() || reply.is_full {
+                return Ok((reply.synced, reply.is_full));
+            }
+            for (partition, positions) in self.by_partition(chunk) {
+                self.sync_partition(partition, positions, limit, &mut reply)
+                    .await?;
+            }
+        }
+    }
+
+    async fn sync_partition(
+        &self,
+        partition: PartitionId,
+        positions: Vec<SyncPosition>,
+        limit: usize,
+        reply: &mut Reply,
+    ) -> Result<(), Error> {
+        let names = positions
+            .iter()
+            .map(|position| Name::new(&position.timeline));
+        let heads = self.head_rows(partition, names.collect()).await?;
+        let site = self.site(partition);
+        let mut asked = Vec::new();
+        for (position, head) in positions.into_iter().zip(heads) {
+            match site.news(&position, head) {
+                News::None => {}
+                News::Some => asked.push(Resume {
+                    timeline: position.timeline,
+                    after: Some(position.after),
+                    rewind: None,
+                    epoch: position.epoch,
+                    changes_after: position.changes_after,
+                    limit,
+                    bytes_max: 0,
+                }),
+                News::Deleted => reply.add(Synced {
+                    timeline: position.timeline,
+                    state: SyncState::Deleted,
+                    page: None,
+                }),
+            }
+        }
+        let mut asked = asked.into_iter().peekable();
+        while asked.peek().is_some() && !reply.is_full {
+            let group: Vec<_> = asked.by_ref().take(TIMELINES_PER_VIEW).collect();
+            let mut part = reply.empty();
+            let site = site.clone();
+            let part = self
+                .read(partition, move |view| {
+                    site.sync(view, group, &mut part)?;
+                    Ok(part)
+                })
+                .await?;
+            reply.join(part);
+        }
+        Ok(())
+    }
+
+    /// Positions by partition, that of the first position first.
+    fn by_partition(&self, positions: Vec<SyncPosition>) -> Vec<(PartitionId, Vec<SyncPosition>)> {
+        let mut parts: Vec<(PartitionId, Vec<SyncPosition>)> = Vec::new();
+        for position in positions {
+            let partition = self.place(&position.timeline);
+            match parts.iter_mut().find(|(id, _)| *id == partition) {
+                Some((_, part)) => part.push(position),
+                None => parts.push((partition, vec![position])),
+            }
+        }
+        parts
+    }
+
+    /// The head of a timeline, from memory where it can be; `None` if there is no such timeline.
+    pub async fn head(&self, timeline: &str) -> Result<Option<Head>, Error> {
+        let partition = self.place(timeline);
+        let heads = self.head_rows(partition, vec![Name::new(timeline)]).await?;
+        let head = heads.into_iter().next().flatten();
+        Ok(head.map(|head| self.site(partition).epochs.head(partition, &head)))
+    }
+
+    /// The heads of standing timelines of one partition.
+    async fn head_rows(
+        &self,
+        partition: PartitionId,
+        names: Vec<Name>,
+    ) -> Result<Vec<Option<HeadRow>>, Error> {
+        let encoded = names.iter().map(Name::as_bytes);
+        let (mut heads, asked) = self.heads().look_up(partition, encoded);
+        if asked.is_empty() {
+            return Ok(heads);
+        }
+        let wanted: Vec<_> = asked
+            .iter()
+            .map(|asked| names[asked.index()].clone())
+            .collect();
+        let read = self
+            .read(partition, move |view| {
+                let rows = wanted.iter().map(|name| HeadRow::standing(view, name));
+                Ok(rows.collect::<Result<Vec<_>, _>>()?)
+            })
+            .await?;
+        for (asked, head) in asked.iter().zip(read) {
+            let index = asked.index();
+            heads[index] = head;
+            self.heads()
+                .settle(partition, names[index].as_bytes(), asked, head);
+        }
+        Ok(heads)
+    }
+}
+
+impl Site {
+    fn news(&self, position: &SyncPosition, head: Option<HeadRow>) -> News {
+        let Some(head) = head else {
+            // Nothing was ever told of it: nothing yet.
+            let is_new = position.after == 0 && position.epoch.is_none();
+            return if is_new { News::None } else { News::Deleted };
+        };
+        let is_foreign = match &position.epoch {
+            Some(epoch) => *epoch != self.epoch(&head),
+            None => false,
+        };
+        let has_changes = position
+            .changes_after
+            .is_some_and(|after| head.change > after);
+        if is_foreign || has_changes || head.last != position.after {
+            News::Some
+        } else {
+            News::None
+        }
+    }
+
+    /// Reads pages until the part is full.
+    fn sync(&self, view: &View, asked: Vec<Resume>, part: &mut Reply) -> Result<(), Error> {
+        for mut resume in asked {
+            resume.bytes_max = part.bytes.saturating_sub(FRAME_BYTES);
+            let is_first = part.synced.is_empty();
+            let page = match self.resume(view, &resume, is_first) {
+                Ok(page) => page,
+                Err(Error::TimelineNotFound) => {
+                    part.add(Synced {
+                        timeline: resume.timeline,
+                        state: SyncState::Deleted,
+                        page: None,
+                    });
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let got_nowhere = page.more
+                && page.messages.is_empty()
+                && resume
+                    .changes_after
+                    .is_none_or(|after| page.change_position <= after);
+            if got_nowhere || (part.bytes < FRAME_BYTES && !is_first) {
+                part.is_full = true;
+                return Ok(());
+            }
+            part.add(Synced {
+                timeline: resume.timeline,
+                state: match page.state {
+                    ResumeState::Ok => SyncState::Ok,
+                    ResumeState::TooOld => SyncState::TooOld,
+                    ResumeState::EpochChanged => SyncState::EpochChanged,
+                },
+                page: Some(page),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A reply while it is being filled.
+struct Reply {
+    synced: Vec<Synced>,
+    /// Room that is left.
+    bytes: usize,
+    /// Something did not fit.
+    is_full: bool,
+}
+
+impl Reply {
+    fn add(&mut self, synced: Synced) {
+        let messages = |page: &Changed| {
+            let changed = page.changed.iter().flatten();
+            let messages = page.messages.iter().chain(changed);
+            messages.map(super::Message::json_bytes_max).sum::<usize>()
+        };
+        let bytes = FRAME_BYTES + synced.timeline.len() + synced.page.as_ref().map_or(0, messages);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.synced.push(synced);
+    }
+
+    /// A part for what still has room here. It may exceed the room only if nothing is here yet.
+    fn empty(&self) -> Reply {
+        Reply {
+            synced: Vec::new(),
+            bytes: self.bytes,
+            is_full: false,
+        }
+    }
+
+    fn join(&mut self, part: Reply) {
+        self.synced.extend(part.synced);
+        self.bytes = part.bytes;
+        self.is_full = part.is_full;
+    }
+}

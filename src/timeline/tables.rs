@@ -1,0 +1,160 @@
+//! The tables that timelines live in, and the keys of their rows.
+//!
+//! Owns: table IDs and primary keys; both are part of the format on disk. Promises: the first key column of every table is the
+//! timeline's ID, by which all its rows are placed; rows of one incarnation lie together, in the order of their numbers.
+//! Must not: know what is in the rows.
+//!
+//! ```text
+//! 1 heads     (timeline)                                             one per name, for ever
+//! 2 metas     (timeline)                                             while the timeline stands
+//! 3 messages  (timeline, incarnation, sequence)
+//! 4 IDs       (timeline, incarnation, sender, message ID)            only for IDs that clients gave
+//! 5 changes   (timeline, incarnation, change number)                 the last change of a message
+//! ```
+//! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
+
+use std::borrow::Cow;
+
+use uuid::Uuid;
+
+use crate::ids::TableId;
+use crate::ordered::{self, INTEGER_BYTES_MAX, Malformed, Reader};
+use crate::table::{Key, ValueRef};
+
+pub(super) const HEADS: TableId = TableId(1);
+pub(super) const METAS: TableId = TableId(2);
+pub(super) const MESSAGES: TableId = TableId(3);
+pub(super) const IDS: TableId = TableId(4);
+pub(super) const CHANGES: TableId = TableId(5);
+
+/// A timeline's ID as the first key column of its rows.
+#[derive(Clone, Debug)]
+pub(super) struct Name(Vec<u8>);
+
+impl Name {
+    pub(super) fn new(timeline: &str) -> Name {
+        let mut encoded = Vec::with_capacity(ordered::text_bytes(timeline.len()));
+        ordered::push_string(&mut encoded, timeline);
+        Name(encoded)
+    }
+
+    /// The name that a key's columns begin with.
+    pub(super) fn of(columns: &[u8]) -> Result<Name, Malformed> {
+        Ok(Name(Reader::new(columns).skip()?.to_vec()))
+    }
+
+    /// The encoded column.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn head_key(&self) -> Key {
+        Key::new(HEADS, &self.0, 0)
+    }
+
+    pub(super) fn meta_key(&self) -> Key {
+        Key::new(METAS, &self.0, 0)
+    }
+
+    pub(super) fn message_key(&self, incarnation: u64, sequence: u64) -> Key {
+        self.numbered(MESSAGES, incarnation, INTEGER_BYTES_MAX)
+            .number(sequence)
+    }
+
+    pub(super) fn change_key(&self, incarnation: u64, change: u64) -> Key {
+        self.numbered(CHANGES, incarnation, INTEGER_BYTES_MAX)
+            .number(change)
+    }
+
+    /// `columns`: see [`id_columns`].
+    pub(super) fn id_key(&self, incarnation: u64, columns: &[u8]) -> Key {
+        self.numbered(IDS, incarnation, columns.len())
+            .columns(columns)
+    }
+
+    /// The number at the end of a message's or change's key.
+    pub(super) fn number_of(&self, key: &[u8]) -> Result<u64, Malformed> {
+        let columns = key.get(4 + self.0.len()..).ok_or(Malformed)?;
+        let mut reader = Reader::new(columns);
+        reader.skip()?;
+        reader.u64()
+    }
+
+    fn numbered(&self, table: TableId, incarnation: u64, more: usize) -> Key {
+        Key::new(table, &self.0, INTEGER_BYTES_MAX + more).number(incarnation)
+    }
+}
+
+/// The columns behind the incarnation in an ID row's key.
+pub(super) fn id_columns(sender: &str, id: &str) -> Vec<u8> {
+    let mut columns = Vec::with_capacity(ordered::text_bytes(sender.len() + id.len()) + 3);
+    ordered::push_string(&mut columns, sender);
+    match uuid_of(id) {
+        Some(uuid) => ordered::push_binary(&mut columns, uuid.as_bytes()),
+        None => ordered::push_string(&mut columns, id),
+    }
+    columns
+}
+
+/// A row's key columns behind the timeline: incarnation and, in messages and changes, the number.
+pub(super) fn incarnation_of(columns: &[u8]) -> Result<(u64, Reader<'_>), Malformed> {
+    let mut reader = Reader::new(columns);
+    reader.skip()?;
+    let incarnation = reader.u64()?;
+    Ok((incarnation, reader))
+}
+
+/// The UUID whose usual text (lower case, hyphens) this is: such IDs are common, and 16 bytes are less than 36.
+pub(super) fn uuid_of(id: &str) -> Option<Uuid> {
+    if id.len() != uuid::fmt::Hyphenated::LENGTH {
+        return None;
+    }
+    let uuid = Uuid::try_parse(id).ok()?;
+    let mut text = Uuid::encode_buffer();
+    (uuid.hyphenated().encode_lower(&mut text) == id).then_some(uuid)
+}
+
+/// The text of a message ID as it is stored in a cell.
+pub(super) fn id_text(value: ValueRef<'_>) -> Option<Cow<'_, str>> {
+    match value {
+        ValueRef::String(text) => Some(Cow::Borrowed(text)),
+        ValueRef::Binary(bytes) => Uuid::from_slice(bytes)
+            .ok()
+            .map(|uuid| Cow::Owned(uuid.hyphenated().to_string())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_usual_text_of_a_uuid_is_one() {
+        let uuid = "01890a5d-ac96-774b-bcce-b302099a8057";
+        let bytes = *uuid_of(uuid).unwrap().as_bytes();
+        assert_eq!(id_text(ValueRef::Binary(&bytes)).unwrap(), uuid);
+        for other in [
+            uuid.to_uppercase(),
+            uuid.replace('-', ""),
+            format!("{{{uuid}}}"),
+            "01890a5d-ac96-774b-bcce-b302099a805g".to_owned(),
+            "01890a5dac96-774b-bcce-b302099a80577".to_owned(),
+        ] {
+            assert_eq!(uuid_of(&other), None, "{other}");
+        }
+        assert_ne!(id_columns("a", uuid), id_columns("a", &uuid.to_uppercase()));
+        assert_ne!(id_columns("ab", "c"), id_columns("a", "bc"));
+    }
+
+    #[test]
+    fn numbers_come_back_out_of_keys() {
+        let name = Name::new("room");
+        let key = name.message_key(300, 7);
+        assert_eq!(name.number_of(key.as_bytes()), Ok(7));
+        let (_, columns) = crate::table::split_key(key.as_bytes()).unwrap();
+        let (incarnation, mut rest) = incarnation_of(columns).unwrap();
+        assert_eq!((incarnation, rest.u64()), (300, Ok(7)));
+        assert_eq!(Name::of(columns).unwrap().head_key(), name.head_key());
+    }
+}

@@ -1,0 +1,225 @@
+//! What every write shares: finding the timeline, checking its epoch, creating it, deleting and trimming it.
+//!
+//! Owns: the life of a timeline and its meta. Promises: every write puts the head row, so that whoever sees a batch knows the
+//! state of each timeline in it; delete and trim write one small row whatever they give up; an incarnation is above every
+//! earlier one of its name. Must not: number messages or changes.
+
+use crate::ids::PartitionId;
+use crate::partition::{ReadError, Txn};
+use crate::table::{Action, Source, damaged, delete, put, record};
+use crate::value::json_bytes;
+
+use super::append::{put_new_meta, sort};
+use super::head::{Epochs, HeadRow};
+use super::retention::Window;
+use super::stored::MetaRow;
+use super::tables::{METAS, Name};
+use super::{Columns, EntryLimits, Error, Meta, TimelineInfo, UpdateMeta};
+
+/// What a call knows of where it runs.
+#[derive(Clone)]
+pub(super) struct Site {
+    pub(super) partition: PartitionId,
+    pub(super) epochs: std::sync::Arc<Epochs>,
+    pub(super) window: Window,
+}
+
+impl Site {
+    pub(super) fn epoch(&self, head: &HeadRow) -> String {
+        self.epochs.text(self.partition, head.incarnation)
+    }
+
+    /// Refuses if an epoch is given that is not the head's.
+    pub(super) fn check_epoch(&self, head: &HeadRow, epoch: Option<&str>) -> Result<(), Error> {
+        let Some(epoch) = epoch else {
+            return Ok(());
+        };
+        let actual = self.epoch(head);
+        if actual == epoch {
+            Ok(())
+        } else {
+            Err(Error::EpochChanged { actual })
+        }
+    }
+
+    /// For what may create a timeline: with an epoch it never does, because then the caller means one that stood.
+    pub(super) fn check_epoch_or_create(
+        &self,
+        standing: &Option<HeadRow>,
+        create: bool,
+        epoch: Option<&str>,
+    ) -> Result<(), Error> {
+        match (standing, epoch) {
+            (Some(head), epoch) => self.check_epoch(head, epoch),
+            (None, _) if !create => Err(Error::TimelineNotFound),
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(Error::EpochChanged {
+                actual: String::new(),
+            }),
+        }
+    }
+
+    /// The head of a timeline that must stand.
+    pub(super) fn standing(
+        &self,
+        rows: &impl Source,
+        name: &Name,
+        epoch: Option<&str>,
+    ) -> Result<HeadRow, Error> {
+        let head = HeadRow::standing(rows, name)?.ok_or(Error::TimelineNotFound)?;
+        self.check_epoch(&head, epoch)?;
+        Ok(head)
+    }
+
+    pub(super) fn create(
+        &self,
+        txn: &mut Txn<'_>,
+        timeline: String,
+        meta: Option<Meta>,
+        epoch: Option<&str>,
+    ) -> Result<(TimelineInfo, bool), Error> {
+        let name = Name::new(&timeline);
+        let found = HeadRow::load(txn, &name)?;
+        let standing = found.filter(|head| !head.dropped);
+        self.check_epoch_or_create(&standing, true, epoch)?;
+        if let Some(head) = standing {
+            let meta = load_meta(txn, &name)?;
+            return Ok((self.info(timeline, &head, meta), false));
+        }
+        let head = new_head(txn, found);
+        let mut meta = meta.unwrap_or_default();
+        sort(&mut meta);
+        let meta = put_new_meta(txn, &name, meta);
+        put_head(txn, &name, &head);
+        Ok((self.info(timeline, &head, meta), true))
+    }
+
+    pub(super) fn update(
+        &self,
+        txn: &mut Txn<'_>,
+        update: UpdateMeta,
+    ) -> Result<(Meta, u64), Error> {
+        let name = Name::new(&update.timeline);
+        let head = self.standing(txn, &name, update.epoch.as_deref())?;
+        let mut row = load_meta(txn, &name)?;
+        if update
+            .expect_version
+            .is_some_and(|version| version != row.version)
+        {
+            return Err(Error::ConditionFailed {
+                actual: row.version,
+            });
+        }
+        merge(&mut row.meta, update.set, &update.remove);
+        check_size(&row.meta, update.limits)?;
+        row.version += 1;
+        row.updated_at = txn.now_ms().max(row.updated_at);
+        let effect = put(txn, name.meta_key(), row.encode(), version(row.updated_at));
+        put_head(txn, &name, &head);
+        record(txn, METAS, Action::Update, effect, 1);
+        Ok((row.meta, row.version))
+    }
+
+    pub(super) fn delete(
+        &self,
+        txn: &mut Txn<'_>,
+        timeline: &str,
+        epoch: Option<&str>,
+    ) -> Result<bool, Error> {
+        let name = Name::new(timeline);
+        let Some(head) = HeadRow::standing(txn, &name)? else {
+            return Ok(false);
+        };
+        self.check_epoch(&head, epoch)?;
+        put_head(txn, &name, &HeadRow::dropped(head.incarnation));
+        delete(txn, name.meta_key());
+        Ok(true)
+    }
+
+    pub(super) fn trim(
+        &self,
+        txn: &mut Txn<'_>,
+        timeline: &str,
+        before: u64,
+        epoch: Option<&str>,
+    ) -> Result<u64, Error> {
+        let name = Name::new(timeline);
+        let mut head = self.standing(txn, &name, epoch)?;
+        let floor = before.min(head.last + 1);
+        if floor > head.floor {
+            head.floor = floor;
+            put_head(txn, &name, &head);
+        }
+        Ok(head.floor)
+    }
+
+    pub(super) fn info(&self, timeline: String, head: &HeadRow, meta: MetaRow) -> TimelineInfo {
+        TimelineInfo {
+            timeline,
+            head: self.epochs.head(self.partition, head),
+            meta: meta.meta,
+            version: meta.version,
+            created_at: meta.created_at,
+            updated_at: meta.updated_at,
+            last_at: (head.last > 0).then_some(head.last_at),
+        }
+    }
+}
+
+/// The head of a timeline that begins in this batch. `found` is what an earlier one of its name left.
+pub(super) fn new_head(txn: &Txn<'_>, found: Option<HeadRow>) -> HeadRow {
+    let earlier = found.map_or(0, |head| head.incarnation);
+    HeadRow::new(txn.position().0.max(earlier + 1))
+}
+
+pub(super) fn put_head(txn: &mut Txn<'_>, name: &Name, head: &HeadRow) {
+    let now = version(txn.now_ms());
+    put(txn, name.head_key(), head.encode(), now);
+}
+
+/// The meta of a timeline that stands.
+pub(super) fn load_meta(rows: &impl Source, name: &Name) -> Result<MetaRow, ReadError> {
+    let key = name.meta_key();
+    let value = rows
+        .row(&key)?
+        .ok_or_else(|| damaged(key.as_bytes(), "the timeline stands without its meta"))?;
+    MetaRow::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a meta"))
+}
+
+/// Merges new values into sorted columns and takes names out.
+pub(super) fn merge(columns: &mut Columns, set: Columns, remove: &[String]) {
+    columns.retain(|(name, _)| !remove.contains(name));
+    for (name, value) in set {
+        match columns.binary_search_by(|(other, _)| other.cmp(&name)) {
+            Ok(at) => columns[at].1 = value,
+            Err(at) => columns.insert(at, (name, value)),
+        }
+    }
+}
+
+/// Refuses columns that grew beyond the limits.
+pub(super) fn check_size(columns: &Columns, limits: EntryLimits) -> Result<(), Error> {
+    let EntryLimits {
+        entry_bytes_max,
+        entry_names_max,
+    } = limits;
+    for (limit, allowed, actual) in [
+        ("entry_names_max", entry_names_max, columns.len()),
+        ("entry_bytes_max", entry_bytes_max, json_bytes(columns)),
+    ] {
+        let actual = actual as u64;
+        if actual > allowed {
+            return Err(Error::TooLarge {
+                limit,
+                limit_bytes: allowed,
+                actual_bytes: actual,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A time as a cell's version.
+pub(super) fn version(ms: u64) -> i64 {
+    ms.cast_signed()
+}
