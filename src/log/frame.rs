@@ -328,3 +328,118 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(array_at(bytes, at))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stamp(number: u64) -> Stamp {
+        Stamp {
+            log: HistoryId([7; 16]),
+            term: number ^ 5,
+            position: Position(number | 1),
+            synced_through: Position(number / 2),
+            commit_ms: number ^ 0xffff,
+            previous_crc: number as u32,
+            sparse: number.is_multiple_of(2),
+        }
+    }
+
+    fn effects() -> impl Strategy<Value = Vec<Effect>> {
+        let kinds = [EntryKind::Put, EntryKind::Delta, EntryKind::Tombstone];
+        let bytes = |max| prop::collection::vec(any::<u8>(), 0..max).prop_map(Bytes::from);
+        let effect = (
+            bytes(200),
+            prop::sample::select(kinds.to_vec()),
+            bytes(20_000),
+        )
+            .prop_map(|(key, kind, value)| Effect { key, kind, value });
+        prop::collection::vec(effect, 0..6)
+    }
+
+    fn changes() -> impl Strategy<Value = Vec<Bytes>> {
+        let change = prop::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from);
+        prop::collection::vec(change, 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn a_frame_survives_the_round_trip(
+            number in any::<u64>(),
+            effects in effects(),
+            changes in changes(),
+        ) {
+            let stamp = stamp(number);
+            let (bytes, crc) = Encoder::default()
+                .encode(
+                    &stamp,
+                    effects.iter().map(EffectRef::from),
+                    changes.iter().map(|change| &change[..]),
+                )
+                .unwrap();
+            let header = Header::parse(&bytes).unwrap();
+            prop_assert!(header.readable() && whole(&bytes, &header));
+            prop_assert_eq!(
+                (header.log, header.position, header.synced_through, header.previous_crc),
+                (stamp.log, stamp.position, stamp.synced_through, stamp.previous_crc)
+            );
+            prop_assert_eq!((header.sparse, header.crc), (stamp.sparse, crc));
+            let frame = decode(&bytes, &header).unwrap();
+            for effect in &frame.effects {
+                let within = bytes.as_ptr_range();
+                prop_assert!(effect.value.is_empty() || within.contains(&effect.value.as_ptr()));
+            }
+            prop_assert_eq!(frame, Frame {
+                position: stamp.position,
+                commit_ms: stamp.commit_ms,
+                term: stamp.term,
+                effects,
+                changes,
+                bytes: bytes.len(),
+            });
+        }
+
+        #[test]
+        fn arbitrary_payloads_never_panic(
+            payload in prop::collection::vec(prop_oneof![0u8..5, any::<u8>()], 0..400),
+        ) {
+            let (frame, _) = Encoder::default()
+                .encode(&stamp(3), std::iter::empty(), std::iter::empty())
+                .unwrap();
+            let mut frame = frame[..HEADER_BYTES].to_vec();
+            frame.extend_from_slice(&payload);
+            let header = Header::parse(&frame).unwrap();
+            let _ = decode(&Bytes::from(frame), &header);
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_no_whole_frame(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            if bytes.len() > 4 {
+                bytes[..4].copy_from_slice(&MAGIC);
+            }
+            if let Some(header) = Header::parse(&bytes) {
+                prop_assert!(!whole(&bytes, &header));
+            }
+        }
+
+        #[test]
+        fn any_flipped_bit_is_noticed(bit in 0..(HEADER_BYTES + 24) * 8) {
+            let effect = EffectRef { key: b"key", kind: EntryKind::Put, value: b"sixteen bytes ok" };
+            let (bytes, _) = Encoder::default()
+                .encode(&stamp(9), [effect].into_iter(), std::iter::empty())
+                .unwrap();
+            let mut bytes = bytes.to_vec();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let header = Header::parse(&bytes);
+            let unnoticed = header.is_some_and(|header| {
+                let frame = bytes.get(..header.frame_bytes());
+                frame.is_some_and(|frame| whole(frame, &header))
+            });
+            prop_assert!(!unnoticed);
+        }
+    }
+}

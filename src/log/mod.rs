@@ -9,6 +9,8 @@
 mod crash;
 mod error;
 mod frame;
+#[cfg(test)]
+mod measure;
 mod open;
 mod reader;
 mod recording;

@@ -40,7 +40,8 @@ pub struct Cut {
     pub file: String,
     /// Where the last whole batch ends, in bytes.
     pub offset: u64,
-    /// How many bytes behind it were of a batch that was never whole.
+    /// How many bytes behind it were of a batch that was never whole. In a segment that is being written over, the rest of an
+    /// old batch may pass for one.
     pub bytes: u64,
 }
 

@@ -121,6 +121,17 @@ impl RecordingStorage {
         }
     }
 
+    /// Cuts a file behind everybody's back, durably: loss.
+    pub fn cut(&self, name: &str, bytes: usize) {
+        let mut disk = self.disk();
+        let Some(file) = disk.now.names.get(name).copied() else {
+            return;
+        };
+        for op in [Op::SetLen(file, bytes as u64), Op::Sync(file)] {
+            disk.record(op);
+        }
+    }
+
     fn from_image(image: Image) -> RecordingStorage {
         RecordingStorage {
             disk: Arc::new(Mutex::new(Disk {

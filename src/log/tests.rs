@@ -77,3 +77,271 @@ fn what_was_appended_is_replayed_and_read_also_after_reopening() {
     assert!(!opened.clean);
     check(&log);
 }
+
+/// A log of `count` frames that was killed, and where its frames begin in the one segment.
+fn killed(count: u64, options: Options) -> (RecordingStorage, Vec<usize>) {
+    let disk = RecordingStorage::new();
+    let (mut log, _) = Log::open(Arc::new(disk.clone()), options, Position(0)).unwrap();
+    let mut starts = vec![0];
+    for _ in 0..count {
+        let frame = append(&mut log, 0, 100);
+        starts.push(starts.last().unwrap() + frame.bytes);
+    }
+    (disk, starts)
+}
+
+const FIRST: &str = "00000000000000000001.log";
+
+fn reopen(disk: &RecordingStorage, options: Options, covered: u64) -> Result<(Log, Opened), Error> {
+    Log::open(Arc::new(disk.clone()), options, Position(covered))
+}
+
+#[test]
+fn a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on() {
+    let (disk, starts) = killed(5, options());
+    let whole = disk.contents(FIRST).unwrap();
+    for bytes in starts[4]..starts[5] {
+        // In a fresh segment nothing follows, in a reused one whatever was there, in a zeroed one zeros.
+        for rest in [vec![], vec![0; 300], vec![0x54; 300]] {
+            let torn = disk.after_kill(disk.points(), 0);
+            torn.cut(FIRST, bytes);
+            torn.bend(FIRST, bytes, &rest);
+            let (mut log, opened) = reopen(&torn, options(), 0).unwrap();
+            assert_eq!(opened.last, Position(4), "at byte {bytes}");
+            if bytes > starts[4] {
+                let cut = opened.cut.unwrap();
+                assert_eq!((&*cut.file, cut.offset), (FIRST, starts[4] as u64));
+                assert!(cut.bytes >= (bytes - starts[4]).min(1) as u64);
+            }
+            append(&mut log, 0, 100);
+            assert_eq!(torn.contents(FIRST).unwrap(), whole);
+        }
+    }
+}
+
+#[test]
+fn damage_anywhere_before_the_last_frame_is_refused_with_its_place() {
+    let (disk, starts) = killed(6, options());
+    let whole = disk.contents(FIRST).unwrap();
+    for byte in 0..starts[5] {
+        let bent = disk.after_kill(disk.points(), u64::MAX);
+        bent.bend(FIRST, byte, &[whole[byte] ^ 0x10]);
+        let before = bent.contents(FIRST);
+        let frame = starts.partition_point(|start| *start <= byte) - 1;
+        for result in [
+            reopen(&bent, options(), 0).map(drop),
+            verify(&bent, Position(0), &mut |_| {}).map(drop),
+        ] {
+            match result {
+                Err(Error::Damaged { file, offset, .. }) => {
+                    assert_eq!((&*file, offset), (FIRST, starts[frame] as u64));
+                }
+                other => panic!("byte {byte}: {other:?}"),
+            }
+        }
+        assert_eq!(bent.contents(FIRST), before, "a refused log is not touched");
+    }
+}
+
+#[test]
+fn what_the_image_covers_or_a_clean_shutdown_named_is_never_cut() {
+    let (disk, starts) = killed(5, options());
+    disk.cut(FIRST, starts[4] + 10);
+    assert!(matches!(
+        reopen(&disk, options(), 5),
+        Err(Error::EndsEarly {
+            last: Position(4),
+            needed: Position(5),
+            ..
+        })
+    ));
+    assert!(matches!(
+        reopen(&disk, options(), 9),
+        Err(Error::EndsEarly {
+            needed: Position(9),
+            ..
+        })
+    ));
+    let (log, _) = reopen(&disk, options(), 4).unwrap();
+    log.close().unwrap();
+    disk.cut(FIRST, starts[3]);
+    assert!(matches!(
+        reopen(&disk, options(), 0),
+        Err(Error::EndsEarly {
+            last: Position(3),
+            needed: Position(4),
+            ..
+        })
+    ));
+}
+
+#[test]
+fn missing_files_are_refused() {
+    let disk = RecordingStorage::new();
+    let (mut log, _) = reopen(&disk, options(), 0).unwrap();
+    (0..40).for_each(|_| drop(append(&mut log, 0, 200)));
+    drop(log);
+    // The newest segment alone can't be missed: without it the log just ends earlier, unless the image knows better.
+    let mut names = disk.list().unwrap();
+    names.sort_unstable();
+    let newest = names
+        .iter()
+        .rposition(|name| name.ends_with(".log"))
+        .unwrap();
+    names.remove(newest);
+    assert!(names.len() > 4);
+    for name in names {
+        let missing = disk.after_kill(disk.points(), u64::MAX);
+        missing.remove(&name).unwrap();
+        assert!(reopen(&missing, options(), 0).is_err(), "without {name}");
+        assert!(
+            verify(&missing, Position(0), &mut |_| {}).is_err(),
+            "without {name}"
+        );
+    }
+    let empty = RecordingStorage::new();
+    assert!(
+        reopen(&empty, options(), 3).is_err(),
+        "an empty directory, but an image"
+    );
+}
+
+#[test]
+fn segments_are_written_over_and_old_frames_are_no_part_of_the_log() {
+    let disk = RecordingStorage::new();
+    let small = Options {
+        retention_bytes: 0,
+        ..options()
+    };
+    let (mut log, _) = reopen(&disk, small, 0).unwrap();
+    let mut reused = false;
+    for round in 0..60 {
+        let frame = append(&mut log, 0, 150 + round % 90);
+        log.keeper().retain(frame.position, 0).unwrap();
+        let active = disk
+            .list()
+            .unwrap()
+            .into_iter()
+            .filter(|name| name.ends_with(".log"));
+        let active = active.max().unwrap();
+        // Old frames behind the newest one, whatever the cut between them: the end is found, nothing is torn.
+        let killed = disk.after_kill(disk.points(), u64::MAX);
+        let report = verify(&killed, frame.position, &mut |_| {}).unwrap();
+        assert_eq!(report.last, frame.position);
+        // Rests of old frames at the very end of the file may pass for a torn one; whole old frames never.
+        assert!(report.torn.is_none_or(|cut| cut.bytes < 800));
+        reused |= disk.contents(&active).unwrap().len() as u64 > report.bytes + 1000
+            && log.keeper().first_position() > Position(20);
+        let (mut again, opened) = reopen(&killed, small, frame.position.0).unwrap();
+        assert_eq!(opened.last, frame.position);
+        append(&mut again, 0, 10);
+    }
+    assert!(reused);
+}
+
+#[test]
+fn a_segment_goes_only_when_covered_past_every_hold_and_old_or_too_much() {
+    let disk = RecordingStorage::new();
+    let limits = Options {
+        retention_age_ms: 1000,
+        ..options()
+    };
+    let (mut log, _) = reopen(&disk, limits, 0).unwrap();
+    (1..=60).for_each(|i| drop(append(&mut log, i * 10, 200)));
+    let keeper = log.keeper();
+    let all = keeper.bytes();
+    assert_eq!(keeper.retain(Position(60), 700).unwrap(), 0, "too young");
+    assert_eq!(keeper.retain(Position(3), 5000).unwrap(), 0, "not covered");
+    let hold = keeper.hold(Position(12));
+    assert!(keeper.retain(Position(60), 5000).unwrap() > 0);
+    let first = keeper.first_position();
+    assert!(first > Position(1) && first <= Position(13), "{first}");
+    assert!(keeper.bytes() < all);
+    assert!(matches!(
+        log.reader().read(Position(first.0 - 2), 1),
+        Err(ReadError::Trimmed { first: told }) if told == first
+    ));
+    let read = log
+        .reader()
+        .read(Position(first.0 - 1), usize::MAX)
+        .unwrap();
+    assert_eq!(read.len() as u64, 61 - first.0);
+    hold.move_to(Position(30));
+    hold.move_to(Position(5));
+    keeper.retain(Position(60), 5000).unwrap();
+    assert!(keeper.first_position() > Position(13) && keeper.first_position() <= Position(31));
+    drop(hold);
+    keeper.retain(Position(60), 5000).unwrap();
+    assert!(keeper.first_position() > Position(31));
+    // The newest frame stays, whatever the limits.
+    assert_eq!(log.reader().read(Position(59), 1).unwrap().len(), 1);
+    let (log, _) = reopen(&disk, limits, 60).unwrap();
+    assert_eq!(log.replay(Position(59)).unwrap().count(), 1);
+}
+
+#[test]
+fn a_hold_keeps_the_log_above_its_size_and_that_is_told() {
+    let limits = Options {
+        retention_bytes: 5000,
+        ..options()
+    };
+    let (mut log, _) = reopen(&RecordingStorage::new(), limits, 0).unwrap();
+    let keeper = log.keeper();
+    let hold = keeper.hold(Position(1));
+    (1..=60).for_each(|i| drop(append(&mut log, i, 200)));
+    assert_eq!(keeper.retain(Position(60), 61).unwrap(), 0);
+    assert!(keeper.held() && keeper.bytes() > 5000);
+    drop(hold);
+    assert!(!keeper.held());
+    assert!(keeper.retain(Position(60), 61).unwrap() > 0);
+    assert!(keeper.bytes() <= 5000 + 2000);
+}
+
+#[test]
+fn a_reader_keeps_the_file_it_reads_while_retention_goes_on() {
+    let disk = RecordingStorage::new();
+    let limits = Options {
+        retention_bytes: 0,
+        ..options()
+    };
+    let (mut log, _) = reopen(&disk, limits, 0).unwrap();
+    let first = append(&mut log, 0, 200);
+    (0..30).for_each(|_| drop(append(&mut log, 0, 200)));
+    let mut replay = log.replay(Position(0)).unwrap();
+    assert_eq!(replay.next().unwrap().unwrap(), *first);
+    log.keeper().retain(Position(31), 0).unwrap();
+    (0..60).for_each(|_| drop(append(&mut log, 0, 200)));
+    let read: Vec<_> = replay.collect();
+    let (last, good) = read.split_last().unwrap();
+    for (frame, position) in good.iter().zip(2..) {
+        assert_eq!(frame.as_ref().unwrap().position, Position(position));
+    }
+    assert!(matches!(last, Err(ReadError::Trimmed { .. })), "{last:?}");
+}
+
+#[test]
+fn frames_are_unseen_until_published_and_batches_wait_for_the_sync() {
+    let (mut log, _) = reopen(&RecordingStorage::new(), options(), 0).unwrap();
+    let reader = log.reader();
+    let none = || std::iter::empty::<EffectRef<'static>>();
+    let written = log.write(7, none(), std::iter::empty()).unwrap();
+    assert!(matches!(
+        log.write(7, none(), std::iter::empty()),
+        Err(AppendError::Refused(Refusal::Unsettled))
+    ));
+    let frame = log.sync(written).unwrap();
+    assert!(reader.read(Position(0), 1).unwrap().is_empty());
+    log.publish(frame);
+    assert_eq!(reader.read(Position(0), 1).unwrap().len(), 1);
+    let frame = log.append(3, none(), std::iter::empty()).unwrap();
+    assert_eq!(frame.commit_ms, 7, "time never falls");
+    let large = vec![0; FRAME_BYTES_MAX];
+    assert!(matches!(
+        log.append(0, none(), [&large[..]].into_iter()),
+        Err(AppendError::Refused(Refusal::TooLarge))
+    ));
+    assert_eq!(
+        log.append(0, none(), std::iter::empty()).unwrap().position,
+        Position(3)
+    );
+}
