@@ -17,6 +17,34 @@ impl Config {
             batch_jobs_max: self.commit_jobs_max,
             batch_bytes_max: self.commit_bytes_max,
             reads_max: self.reads_max,
+            memtable_bytes: self.memtable_bytes,
+            memtable_log_bytes: self.memtable_log_bytes,
+            memtable_age_ms: self.memtable_age_ms,
+            frozen_max: self.frozen_memtables_max,
+            log: self.log_options(),
+            image: self.image_options(),
+        }
+    }
+
+    fn log_options(&self) -> partition::LogOptions {
+        partition::LogOptions {
+            segment_bytes: self.segment_bytes,
+            retention_age_ms: self.retention_age_ms,
+            retention_bytes: self.retention_bytes,
+            tail_bytes: self.tail_bytes,
+            // Measured choices of the log, not for operators.
+            ..partition::LogOptions::default()
+        }
+    }
+
+    fn image_options(&self) -> partition::ImageOptions {
+        partition::ImageOptions {
+            map_bytes: self.map_bytes,
+            filter_memory_bytes: self.filter_memory_bytes,
+            level0_slow_runs: self.level0_slow_runs,
+            level0_busy_runs: self.level0_busy_runs,
+            // Measured choices of the image, not for operators.
+            ..partition::ImageOptions::default()
         }
     }
 

@@ -120,6 +120,32 @@ keys! {
         /// Reads of the store that run at the same time.
         reads_max: usize = 16, 1 to 512;
     }
+    "store" {
+        /// Bytes of keys and values after which a memtable is frozen and flushed to a sorted run.
+        memtable_bytes: usize = 67_108_864, 65_536 to 4_294_967_296;
+        /// Bytes of commit log after which a memtable is frozen: what a restart replays at most, about.
+        memtable_log_bytes: usize = 268_435_456, 65_536 to 17_179_869_184;
+        /// Age after which a memtable is frozen, in ms.
+        memtable_age_ms: u64 = 600_000, 1_000 to 86_400_000;
+        /// Frozen memtables at which new writes are answered `busy`; from half of it on they are slowed down.
+        frozen_memtables_max: usize = 8, 2 to 1_000;
+        /// Bytes of one segment of a commit log.
+        segment_bytes: u64 = 67_108_864, 1_048_576 to 4_294_967_296;
+        /// A segment of a commit log is kept at least until all in it is older than this, in ms …
+        retention_age_ms: u64 = 86_400_000, 0 to 31_536_000_000;
+        /// … or the partition's log takes more bytes than this.
+        retention_bytes: u64 = 4_294_967_296, 1_048_576 to 1_099_511_627_776;
+        /// Bytes of the newest batches of a partition kept in memory for those who follow its log.
+        tail_bytes: usize = 33_554_432, 1_048_576 to 4_294_967_296;
+        /// Address space reserved for a partition's LMDB file, in bytes; the file can't grow past it.
+        map_bytes: usize = 1_099_511_627_776, 16_777_216 to 17_592_186_044_416;
+        /// Memory for a partition's filters, in bytes.
+        filter_memory_bytes: u64 = 268_435_456, 1_048_576 to 1_099_511_627_776;
+        /// Runs of level 0 from which writes are slowed down …
+        level0_slow_runs: usize = 16, 2 to 1_000;
+        /// … and at which they are answered `busy`.
+        level0_busy_runs: usize = 32, 4 to 1_000;
+    }
     "timelines" {
         /// A message ID is remembered while its message is younger than this, in ms …
         message_id_window_ms: u64 = 604_800_000, 60_000 to 31_536_000_000;

@@ -7,6 +7,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::image;
+
 /// Why a submitted closure did not take effect. Everything but `OutcomeUnknown` promises that nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitError<E> {
@@ -41,6 +43,12 @@ impl fmt::Display for ReadError {
 }
 
 impl std::error::Error for ReadError {}
+
+impl From<image::Error> for ReadError {
+    fn from(error: image::Error) -> ReadError {
+        ReadError(error.to_string())
+    }
+}
 
 /// Why a data directory can't be opened.
 #[derive(Debug)]

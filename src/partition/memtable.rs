@@ -17,8 +17,8 @@ use super::Direction;
 use crate::ids::Position;
 use crate::image::Entry;
 
-/// Bytes that a node costs beside its key and value: tower, reference count, two `Bytes`. Measured on 64-bit.
-const NODE_BYTES: usize = 160;
+/// Bytes that an entry adds to a run beside its key and value.
+const NODE_BYTES: usize = 32;
 
 /// A sorted map from (key, position descending) to an entry.
 pub(super) struct Memtable {
@@ -78,17 +78,6 @@ impl Memtable {
             Ordering::Relaxed,
         );
         self.nodes.insert(Versioned { key, position }, entry);
-    }
-
-    /// Takes an entry back that never became visible.
-    pub(super) fn remove(&self, key: &Bytes, position: Position) {
-        if let Some(node) = self.nodes.remove(&Versioned {
-            key: key.clone(),
-            position,
-        }) {
-            let size = NODE_BYTES + key.len() + node.value().value.len();
-            self.bytes.fetch_sub(size, Ordering::Relaxed);
-        }
     }
 
     /// Notes that the batch at `position`, of `log_bytes`, is in.
@@ -390,22 +379,6 @@ mod tests {
                 Bound::Excluded(c)
             ),
             ["b3", "a1"]
-        );
-    }
-
-    #[test]
-    fn a_removed_entry_uncovers_the_one_before() {
-        let table = filled();
-        table.remove(&Bytes::from_static(b"b"), Position(3));
-        assert_eq!(
-            walk(
-                &table,
-                9,
-                Direction::Forward,
-                Bound::Unbounded,
-                Bound::Unbounded
-            ),
-            ["a1", "b1", "c2"]
         );
     }
 }

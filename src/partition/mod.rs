@@ -6,9 +6,15 @@
 
 mod directory;
 mod error;
+#[cfg(feature = "faults")]
+mod faults;
+mod flusher;
 mod job;
 mod memtable;
 mod merge;
+#[cfg(test)]
+mod model_test;
+mod recovery;
 mod shared;
 mod txn;
 mod view;
@@ -18,11 +24,14 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::{Semaphore, watch};
 
-use crate::ids::{Clock, EntryKind, HistoryId, PartitionId, Position};
+use crate::ids::{Clock, HistoryId, PartitionId, Position};
+pub use crate::image::Options as ImageOptions;
 pub use crate::image::{DropContext, Entry, Pieces, Rules, Verdict};
+use crate::log::LocalStorage;
+pub use crate::log::Options as LogOptions;
+use directory::Directory;
 pub use error::{OpenError, ReadError, SubmitError};
 use shared::{Refusal, Shared};
 pub use txn::Txn;
@@ -38,6 +47,8 @@ struct Inner {
     history: HistoryId,
     partitions: Vec<Arc<Shared>>,
     reads: Arc<Semaphore>,
+    /// Last, so that the lock outlives the threads.
+    _directory: Directory,
 }
 
 /// Limits of a partition. Every unit is in its field's name.
@@ -55,6 +66,18 @@ pub struct Options {
     pub batch_bytes_max: usize,
     /// Reads that run at the same time, over all partitions.
     pub reads_max: usize,
+    /// Bytes of keys and values after which a memtable is frozen.
+    pub memtable_bytes: usize,
+    /// Bytes of log after which a memtable is frozen.
+    pub memtable_log_bytes: usize,
+    /// Age after which a memtable is frozen, ms.
+    pub memtable_age_ms: u64,
+    /// Frozen memtables at which new writes hear `busy`; from half of it on the writer slows down.
+    pub frozen_max: usize,
+    /// Of the commit log.
+    pub log: LogOptions,
+    /// Of the image.
+    pub image: ImageOptions,
 }
 
 impl Default for Options {
@@ -66,33 +89,18 @@ impl Default for Options {
             batch_jobs_max: 4_096,
             batch_bytes_max: 4 << 20,
             reads_max: 16,
+            memtable_bytes: 64 << 20,
+            memtable_log_bytes: 256 << 20,
+            memtable_age_ms: 600_000,
+            frozen_max: 8,
+            log: LogOptions::default(),
+            image: ImageOptions::default(),
         }
     }
 }
 
-/// A record of a committed batch, for those who follow the log: one effect or change record.
-#[derive(Clone, Debug)]
-pub struct Batch {
-    /// The batch's number in its partition's log.
-    pub position: Position,
-    /// Its commit time, ms since 1970; never falls from batch to batch.
-    pub commit_ms: u64,
-    /// What it did, each key once.
-    pub effects: Vec<Effect>,
-    /// Opaque change records in the order they were emitted (see [`Txn::change`]).
-    pub changes: Vec<Bytes>,
-}
-
-/// One key's new entry.
-#[derive(Clone, Debug)]
-pub struct Effect {
-    /// The row's key.
-    pub key: Bytes,
-    /// What it does.
-    pub kind: EntryKind,
-    /// The row of a put, the cells of a delta; empty for a tombstone.
-    pub value: Bytes,
-}
+/// A committed batch, for those who follow the log.
+pub use crate::log::{Effect, Frame as Batch};
 
 impl Effect {
     /// The effect as an entry of its key.
@@ -108,28 +116,50 @@ impl Effect {
 impl Partitions {
     /// Opens the data directory, making it if it is not there, and recovers: image, then the log from the covered position.
     pub fn open(
-        _dir: &Path,
+        dir: &Path,
         options: Options,
         rules: Arc<dyn Rules>,
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
+        let directory = Directory::open(dir, Some(options.partitions))?;
         let mut partitions = Vec::new();
-        for id in 0..options.partitions {
-            partitions.push(writer::start(
-                PartitionId(id),
+        for id in (0..directory.partitions).map(PartitionId) {
+            let log_folder = directory.log(id);
+            let storage = LocalStorage::new(&log_folder)
+                .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
+            let handed = (Arc::clone(&rules), Arc::clone(&clock));
+            let image = directory.image(id);
+            partitions.push(recovery::start(
+                id,
+                Arc::new(storage),
+                &image,
                 &options,
-                Arc::clone(&rules),
-                Arc::clone(&clock),
+                handed,
             )?);
         }
         let inner = Inner {
-            history: HistoryId::random(),
+            history: directory.history,
             partitions,
             reads: Arc::new(Semaphore::new(options.reads_max)),
+            _directory: directory,
         };
         Ok(Partitions {
             inner: Arc::new(inner),
         })
+    }
+
+    /// Whether every partition can commit: none has stopped after a disk failure.
+    #[must_use]
+    pub fn can_commit(&self) -> bool {
+        self.inner
+            .partitions
+            .iter()
+            .all(|partition| !partition.is_stopped())
+    }
+
+    /// Freezes the memtable now, as if it were full, after the closures that are queued. Blocks; for tools and tests.
+    pub fn rotate(&self, at: PartitionId) {
+        self.at(at).rotate();
     }
 
     /// The directory's history ID.
@@ -173,11 +203,22 @@ impl Partitions {
         async move {
             match refused {
                 Some(Refusal::Busy) => Err(SubmitError::Busy),
+                Some(Refusal::Full) => Err(SubmitError::StorageFull),
                 Some(Refusal::ShuttingDown) => Err(SubmitError::ShuttingDown),
                 Some(Refusal::Unavailable) => Err(SubmitError::Unavailable),
                 // A writer that is gone without an answer died in the middle of something.
                 None => answer.await.unwrap_or(Err(SubmitError::OutcomeUnknown)),
             }
+        }
+    }
+
+    /// Waits until everything is flushed and compaction has nothing left to do.
+    #[cfg(test)]
+    fn settle(&self, at: PartitionId) {
+        let partition = self.at(at);
+        partition.rotate();
+        while !partition.is_settled() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 

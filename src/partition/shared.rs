@@ -1,10 +1,9 @@
-//! What a partition's threads and callers share: the queue's door, the published tail, the memtables.
+//! What a partition's threads and callers share: the queue's door, the published tail, the memtables, the pressure.
 //!
 //! Owns: who may enter the queue and what readers see. Promises: a view is taken in the one right order; a closed or stopped
 //! partition refuses at once. Must not: write to the log or decide about batches (that is the writer's).
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -16,11 +15,15 @@ use super::memtable::Memtable;
 use super::view::View;
 use super::{Batch, Options, ReadError, Rules};
 use crate::ids::Position;
+use crate::image::Image;
+use crate::log;
+use crate::metrics;
 
 /// Why the queue's door stayed shut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Busy,
+    Full,
     Unavailable,
     ShuttingDown,
 }
@@ -29,29 +32,49 @@ pub(super) enum Refusal {
 pub(super) enum Queued {
     /// A job with the bytes that it holds.
     Job { bytes: usize, job: Box<dyn Job> },
+    /// Time for upkeep.
+    Tick,
+    /// Freeze the memtable now.
+    Rotate,
     /// Nothing follows.
     Close,
 }
+
+/// How far flush and compaction are behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pressure {
+    None,
+    /// By this many steps: the writer waits a little before each batch.
+    Slow(u16),
+    /// Too far: new jobs hear `busy`.
+    Busy,
+    /// There is no space for them.
+    Full,
+}
+
+const PRESSURE_BUSY: u32 = u32::MAX;
+const PRESSURE_FULL: u32 = u32::MAX - 1;
 
 /// One partition as everybody but its writer sees it.
 pub(super) struct Shared {
     queue: mpsc::Sender<Queued>,
     queued_bytes: AtomicUsize,
     queue_bytes_max: usize,
-    state: AtomicU8,
+    is_closing: AtomicBool,
+    is_stopped: AtomicBool,
+    /// Flush and compaction have nothing to do.
+    is_idle: AtomicBool,
+    /// [`Pressure`] as a number: steps of slowness, or one of the two constants.
+    pressure: AtomicU32,
     tail: AtomicU64,
     tail_watched: watch::Receiver<Position>,
-    /// Newest first.
+    /// Newest first; the first is the active one.
     memtables: ArcSwap<Vec<Arc<Memtable>>>,
+    image: Image,
+    log: log::Reader,
     rules: Arc<dyn Rules>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    recent: Mutex<VecDeque<Arc<Batch>>>,
 }
-
-const OPEN: u8 = 0;
-const BEHIND: u8 = 1;
-const STOPPED: u8 = 2;
-const CLOSING: u8 = 3;
 
 impl Shared {
     pub(super) fn new(
@@ -59,6 +82,7 @@ impl Shared {
         options: &Options,
         tail_watched: watch::Receiver<Position>,
         memtable: Arc<Memtable>,
+        (image, log): (Image, log::Reader),
         rules: Arc<dyn Rules>,
     ) -> Shared {
         let tail = tail_watched.borrow().0;
@@ -66,36 +90,45 @@ impl Shared {
             queue,
             queued_bytes: AtomicUsize::new(0),
             queue_bytes_max: options.queue_bytes_max,
-            state: AtomicU8::new(OPEN),
+            is_closing: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+            is_idle: AtomicBool::new(false),
+            pressure: AtomicU32::new(0),
             tail: AtomicU64::new(tail),
             tail_watched,
             memtables: ArcSwap::from_pointee(vec![memtable]),
+            image,
+            log,
             rules,
             writer: Mutex::new(None),
-            recent: Mutex::new(VecDeque::new()),
         }
     }
 
     /// Lets a job into the queue, or says why not. Never waits.
     pub(super) fn enqueue(&self, bytes: usize, job: Box<dyn Job>) -> Result<(), Refusal> {
-        match self.state.load(Ordering::Acquire) {
-            OPEN => {}
-            BEHIND => return Err(Refusal::Busy),
-            STOPPED => return Err(Refusal::Unavailable),
-            _ => return Err(Refusal::ShuttingDown),
+        if self.is_closing.load(Ordering::Acquire) {
+            return Err(Refusal::ShuttingDown);
+        }
+        if self.is_stopped() {
+            return Err(Refusal::Unavailable);
+        }
+        match self.pressure() {
+            Pressure::None | Pressure::Slow(_) => {}
+            Pressure::Busy => return Err(busy()),
+            Pressure::Full => return Err(Refusal::Full),
         }
         let queued = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
         // One job that is larger than the whole bound may pass alone.
         if queued > 0 && queued + bytes > self.queue_bytes_max {
             self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
-            return Err(Refusal::Busy);
+            return Err(busy());
         }
         self.queue
             .try_send(Queued::Job { bytes, job })
             .map_err(|error| {
                 self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
                 match error {
-                    mpsc::error::TrySendError::Full(_) => Refusal::Busy,
+                    mpsc::error::TrySendError::Full(_) => busy(),
                     mpsc::error::TrySendError::Closed(_) => Refusal::ShuttingDown,
                 }
             })
@@ -112,14 +145,7 @@ impl Shared {
     }
 
     /// Moves the tail. The memtable must show the batch already.
-    pub(super) fn publish(&self, batch: Arc<Batch>) {
-        let position = batch.position;
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.push_back(batch);
-        if recent.len() > 100_000 {
-            recent.pop_front();
-        }
-        drop(recent);
+    pub(super) fn publish(&self, position: Position) {
         self.tail.store(position.0, Ordering::Release);
     }
 
@@ -131,36 +157,132 @@ impl Shared {
     /// seen in both, never in neither.
     pub(super) fn view(&self) -> Result<View, ReadError> {
         let tail = self.tail();
-        let memtables = self.memtables.load();
-        Ok(View::new(tail, memtables.to_vec(), Arc::clone(&self.rules)))
+        let memtables = self.memtables.load_full();
+        View::new(tail, memtables, &self.image, Arc::clone(&self.rules))
     }
 
+    /// A view for the thread that moves the tail itself: nothing can come between, so the image is opened only when needed.
+    pub(super) fn writers_view(&self) -> View {
+        let memtables = self.memtables.load_full();
+        View::lazy(self.tail(), memtables, &self.image, Arc::clone(&self.rules))
+    }
+
+    /// Committed batches above `after`, from the log's memory or its files.
     pub(super) fn batches(
         &self,
         after: Position,
         bytes_max: usize,
     ) -> Result<Vec<Arc<Batch>>, ReadError> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bytes = 0;
-        let mut batches = Vec::new();
-        for batch in recent.iter().filter(|batch| batch.position > after) {
-            batches.push(Arc::clone(batch));
-            bytes += batch
-                .effects
-                .iter()
-                .map(|e| e.key.len() + e.value.len())
-                .sum::<usize>();
-            if bytes > bytes_max {
-                break;
-            }
-        }
-        Ok(batches)
+        self.log
+            .read(after, bytes_max)
+            .map_err(|error| ReadError::new(error.to_string()))
     }
 
-    /// Takes no more jobs; the writer commits what has queued and ends.
+    /// What the image covers.
+    pub(super) fn covered(&self) -> Position {
+        self.image.covered()
+    }
+
+    /// The partition's image, for tools that look at it directly.
+    pub(super) fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// Puts a fresh memtable in front; the one that was active is frozen.
+    pub(super) fn freeze(&self, fresh: Arc<Memtable>) {
+        self.set_idle(false);
+        self.memtables.rcu(|list| {
+            let mut longer = vec![Arc::clone(&fresh)];
+            longer.extend(list.iter().cloned());
+            longer
+        });
+    }
+
+    /// The next memtable to flush.
+    pub(super) fn oldest_frozen(&self) -> Option<Arc<Memtable>> {
+        let list = self.memtables.load();
+        if list.len() > 1 {
+            list.last().cloned()
+        } else {
+            None
+        }
+    }
+
+    /// How many memtables wait to be flushed.
+    pub(super) fn frozen(&self) -> usize {
+        self.memtables.load().len() - 1
+    }
+
+    /// Takes a memtable out whose run is committed.
+    pub(super) fn retire(&self, flushed: &Arc<Memtable>) {
+        self.memtables.rcu(|list| {
+            let stays = list
+                .iter()
+                .filter(|memtable| !Arc::ptr_eq(memtable, flushed));
+            stays.cloned().collect::<Vec<_>>()
+        });
+        let bytes: usize = self
+            .memtables
+            .load()
+            .iter()
+            .map(|memtable| memtable.bytes())
+            .sum();
+        metrics::commit().memtable_bytes.set(bytes as f64);
+    }
+
+    pub(super) fn pressure(&self) -> Pressure {
+        match self.pressure.load(Ordering::Relaxed) {
+            0 => Pressure::None,
+            PRESSURE_BUSY => Pressure::Busy,
+            PRESSURE_FULL => Pressure::Full,
+            steps => Pressure::Slow(u16::try_from(steps).unwrap_or(u16::MAX)),
+        }
+    }
+
+    pub(super) fn set_pressure(&self, pressure: Pressure) {
+        let number = match pressure {
+            Pressure::None => 0,
+            Pressure::Slow(steps) => u32::from(steps),
+            Pressure::Busy => PRESSURE_BUSY,
+            Pressure::Full => PRESSURE_FULL,
+        };
+        self.pressure.store(number, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_idle(&self, is_idle: bool) {
+        self.is_idle.store(is_idle, Ordering::Release);
+    }
+
+    /// Everything is in the image, and compaction has nothing left to do.
+    #[cfg(test)]
+    pub(super) fn is_settled(&self) -> bool {
+        let list = self.memtables.load();
+        list.len() == 1 && list[0].is_empty() && self.is_idle.load(Ordering::Acquire)
+    }
+
+    /// Whether a disk failure has ended writing. Reads go on.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Ends writing for good.
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+    }
+
+    /// Reminds the writer of its upkeep. A full queue has no time for it.
+    pub(super) fn tick(&self) {
+        let _ = self.queue.try_send(Queued::Tick);
+    }
+
+    /// Asks the writer to freeze its memtable after what has queued. Blocks while the queue is full.
+    pub(super) fn rotate(&self) {
+        let _ = self.queue.blocking_send(Queued::Rotate);
+    }
+
+    /// Takes no more jobs; the writer commits what has queued and ends. Blocks while the queue is full.
     pub(super) fn close(&self) {
-        if self.state.swap(CLOSING, Ordering::AcqRel) != CLOSING {
-            // A full queue delays the sentinel, not the refusals.
+        if !self.is_closing.swap(true, Ordering::AcqRel) {
             let _ = self.queue.blocking_send(Queued::Close);
         }
     }
@@ -179,4 +301,9 @@ impl Shared {
     pub(super) fn set_writer(&self, handle: JoinHandle<()>) {
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
     }
+}
+
+fn busy() -> Refusal {
+    metrics::commit().refused_busy.increment(1);
+    Refusal::Busy
 }

@@ -3,7 +3,8 @@
 //! Owns: the view rule. Promises: a view shows V = max(published tail, covered position): every batch up to V whole and none
 //! above, whatever rotation, flush and compaction do meanwhile. Must not: live longer than a page, or cross an `.await`.
 
-use std::ops::Bound;
+use std::cell::OnceCell;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use super::memtable::Memtable;
 use super::merge::{Entries, Merge, Stack};
 use super::{ReadError, Rules};
 use crate::ids::Position;
+use crate::image::{Image, Snapshot};
 
 /// Which way a range is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,19 +31,38 @@ pub type Rows<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes), ReadError>> +
 pub struct View {
     position: Position,
     /// Newest first.
-    memtables: Vec<Arc<Memtable>>,
+    memtables: Arc<Vec<Arc<Memtable>>>,
+    image: Image,
+    snapshot: OnceCell<Snapshot>,
     rules: Arc<dyn Rules>,
 }
 
 impl View {
+    /// A view for readers: `tail` and `memtables` were taken, in this order, before the image is looked at here.
     pub(super) fn new(
-        position: Position,
-        memtables: Vec<Arc<Memtable>>,
+        tail: Position,
+        memtables: Arc<Vec<Arc<Memtable>>>,
+        image: &Image,
+        rules: Arc<dyn Rules>,
+    ) -> Result<View, ReadError> {
+        let mut view = View::lazy(tail, memtables, image, rules);
+        view.position = tail.max(view.snapshot()?.covered());
+        Ok(view)
+    }
+
+    /// A view that opens the image when the memtables do not tell enough. Only for the thread that moves the tail: for
+    /// anybody else the image could be ahead of `tail` by then.
+    pub(super) fn lazy(
+        tail: Position,
+        memtables: Arc<Vec<Arc<Memtable>>>,
+        image: &Image,
         rules: Arc<dyn Rules>,
     ) -> View {
         View {
-            position,
+            position: tail,
             memtables,
+            image: image.clone(),
+            snapshot: OnceCell::new(),
             rules,
         }
     }
@@ -55,20 +76,44 @@ impl View {
     /// A key's newest value. `Err` = damage or a failing disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
         let mut stack = Stack::default();
-        for memtable in &self.memtables {
+        // Deltas by how far down their memtable reaches: those that the image holds too must not count twice.
+        let mut reached = Vec::new();
+        for memtable in self.memtables.iter() {
             memtable.get(key, self.position, |entry| stack.push(entry.clone()));
             if stack.is_complete() {
-                break;
+                return Ok(stack.settle(key, &*self.rules));
             }
+            reached.push((memtable.last(), stack.deltas()));
         }
+        let snapshot = self.snapshot()?;
+        let covered = snapshot.covered();
+        let above = reached.iter().rev().find(|(last, _)| *last > covered);
+        stack.keep_deltas(above.map_or(0, |(_, deltas)| *deltas));
+        snapshot.get(key, &mut |entry| match stack.push(entry) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })?;
         Ok(stack.settle(key, &*self.rules))
     }
 
     /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), in the direction's
     /// order. Lazy: take what the page needs.
-    pub fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Rows<'_> {
+    pub fn range<'v>(
+        &'v self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Rows<'v> {
         let merge = Merge::new(self.sources(from, to, direction), direction);
         settled(merge, Arc::clone(&self.rules))
+    }
+
+    fn snapshot(&self) -> Result<&Snapshot, ReadError> {
+        if let Some(snapshot) = self.snapshot.get() {
+            return Ok(snapshot);
+        }
+        let snapshot = self.image.snapshot()?;
+        Ok(self.snapshot.get_or_init(|| snapshot))
     }
 
     /// Everything that the view sees between two bounds, newest source first.
@@ -78,10 +123,29 @@ impl View {
         to: Bound<&[u8]>,
         direction: Direction,
     ) -> Vec<Entries<'_>> {
+        let snapshot = match self.snapshot() {
+            Ok(snapshot) => snapshot,
+            Err(error) => return vec![Box::new(std::iter::once(Err(error)))],
+        };
         let mut sources: Vec<Entries<'_>> = Vec::new();
-        for memtable in &self.memtables {
+        for memtable in self
+            .memtables
+            .iter()
+            .filter(|table| table.last() > snapshot.covered())
+        {
             let cursor = memtable.cursor(from, to, self.position, direction);
             sources.push(Box::new(cursor.map(Ok)));
+        }
+        let is_backward = direction == Direction::Backward;
+        let cursors = match snapshot.cursors(from, to, is_backward) {
+            Ok(cursors) => cursors,
+            Err(error) => return vec![Box::new(std::iter::once(Err(error.into())))],
+        };
+        for cursor in cursors {
+            sources.push(Box::new(cursor.map(|row| {
+                row.map(|(key, entry)| (key, vec![entry]))
+                    .map_err(ReadError::from)
+            })));
         }
         sources
     }

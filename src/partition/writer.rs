@@ -4,84 +4,233 @@
 //! failed write or sync nothing is acknowledged any more. Must not: read the clock twice in a batch, or wait for readers.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
+use super::flusher::Work;
 use super::job::{Job, Outcome};
 use super::memtable::Memtable;
-use super::shared::{Queued, Shared};
+use super::shared::{Pressure, Queued, Shared};
 use super::txn::{Pending, Txn};
-use super::{Batch, OpenError, Options, Rules};
-use crate::ids::{Clock, PartitionId, Position};
+use super::{Options, Rules};
+use crate::ids::{Clock, Position};
+use crate::log::{AppendError, EffectRef, Frame, Log};
+use crate::metrics;
 
-/// Opens a partition and starts its writer.
-pub(super) fn start(
-    id: PartitionId,
-    options: &Options,
-    rules: Arc<dyn Rules>,
-    clock: Arc<Clock>,
-) -> Result<Arc<Shared>, OpenError> {
-    let (queue, jobs) = mpsc::channel(options.queue_jobs_max);
-    let (tail_watch, tail_watched) = watch::channel(Position::ZERO);
-    let memtable = Arc::new(Memtable::new(Position::ZERO, clock.now_ms()));
-    let shared = Arc::new(Shared::new(
-        queue,
-        options,
-        tail_watched,
-        Arc::clone(&memtable),
-        Arc::clone(&rules),
-    ));
-    let writer = Writer {
-        shared: Arc::clone(&shared),
-        options: options.clone(),
-        jobs,
-        tail_watch,
-        memtable,
-        rules,
-        clock,
-        position: Position::ZERO,
-        last_ms: 0,
-        pending: Pending::new(),
-        answers: Vec::new(),
-        is_closing: false,
-    };
-    let handle = std::thread::Builder::new()
-        .name(format!("writer-{id}"))
-        .spawn(move || writer.run())
-        .map_err(|error| OpenError::Io {
-            what: "start a writer thread for",
-            path: "partition".into(),
-            error,
-        })?;
-    shared.set_writer(handle);
-    Ok(shared)
-}
-
-struct Writer {
-    shared: Arc<Shared>,
-    options: Options,
-    jobs: mpsc::Receiver<Queued>,
-    tail_watch: watch::Sender<Position>,
-    memtable: Arc<Memtable>,
-    rules: Arc<dyn Rules>,
-    clock: Arc<Clock>,
-    position: Position,
-    last_ms: u64,
-    pending: Pending,
+pub(super) struct Writer {
+    pub(super) shared: Arc<Shared>,
+    pub(super) options: Options,
+    pub(super) jobs: mpsc::Receiver<Queued>,
+    pub(super) tail_watch: watch::Sender<Position>,
+    pub(super) log: Log,
+    pub(super) memtable: Arc<Memtable>,
+    pub(super) rules: Arc<dyn Rules>,
+    pub(super) clock: Arc<Clock>,
+    pub(super) position: Position,
+    /// Commit time of the newest batch: time never falls.
+    pub(super) last_ms: u64,
+    pub(super) pending: Pending,
     /// Jobs of this batch that wait for their answer.
-    answers: Vec<Box<dyn Job>>,
-    is_closing: bool,
+    pub(super) answers: Vec<Box<dyn Job>>,
+    pub(super) is_closing: bool,
+    pub(super) is_rotating: bool,
+    pub(super) flusher: SyncSender<Work>,
+    pub(super) flushing: JoinHandle<()>,
 }
+
+/// Why a batch was not committed; decides what its jobs hear.
+type Failed = Outcome;
 
 impl Writer {
-    fn run(mut self) {
+    pub(super) fn run(mut self) {
         while !self.is_closing {
             let Some(first) = self.jobs.blocking_recv() else {
                 break;
             };
-            self.fill(first);
-            self.commit();
+            match first {
+                Queued::Tick => self.upkeep(),
+                Queued::Rotate => self.rotate(),
+                first => self.batch(first),
+            }
         }
+        self.refuse_the_rest();
+        self.finish();
+    }
+
+    fn batch(&mut self, first: Queued) {
+        self.slow_down();
+        self.fill(first);
+        // The control that shows that the crash tests notice an early acknowledgement.
+        #[cfg(feature = "faults")]
+        if super::faults::is_set("ack_before_log") {
+            self.answer(Outcome::Committed);
+        }
+        let outcome = match self.commit() {
+            Ok(()) => Outcome::Committed,
+            Err(failed) => failed,
+        };
+        self.answer(outcome);
+        if self.is_rotating
+            || self.memtable.bytes() >= self.options.memtable_bytes
+            || self.memtable.log_bytes() >= self.options.memtable_log_bytes
+        {
+            self.rotate();
+        }
+    }
+
+    /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers.
+    fn fill(&mut self, first: Queued) {
+        self.last_ms = self.clock.now_ms().max(self.last_ms);
+        self.pending.begin(self.position.next(), self.last_ms);
+        let base = self.shared.writers_view();
+        let mut next = Some(first);
+        let mut freed = 0;
+        while let Some(queued) = next.take() {
+            match queued {
+                Queued::Job { bytes, mut job } => {
+                    freed += bytes;
+                    if job.run(&mut Txn::new(&mut self.pending, &base, &self.rules)) {
+                        self.pending.keep();
+                    } else {
+                        self.pending.take_back();
+                    }
+                    self.answers.push(job);
+                }
+                // Due soon again, and a batch is no place for it.
+                Queued::Tick => {}
+                Queued::Rotate => {
+                    self.is_rotating = true;
+                    break;
+                }
+                Queued::Close => {
+                    self.is_closing = true;
+                    break;
+                }
+            }
+            if self.answers.len() < self.options.batch_jobs_max
+                && self.pending.bytes < self.options.batch_bytes_max
+            {
+                next = self.jobs.try_recv().ok();
+            }
+        }
+        self.shared.dequeued(freed);
+        metrics::commit().queue_depth.set(self.jobs.len() as f64);
+    }
+
+    /// One frame, one sync; then the memtable shows it, then the tail moves. Answers come after that.
+    fn commit(&mut self) -> Result<(), Failed> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        if self.shared.is_stopped() {
+            return Err(Outcome::Unavailable);
+        }
+        let frame = self.append().map_err(|error| self.failed(&error))?;
+        assert_eq!(
+            frame.position, self.pending.position,
+            "the log and the writer count together"
+        );
+        for effect in &frame.effects {
+            self.memtable
+                .insert(effect.key.clone(), frame.position, effect.entry());
+        }
+        self.memtable.advance(frame.position, frame.bytes);
+        self.position = frame.position;
+        self.last_ms = frame.commit_ms;
+        self.log.publish(frame);
+        self.shared.publish(self.position);
+        self.tail_watch.send_replace(self.position);
+        Ok(())
+    }
+
+    fn append(&mut self) -> Result<Arc<Frame>, AppendError> {
+        let metrics = metrics::commit();
+        let started = Instant::now();
+        let effects = self.pending.effects.iter().map(|effect| EffectRef {
+            key: &effect.key,
+            kind: effect.kind,
+            value: &effect.value,
+        });
+        let changes = self.pending.changes.iter().map(|change| &change[..]);
+        let written = self.log.write(self.pending.now_ms, effects, changes)?;
+        let handed_over = Instant::now();
+        let frame = self.log.sync(written)?;
+        metrics
+            .write_seconds
+            .record((handed_over - started).as_secs_f64());
+        metrics
+            .sync_seconds
+            .record(handed_over.elapsed().as_secs_f64());
+        metrics.batches.increment(1);
+        metrics.batch_closures.record(self.answers.len() as f64);
+        metrics.batch_bytes.record(frame.bytes as f64);
+        Ok(frame)
+    }
+
+    /// After a failed append: what its jobs hear, and whether the partition goes on.
+    fn failed(&self, error: &AppendError) -> Failed {
+        match error {
+            AppendError::Refused(refusal) => {
+                tracing::error!(?refusal, "the log refused a batch; the partition stops");
+                self.shared.stop();
+                Outcome::Unavailable
+            }
+            AppendError::Full(error) => {
+                tracing::warn!(%error, "the disk is full; writes are refused");
+                metrics::commit()
+                    .refused_full
+                    .increment(self.answers.len() as u64);
+                Outcome::Full
+            }
+            AppendError::Unknown(error) => {
+                tracing::error!(%error, "the log failed; the partition stops");
+                metrics::commit().failed.increment(1);
+                self.shared.stop();
+                Outcome::Unknown
+            }
+        }
+    }
+
+    fn answer(&mut self, outcome: Outcome) {
+        for job in self.answers.drain(..) {
+            job.answer(outcome);
+        }
+    }
+
+    /// Compaction is behind: give it a moment before each batch, more the further it is behind.
+    fn slow_down(&self) {
+        if let Pressure::Slow(steps) = self.shared.pressure() {
+            std::thread::sleep(SLOW_STEP * u32::from(steps));
+        }
+    }
+
+    /// Freezes the active memtable and begins a new one.
+    fn rotate(&mut self) {
+        self.is_rotating = false;
+        if self.memtable.is_empty() {
+            return;
+        }
+        self.memtable = Arc::new(Memtable::new(self.position, self.clock.now_ms()));
+        self.shared.freeze(Arc::clone(&self.memtable));
+        // A full channel means that it knows already.
+        let _ = self.flusher.try_send(Work::Frozen);
+    }
+
+    /// What is due from time to time: an old memtable, segments that nobody needs.
+    fn upkeep(&mut self) {
+        let now_ms = self.clock.now_ms();
+        if now_ms.saturating_sub(self.memtable.created_ms()) >= self.options.memtable_age_ms {
+            self.rotate();
+        }
+        if let Err(error) = self.log.keeper().retain(self.shared.covered(), now_ms) {
+            tracing::warn!(%error, "old log segments could not be removed");
+        }
+    }
+
+    fn refuse_the_rest(&mut self) {
         self.jobs.close();
         while let Some(queued) = self.jobs.blocking_recv() {
             if let Queued::Job { job, .. } = queued {
@@ -90,56 +239,19 @@ impl Writer {
         }
     }
 
-    /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers.
-    fn fill(&mut self, first: Queued) {
-        self.last_ms = self.clock.now_ms().max(self.last_ms);
-        self.pending.begin(self.position.next(), self.last_ms);
-        let base = self.shared.view().expect("in memory");
-        let mut next = Some(first);
-        let mut freed = 0;
-        while let Some(queued) = next.take() {
-            let Queued::Job { bytes, mut job } = queued else {
-                self.is_closing = true;
-                break;
-            };
-            freed += bytes;
-            let stands = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
-            if stands {
-                self.pending.keep();
-            } else {
-                self.pending.take_back();
-            }
-            self.answers.push(job);
-            if self.answers.len() < self.options.batch_jobs_max
-                && self.pending.bytes < self.options.batch_bytes_max
-            {
-                next = self.jobs.try_recv().ok();
-            }
+    /// The last flush, then the log's mark that all was in order.
+    fn finish(mut self) {
+        self.rotate();
+        let _ = self.flusher.send(Work::Close);
+        if self.flushing.join().is_err() {
+            tracing::error!("the flusher died");
+            std::process::abort();
         }
-        self.shared.dequeued(freed);
-    }
-
-    /// One frame, one sync; then the memtable shows it, the tail moves, and everybody is answered, in this order.
-    fn commit(&mut self) {
-        if !self.pending.is_empty() {
-            let position = self.pending.position;
-            for effect in &self.pending.effects {
-                self.memtable
-                    .insert(effect.key.clone(), position, effect.entry());
-            }
-            self.memtable.advance(position, self.pending.bytes);
-            self.position = position;
-            let batch = Batch {
-                position,
-                commit_ms: self.pending.now_ms,
-                effects: self.pending.effects.clone(),
-                changes: self.pending.changes.clone(),
-            };
-            self.shared.publish(Arc::new(batch));
-            self.tail_watch.send_replace(position);
-        }
-        for job in self.answers.drain(..) {
-            job.answer(Outcome::Committed);
+        if let Err(error) = self.log.close() {
+            tracing::warn!(%error, "the log could not be closed cleanly; it will be checked at the next start");
         }
     }
 }
+
+/// One step of slowing down, before each batch.
+const SLOW_STEP: Duration = Duration::from_millis(1);

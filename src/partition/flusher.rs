@@ -1,0 +1,149 @@
+//! The second thread of a partition: writes full memtables into the image and gives compaction its turns.
+//!
+//! Owns: the way from a frozen memtable to a run, and when compaction runs. Promises: memtables are flushed in commit order,
+//! before any compaction slice; a memtable stays readable until its run is committed; a full disk is waited out, any other
+//! failure of the image stops the partition. Must not: touch the log or the active memtable.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::memtable::Memtable;
+use super::merge::Stack;
+use super::shared::{Pressure, Shared};
+use super::view::Direction;
+use super::{Options, Rules};
+use crate::ids::{Clock, Position};
+use crate::image::{Entry, Error, Image};
+use crate::metrics;
+
+/// What wakes the flusher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A memtable was frozen.
+    Frozen,
+    /// Flush what is frozen, then end.
+    Close,
+}
+
+pub(super) struct Flusher {
+    pub(super) shared: Arc<Shared>,
+    pub(super) image: Image,
+    pub(super) rules: Arc<dyn Rules>,
+    pub(super) clock: Arc<Clock>,
+    pub(super) options: Options,
+    pub(super) work: Receiver<Work>,
+}
+
+/// Between two looks at age, retention and space when nothing else happens.
+const TICK: Duration = Duration::from_secs(1);
+
+impl Flusher {
+    pub(super) fn run(mut self) {
+        let mut is_closing = false;
+        loop {
+            let had_work = self.step(is_closing);
+            if is_closing && (!had_work || self.shared.is_stopped()) {
+                return;
+            }
+            let wait = if had_work { Duration::ZERO } else { TICK };
+            match self.work.recv_timeout(wait) {
+                Ok(Work::Frozen) => {}
+                Ok(Work::Close) | Err(RecvTimeoutError::Disconnected) => is_closing = true,
+                Err(RecvTimeoutError::Timeout) => {
+                    if !had_work {
+                        self.shared.tick();
+                    }
+                }
+            }
+        }
+    }
+
+    /// The most urgent piece of work; whether there was one.
+    fn step(&mut self, is_closing: bool) -> bool {
+        if self.shared.is_stopped() {
+            return false;
+        }
+        let done = match self.shared.oldest_frozen() {
+            Some(memtable) => self.flush(&memtable).map(|()| true),
+            None if is_closing => Ok(false),
+            None => self.compact(),
+        };
+        match done {
+            Ok(had_work) => {
+                self.shared.set_idle(!had_work);
+                self.shared.set_pressure(self.pressure());
+                had_work
+            }
+            Err(error @ Error::Full(_)) => {
+                tracing::warn!(%error, "no space to flush or compact; trying again");
+                self.shared.set_pressure(Pressure::Full);
+                // At the close nothing is lost either: the log holds it all.
+                false
+            }
+            Err(error) => {
+                tracing::error!(%error, "the image failed; the partition stops");
+                self.shared.stop();
+                false
+            }
+        }
+    }
+
+    fn flush(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
+        let started = Instant::now();
+        flush(&self.image, memtable, &*self.rules)?;
+        metrics::commit()
+            .flush_seconds
+            .record(started.elapsed().as_secs_f64());
+        self.shared.retire(memtable);
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// How far behind the image is.
+    fn pressure(&self) -> Pressure {
+        let image = self.image.pressure();
+        let (frozen, frozen_max) = (self.shared.frozen(), self.options.frozen_max);
+        if image.busy || frozen >= frozen_max {
+            Pressure::Busy
+        } else if image.slow {
+            let steps = image
+                .level0_runs
+                .saturating_sub(self.options.image.level0_slow_runs)
+                + 1;
+            Pressure::Slow(u16::try_from(steps).unwrap_or(u16::MAX))
+        } else if frozen * 2 > frozen_max {
+            Pressure::Slow(1)
+        } else {
+            Pressure::None
+        }
+    }
+}
+
+/// Writes a memtable into the image as its newest run.
+pub(super) fn flush(image: &Image, memtable: &Memtable, rules: &dyn Rules) -> Result<(), Error> {
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let cursor = memtable.cursor(all.0, all.1, Position(u64::MAX), Direction::Forward);
+    let mut entries = cursor.map(|(key, entries)| newest(key, entries, rules));
+    image.flush(memtable.after(), memtable.last(), &mut entries, &mut || {})
+}
+
+/// One entry that does what all of a key's entries do.
+fn newest(key: Bytes, entries: Vec<Entry>, rules: &dyn Rules) -> (Bytes, Entry) {
+    let mut stack = Stack::default();
+    for entry in entries {
+        if !stack.push(entry) {
+            break;
+        }
+    }
+    let entry = stack
+        .collapse(&key, rules)
+        .expect("a cursor gives no key without entries");
+    (key, entry)
+}
