@@ -2,14 +2,17 @@
 //!
 //! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it.
 
+pub mod admin;
 pub mod config;
 pub mod feed;
+pub mod gateway;
 pub mod ids;
 pub mod image;
 pub mod log;
 pub mod metrics;
 pub mod ordered;
 pub mod partition;
+pub mod server;
 pub mod table;
 pub mod timeline;
 pub mod value;

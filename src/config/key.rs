@@ -46,7 +46,7 @@ macro_rules! numbers {
     )+ };
 }
 
-numbers! { u16 u64 usize }
+numbers! { u16 u32 u64 usize }
 
 impl Key for String {
     fn read(value: &Value) -> Result<String, String> {

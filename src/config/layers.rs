@@ -3,8 +3,10 @@
 //! Owns: which key reaches which layer. Promises: every field of every layer's options is set here by hand, so that a new
 //! one cannot be forgotten. Must not: decide a default; those stand with the keys.
 
+use std::time::Duration;
+
 use super::Config;
-use crate::{feed, partition, timeline};
+use crate::{feed, gateway, partition, timeline, wire};
 
 impl Config {
     /// For the partitions.
@@ -66,6 +68,44 @@ impl Config {
             page_messages_max: self.page_messages_max,
             // A page becomes at most two frames, and JSON can be a third longer than what it tells.
             page_bytes_max: (self.outbound_frame_bytes_max / 4).min(256 << 10),
+        }
+    }
+
+    /// What clients may send and get.
+    #[must_use]
+    pub fn wire_limits(&self) -> wire::Limits {
+        wire::Limits {
+            entry_bytes_max: self.entry_bytes_max as u64,
+            batch_messages_max: self.batch_messages_max as u64,
+            batch_bytes_max: self.batch_bytes_max as u64,
+            inbound_frame_bytes_max: self.inbound_frame_bytes_max as u64,
+            outbound_frame_bytes_max: self.outbound_frame_bytes_max as u64,
+            page_messages_max: self.page_messages_max as u64,
+            subscriptions_max: self.subscriptions_max as u64,
+            requests_in_flight_max: self.requests_in_flight_max as u64,
+            sync_positions_max: self.sync_positions_max as u64,
+            wait_ms_max: self.wait_ms_max,
+            json_depth_max: self.json_depth_max as u64,
+        }
+    }
+
+    /// For the gateway.
+    #[must_use]
+    pub fn gateway_options(&self) -> gateway::Options {
+        gateway::Options {
+            limits: self.wire_limits(),
+            requests_in_flight_bytes_max: self.requests_in_flight_bytes_max,
+            session_reads_max: self.session_reads_max,
+            session_waits_max: self.session_waits_max,
+            heartbeat: Duration::from_millis(self.heartbeat_ms),
+            slow_consumer: Duration::from_millis(self.slow_consumer_ms),
+            connections_max: self.connections_max,
+            http_head_bytes_max: self.http_head_bytes_max,
+            http_head_time_max: Duration::from_millis(self.http_head_ms_max),
+            http_body_time_max: Duration::from_millis(self.http_body_ms_max),
+            allowed_origins: self.allowed_origins.clone(),
+            allowed_hosts: self.allowed_hosts.clone(),
+            drain_spread: Duration::from_millis(self.drain_spread_ms),
         }
     }
 }

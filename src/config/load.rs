@@ -110,7 +110,7 @@ mod tests {
         let path = dir.path().join("tideline.toml");
         std::fs::write(
             &path,
-            "partitions = 2\nheartbeat_ms = 1000\nin_flight_max = 10\n",
+            "partitions = 2\nheartbeat_ms = 1000\nrequests_in_flight_max = 10\n",
         )
         .unwrap();
         let flags = Flags {
@@ -128,7 +128,7 @@ mod tests {
         let (config, unknown) = load(&flags, environment).unwrap();
         assert_eq!(config.partitions, 4);
         assert_eq!(config.heartbeat_ms, 2_000);
-        assert_eq!(config.in_flight_max, 10);
+        assert_eq!(config.requests_in_flight_max, 10);
         assert_eq!(config.allowed_hosts, ["a.example", "b.example"]);
         assert_eq!(unknown, ["TIDELINE_URL"]);
     }

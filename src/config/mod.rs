@@ -176,7 +176,7 @@ keys! {
         /// A client that is behind for longer is closed with 4000. In ms.
         slow_consumer_ms: u64 = 60_000, 100 to 3_600_000;
         /// Bytes of an entry's compact JSON text, and of a timeline's meta.
-        entry_bytes_max: usize = 262_144, 256 to 1_048_576;
+        entry_bytes_max: usize = 262_144, 1_024 to 1_048_576;
         /// Messages in one message.append_batch.
         batch_messages_max: usize = 100, 1 to 10_000;
         /// Bytes of the entries of one message.append_batch together.
@@ -190,11 +190,15 @@ keys! {
         /// Subscriptions of one connection.
         subscriptions_max: usize = 1_000, 1 to 1_000_000;
         /// Requests of one connection that are not answered yet; at it the server stops reading the socket.
-        in_flight_max: usize = 256, 1 to 65_536;
+        requests_in_flight_max: usize = 256, 1 to 65_536;
         /// Bytes of such requests; at it the server stops reading the socket.
-        in_flight_bytes_max: usize = 8_388_608, 1_024 to 1_073_741_824;
+        requests_in_flight_bytes_max: usize = 8_388_608, 1_024 to 1_073_741_824;
         /// Reads of one connection that run at the same time; the others wait their turn.
         session_reads_max: usize = 8, 1 to 1_024;
+        /// Waiting syncs of one connection; further ones are answered `rate_limited`.
+        session_waits_max: usize = 16, 1 to 1_024;
+        /// Bytes that the system may keep for a client that does not read. 0 = the system decides.
+        socket_send_bytes: u32 = 262_144, 0 to 16_777_216;
         /// Timelines in one sync.
         sync_positions_max: usize = 10_000, 1 to 1_000_000;
         /// Longest time that a sync may wait, in ms.
@@ -235,8 +239,8 @@ impl Config {
             (
                 "inbound_frame_bytes_max",
                 self.inbound_frame_bytes_max,
-                "in_flight_bytes_max",
-                self.in_flight_bytes_max,
+                "requests_in_flight_bytes_max",
+                self.requests_in_flight_bytes_max,
             ),
             (
                 "batch_bytes_max",
@@ -245,8 +249,8 @@ impl Config {
                 self.queue_bytes_max,
             ),
             (
-                "in_flight_max",
-                self.in_flight_max,
+                "requests_in_flight_max",
+                self.requests_in_flight_max,
                 "queue_jobs_max",
                 self.queue_jobs_max,
             ),
@@ -264,13 +268,9 @@ impl Config {
                 )));
             }
         }
-        // A message comes back with a few hundred bytes around it, and binary grows by a third as text.
-        if self.entry_bytes_max.saturating_mul(2) > self.outbound_frame_bytes_max {
-            return Err(ConfigError(format!(
-                "outbound_frame_bytes_max ({}) must be at least twice entry_bytes_max ({}): a reply holds one message whole",
-                self.outbound_frame_bytes_max, self.entry_bytes_max
-            )));
-        }
+        self.wire_limits()
+            .check()
+            .map_err(|rule| ConfigError(rule.to_owned()))?;
         Ok(())
     }
 }
@@ -328,7 +328,7 @@ mod tests {
                 .check()
                 .unwrap_err()
                 .0
-                .contains("twice entry_bytes_max")
+                .contains("four times entry_bytes_max")
         );
     }
 
@@ -350,8 +350,9 @@ mod tests {
             "batch_messages_max",
             "page_messages_max",
             "subscriptions_max",
-            "in_flight_max",
+            "requests_in_flight_max",
             "session_reads_max",
+            "session_waits_max",
             "sync_positions_max",
             "json_depth_max",
         ];

@@ -29,22 +29,39 @@ pub struct Cursor {
     pub(super) doubt: u64,
     /// Another epoch that the log told of and the store did not confirm.
     pub(super) foreign: Option<Arc<str>>,
+    /// The last page ended early: there is more in the store, whatever the log has told.
+    pub(super) more: bool,
 }
 
 impl Cursor {
-    /// A cursor behind what a `resume` has returned. Take `watch` before the resume.
+    /// A cursor that stands nowhere yet. Take it after the watch and before the store is read.
     #[must_use]
-    pub fn after(watch: &Watch, epoch: &str, sequence: u64, change: u64) -> Cursor {
+    pub fn begin(watch: &Watch) -> Cursor {
         let (doubt, meta_version) = watch.topic.seen();
         Cursor {
-            epoch: Arc::from(epoch),
-            sequence,
-            change,
+            epoch: Arc::from(""),
+            sequence: 0,
+            change: 0,
             // The making of a timeline is version 1 and is no news to who subscribes.
             meta_version: meta_version.max(1),
             doubt,
             foreign: None,
+            more: false,
         }
+    }
+
+    /// The cursor behind what a `resume` has returned.
+    #[must_use]
+    pub fn resumed(mut self, changed: &Changed) -> Cursor {
+        self.epoch = Arc::from(changed.head.epoch.as_str());
+        self.sequence = changed.position;
+        self.change = match changed.changed {
+            Some(_) => changed.change_position,
+            // Nobody asked for changes before now; those from now on are told.
+            None => changed.head.change_head,
+        };
+        self.more = changed.more;
+        self
     }
 }
 
@@ -209,6 +226,7 @@ impl Subscription {
             Pull::Page(page) => {
                 self.cursor.sequence = page.changed.position;
                 self.cursor.change = page.changed.change_position;
+                self.cursor.more = page.changed.more;
                 if let Next::Read { doubt, foreign } = next {
                     self.cursor.doubt = doubt;
                     if foreign.is_some() {

@@ -190,7 +190,7 @@ impl State {
     }
 
     fn next(&self, cursor: &mut Cursor) -> Next {
-        if cursor.doubt != self.doubt {
+        if cursor.more || cursor.doubt != self.doubt {
             return Next::Read {
                 doubt: self.doubt,
                 foreign: None,

@@ -1,0 +1,69 @@
+//! What operators and browsers get over plain HTTP: health, readiness, metrics, a page that says what this is.
+//!
+//! Owns: the bodies of these answers. Promises: none of them touches the store or waits. Must not: know routes, sockets or
+//! anything a client has stored; `gateway/http.rs` serves them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::metrics::Exposition;
+
+/// What the pages tell of. One per server.
+pub struct Admin {
+    ready: AtomicBool,
+    exposition: Exposition,
+}
+
+impl Admin {
+    /// Not ready yet.
+    #[must_use]
+    pub fn new(exposition: Exposition) -> Admin {
+        Admin {
+            ready: AtomicBool::new(false),
+            exposition,
+        }
+    }
+
+    /// Whether writes can be taken: true after the start, false again once a shutdown has begun.
+    pub fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::SeqCst);
+    }
+
+    /// See [`Admin::set_ready`].
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::SeqCst)
+    }
+
+    /// Prometheus' text.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.exposition.render()
+    }
+
+    /// Moves histogram samples into their buckets; call now and then.
+    pub fn upkeep(&self) {
+        self.exposition.upkeep();
+    }
+
+    /// The page at `/`.
+    #[must_use]
+    pub fn page() -> String {
+        PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+const PAGE: &str = include_str!("page.html");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_the_version_and_needs_nothing_from_elsewhere() {
+        let page = Admin::page();
+        assert!(page.contains(env!("CARGO_PKG_VERSION")) && !page.contains("{version}"));
+        assert!(
+            !page.contains("<script") && !page.contains("http://") && !page.contains("https://")
+        );
+    }
+}

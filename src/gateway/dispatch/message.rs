@@ -1,0 +1,202 @@
+//! The message family: append, append_batch, get, range, update, delete.
+//!
+//! Owns: the calls behind these methods. Promises: an append is queued when its function returns. Must not: check what the wire
+//! has checked.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::shape::{self, entry_limits, page_bytes, size};
+use super::{Caller, Shared, Work, refusal};
+use crate::metrics;
+use crate::timeline::{Append, AppendOne, Appended, Range, UpdateMessage};
+use crate::wire::{self, Reply, message};
+
+pub(super) fn append(shared: &Arc<Shared>, caller: &Caller, request: message::Append) -> Work {
+    let message::Append {
+        timeline,
+        entry,
+        message_id,
+        expect_head,
+        create,
+        epoch,
+    } = request;
+    let queued = shared.timelines.append(Append {
+        timeline,
+        sender: caller.user.clone(),
+        messages: vec![AppendOne {
+            entry: entry.0,
+            message_id,
+        }],
+        expect_head,
+        create,
+        epoch,
+    });
+    let since = Instant::now();
+    Work::Write(Box::pin(async move {
+        let (appended, epoch) = queued.await.map_err(|error| one_of_one(refusal(error)))?;
+        metrics::gateway().append_seconds.record(since.elapsed());
+        let Appended {
+            sequence,
+            timestamp,
+            message_id,
+            duplicate,
+        } = appended.into_iter().next().ok_or_else(shape::missing)?;
+        Ok(Reply::MessageAppend(message::Appended {
+            sequence,
+            timestamp,
+            message_id,
+            epoch,
+            duplicate,
+        }))
+    }))
+}
+
+/// A single append has no list that a field could point into.
+fn one_of_one(mut failure: wire::Failure) -> wire::Failure {
+    if failure.reason == wire::Reason::MessageIdConflict {
+        failure.field = Some("message_id".to_owned());
+    }
+    failure
+}
+
+pub(super) fn append_batch(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: message::AppendBatch,
+) -> Work {
+    let message::AppendBatch {
+        timeline,
+        messages,
+        expect_head,
+        create,
+        epoch,
+    } = request;
+    let messages = messages
+        .into_iter()
+        .map(|one| AppendOne {
+            entry: one.entry.0,
+            message_id: one.message_id,
+        })
+        .collect();
+    let queued = shared.timelines.append(Append {
+        timeline,
+        sender: caller.user.clone(),
+        messages,
+        expect_head,
+        create,
+        epoch,
+    });
+    let since = Instant::now();
+    Work::Write(Box::pin(async move {
+        let (appended, epoch) = queued.await.map_err(refusal)?;
+        metrics::gateway().append_seconds.record(since.elapsed());
+        let messages = appended
+            .into_iter()
+            .map(|one| message::AppendedOne {
+                sequence: one.sequence,
+                timestamp: one.timestamp,
+                message_id: one.message_id,
+                duplicate: one.duplicate,
+            })
+            .collect();
+        Ok(Reply::MessageAppendBatch(message::AppendedBatch {
+            messages,
+            epoch,
+        }))
+    }))
+}
+
+pub(super) fn get(shared: &Arc<Shared>, request: message::Get) -> Work {
+    let timelines = shared.timelines.clone();
+    Work::Read(Box::pin(async move {
+        let message::Get {
+            timeline,
+            sequence,
+            epoch,
+        } = request;
+        let message = timelines
+            .get_message(&timeline, sequence, epoch)
+            .await
+            .map_err(refusal)?;
+        Ok(Reply::MessageGet(Box::new(message::Got {
+            message: shape::message(message),
+        })))
+    }))
+}
+
+pub(super) fn range(shared: &Arc<Shared>, request: message::Range) -> Work {
+    let shared = Arc::clone(shared);
+    Work::Read(Box::pin(async move {
+        let message::Range {
+            timeline,
+            from,
+            to,
+            limit,
+            direction,
+            columns,
+            epoch,
+        } = request;
+        let page = shared
+            .timelines
+            .range(Range {
+                timeline,
+                from,
+                to,
+                limit: size(limit),
+                bytes_max: page_bytes(&shared.options.limits),
+                backward: direction == message::Direction::Backward,
+                columns,
+                epoch,
+            })
+            .await
+            .map_err(refusal)?;
+        Ok(Reply::MessageRange(message::Page {
+            messages: shape::messages(page.messages),
+            next: page.next,
+            head: page.head.head,
+            floor: page.head.floor,
+            change_head: page.head.change_head,
+            epoch: page.head.epoch,
+        }))
+    }))
+}
+
+pub(super) fn update(shared: &Arc<Shared>, request: message::Update) -> Work {
+    let message::Update {
+        timeline,
+        sequence,
+        set,
+        remove,
+        expect_change,
+        epoch,
+    } = request;
+    let queued = shared.timelines.update_message(UpdateMessage {
+        timeline,
+        sequence,
+        set: set.put,
+        remove,
+        expect_change,
+        epoch,
+        limits: entry_limits(&shared.options.limits),
+    });
+    Work::Write(Box::pin(async move {
+        let message = queued.await.map_err(refusal)?;
+        Ok(Reply::MessageUpdate(Box::new(message::Got {
+            message: shape::message(message),
+        })))
+    }))
+}
+
+pub(super) fn delete(shared: &Arc<Shared>, request: message::Delete) -> Work {
+    let message::Delete {
+        timeline,
+        sequence,
+        epoch,
+    } = request;
+    let queued = shared.timelines.delete_message(timeline, sequence, epoch);
+    Work::Write(Box::pin(async move {
+        let deleted = queued.await.map_err(refusal)?;
+        Ok(Reply::MessageDelete(message::Deleted { deleted }))
+    }))
+}

@@ -1,0 +1,136 @@
+//! From a decoded request to the call of the timelines that does it.
+//!
+//! Owns: the match over methods, one file per family, and the one place that turns a timeline's error into a refusal.
+//! Promises: a write is queued by the time `call` returns, so the order of calls is the order of effects; a read does nothing
+//! until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a session.
+
+mod message;
+mod shape;
+pub(super) mod subscribe;
+mod sync;
+mod timeline;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::Shared;
+use crate::timeline::Error;
+use crate::wire::session::{Opened, Pong, Server};
+use crate::wire::{Actual, Discovered, Failure, Integers, Reason, Reply, Request};
+
+pub(super) use shape::{message as wire_message, messages as wire_messages};
+
+/// What a request comes to.
+pub(super) type Outcome = Result<Reply, Failure>;
+
+/// Who calls.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Caller {
+    /// Stamped on what is appended; empty = nobody in particular.
+    pub(super) user: String,
+    /// How large integers go back.
+    pub(super) integers: Integers,
+}
+
+/// Work that a request has become.
+pub(super) enum Work {
+    /// Done already.
+    Now(Outcome),
+    /// Queued; poll it for the answer.
+    Write(BoxFuture<'static, Outcome>),
+    /// Begins when it is polled, and may hold a page in memory when it is done.
+    Read(BoxFuture<'static, Outcome>),
+    /// May take as long as the client said.
+    Wait(BoxFuture<'static, Outcome>),
+}
+
+/// Starts a request.
+pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
+    match request {
+        Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
+        Request::Ping => Work::Now(Ok(Reply::Ping(Pong {
+            time: shared.clock.now_ms(),
+        }))),
+        Request::Discover => Work::Now(Ok(Reply::Discover(Discovered))),
+        Request::TimelineCreate(create) => timeline::create(shared, create),
+        Request::TimelineGet(get) => timeline::get(shared, get),
+        Request::TimelineUpdate(update) => timeline::update(shared, update),
+        Request::TimelineDelete(delete) => timeline::delete(shared, delete),
+        Request::TimelineTrim(trim) => timeline::trim(shared, trim),
+        Request::TimelineList(list) => timeline::list(shared, list),
+        Request::MessageAppend(append) => message::append(shared, caller, append),
+        Request::MessageAppendBatch(batch) => message::append_batch(shared, caller, batch),
+        Request::MessageGet(get) => message::get(shared, get),
+        Request::MessageRange(range) => message::range(shared, range),
+        Request::MessageUpdate(update) => message::update(shared, update),
+        Request::MessageDelete(delete) => message::delete(shared, delete),
+        Request::Sync(sync) => sync::sync(shared, sync),
+        Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
+            Reason::MethodNotFound,
+        )
+        .saying("only over a WebSocket"))),
+    }
+}
+
+fn session_open(
+    shared: &Arc<Shared>,
+    caller: &mut Caller,
+    open: crate::wire::session::Open,
+) -> Outcome {
+    // No authentication is configured: the user is believed, and a token has nobody who could check it.
+    if let Some(user) = open.user {
+        caller.user = user;
+    }
+    if let Some(integers) = open.integers {
+        caller.integers = integers;
+    }
+    let session = uuid::Uuid::new_v4().simple().to_string();
+    tracing::debug!(
+        session,
+        device = open.device,
+        client = open.client,
+        "session opened"
+    );
+    Ok(Reply::SessionOpen(Box::new(Opened {
+        session,
+        user: (!caller.user.is_empty()).then(|| caller.user.clone()),
+        server: Server {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        heartbeat_ms: u64::try_from(shared.options.heartbeat.as_millis()).unwrap_or(u64::MAX),
+        limits: shared.options.limits.clone(),
+    })))
+}
+
+/// Every error of the timelines as a refusal.
+pub(super) fn refusal(error: Error) -> Failure {
+    match error {
+        Error::TimelineNotFound => Reason::TimelineNotFound.into(),
+        Error::MessageNotFound => Reason::MessageNotFound.into(),
+        Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
+        Error::ConditionFailed { actual } => {
+            Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))
+        }
+        Error::MessageIdConflict { index } => {
+            Failure::new(Reason::MessageIdConflict).about(format!("messages[{index}].message_id"))
+        }
+        Error::EpochChanged { actual } => {
+            Failure::new(Reason::EpochChanged).actual(Actual::Text(actual))
+        }
+        Error::TooLarge {
+            limit,
+            limit_bytes,
+            actual_bytes,
+        } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
+        Error::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
+        Error::StorageFull => Reason::StorageFull.into(),
+        Error::OutcomeUnknown => Reason::OutcomeUnknown.into(),
+        Error::Unavailable => Reason::Unavailable.into(),
+        Error::ShuttingDown => Reason::ShuttingDown.into(),
+    }
+}
+
+/// About how long a full queue takes to empty.
+const BUSY_RETRY_MS: u64 = 200;

@@ -1,0 +1,87 @@
+//! From the timelines' types to the wire's.
+//!
+//! Owns: which field becomes which. Promises: moves, never copies, what a message holds. Must not: decide anything.
+
+use crate::timeline;
+use crate::wire::sync::State;
+use crate::wire::{self, Entry, Failure, Limits};
+
+/// A message.
+pub(in crate::gateway) fn message(from: timeline::Message) -> wire::message::Message {
+    wire::message::Message {
+        sequence: from.sequence,
+        timestamp: from.timestamp,
+        message_id: from.message_id,
+        sender: (!from.sender.is_empty()).then_some(from.sender),
+        deleted: from.entry.is_none(),
+        entry: from.entry.map(Entry),
+        change: (from.change != 0).then_some(from.change),
+        edited_at: from.edited_at,
+    }
+}
+
+/// Messages.
+pub(in crate::gateway) fn messages(from: Vec<timeline::Message>) -> Vec<wire::message::Message> {
+    from.into_iter().map(message).collect()
+}
+
+/// A timeline.
+pub(super) fn info(from: timeline::TimelineInfo) -> wire::timeline::Info {
+    wire::timeline::Info {
+        timeline: from.timeline,
+        epoch: from.head.epoch,
+        meta: Entry(from.meta),
+        version: from.version,
+        head: from.head.head,
+        floor: from.head.floor,
+        change_head: from.head.change_head,
+        created_at: from.created_at,
+        updated_at: from.updated_at,
+        last_at: from.last_at,
+    }
+}
+
+/// How a resume went.
+pub(super) fn resume_state(from: timeline::ResumeState) -> State {
+    match from {
+        timeline::ResumeState::Ok => State::Ok,
+        timeline::ResumeState::TooOld => State::TooOld,
+        timeline::ResumeState::EpochChanged => State::EpochChanged,
+    }
+}
+
+/// How a position of a sync was answered.
+pub(super) fn sync_state(from: timeline::SyncState) -> State {
+    match from {
+        timeline::SyncState::Ok => State::Ok,
+        timeline::SyncState::TooOld => State::TooOld,
+        timeline::SyncState::EpochChanged => State::EpochChanged,
+        timeline::SyncState::Deleted => State::Deleted,
+    }
+}
+
+/// What an entry may not pass after an update.
+pub(super) fn entry_limits(limits: &Limits) -> timeline::EntryLimits {
+    timeline::EntryLimits {
+        entry_bytes_max: limits.entry_bytes_max,
+        entry_names_max: ENTRY_NAMES_MAX,
+    }
+}
+
+/// Names in one entry; part of the protocol, not of the configuration.
+const ENTRY_NAMES_MAX: u64 = 128;
+
+/// A limit as a length in memory.
+pub(super) fn size(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+/// About how many bytes of stored messages make a reply that stays below the outbound frame.
+pub(super) fn page_bytes(limits: &Limits) -> usize {
+    size(limits.outbound_frame_bytes_max) / 4
+}
+
+/// An answer that should hold one thing and holds none: an error of ours.
+pub(super) fn missing() -> Failure {
+    wire::Reason::InternalError.into()
+}

@@ -1,0 +1,151 @@
+//! `sync`: what is new behind many positions, perhaps after a wait.
+//!
+//! Owns: the long poll. Promises: a waiting call watches first and reads then, so nothing slips between; it ends at its time,
+//! at the first news, or when the server drains. Must not: keep anything between two calls but where to begin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::shape::{self, page_bytes, size};
+use super::{Outcome, Shared, Work, refusal};
+use crate::feed::{Mailbox, Watch};
+use crate::metrics::{self, Held};
+use crate::timeline::{SyncPosition, Synced};
+use crate::wire::{Reply, sync};
+
+pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync) -> Work {
+    let shared = Arc::clone(shared);
+    let sync::Sync {
+        positions,
+        limit,
+        wait_ms,
+    } = request;
+    let positions: Vec<SyncPosition> = positions
+        .into_iter()
+        .map(|(timeline, at)| SyncPosition {
+            timeline,
+            after: at.after,
+            epoch: at.epoch,
+            changes_after: at.changes_after,
+        })
+        .collect();
+    match wait_ms {
+        None | Some(0) => Work::Read(Box::pin(async move {
+            look(&shared, positions, size(limit)).await.map(reply)
+        })),
+        Some(wait_ms) => Work::Wait(Box::pin(async move {
+            wait(
+                &shared,
+                positions,
+                size(limit),
+                Duration::from_millis(wait_ms),
+            )
+            .await
+        })),
+    }
+}
+
+type Looked = (Vec<Synced>, bool);
+
+/// One look at the store. Begins at another timeline each time, so that none starves behind a busy one.
+async fn look(
+    shared: &Shared,
+    positions: Vec<SyncPosition>,
+    limit: usize,
+) -> Result<Looked, crate::wire::Failure> {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let start = match positions.len() {
+        0 | 1 => 0,
+        // A step that is prime to most lengths walks over all of them.
+        count => TURN.fetch_add(7_919, Ordering::Relaxed) % count,
+    };
+    let bytes = page_bytes(&shared.options.limits);
+    shared
+        .timelines
+        .sync(positions, limit, bytes, start)
+        .await
+        .map_err(refusal)
+}
+
+async fn wait(
+    shared: &Shared,
+    positions: Vec<SyncPosition>,
+    limit: usize,
+    time: Duration,
+) -> Outcome {
+    let until = Instant::now() + time;
+    let first = look(shared, positions.clone(), limit).await?;
+    if !first.0.is_empty() || first.1 {
+        return Ok(reply(first));
+    }
+    let _counted = Held::one(&metrics::feed().waits);
+    let mailbox = Arc::new(Mailbox::default());
+    let watches: Vec<Watch> = (0u32..)
+        .zip(&positions)
+        .map(|(slot, position)| shared.feed.watch(&position.timeline, &mailbox, slot))
+        .collect();
+    let mut asked = positions.clone();
+    loop {
+        // After watching, and after each word from a watch: the store knows whether it is news for this position.
+        let looked = look(shared, asked, limit).await?;
+        if !looked.0.is_empty() || looked.1 {
+            drop(watches);
+            return Ok(reply(looked));
+        }
+        let slots = tokio::select! {
+            slots = mailbox.take() => slots,
+            () = tokio::time::sleep_until(until) => return Ok(reply(looked)),
+            () = shared.waits_over.cancelled() => return Ok(reply(looked)),
+        };
+        asked = slots
+            .iter()
+            .filter_map(|slot| {
+                positions
+                    .get(usize::try_from(*slot).unwrap_or(usize::MAX))
+                    .cloned()
+            })
+            .collect();
+    }
+}
+
+fn reply((synced, more): Looked) -> Reply {
+    let timelines: BTreeMap<_, _> = synced
+        .into_iter()
+        .map(|one| {
+            let state = shape::sync_state(one.state);
+            (one.timeline, timeline(one.page, state))
+        })
+        .collect();
+    Reply::Sync(sync::Synced { timelines, more })
+}
+
+fn timeline(page: Option<crate::timeline::Changed>, state: sync::State) -> sync::SyncedTimeline {
+    let Some(page) = page else {
+        return sync::SyncedTimeline {
+            messages: Vec::new(),
+            changed: None,
+            position: 0,
+            head: 0,
+            floor: 1,
+            change_head: 0,
+            epoch: None,
+            more: false,
+            state,
+        };
+    };
+    sync::SyncedTimeline {
+        messages: shape::messages(page.messages),
+        changed: page.changed.map(shape::messages),
+        position: page.position,
+        head: page.head.head,
+        floor: page.head.floor,
+        change_head: page.head.change_head,
+        epoch: Some(page.head.epoch),
+        more: page.more,
+        state,
+    }
+}

@@ -1,0 +1,273 @@
+//! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
+//!
+//! Owns: which path answers what. Promises: heads, bodies and the reading of responses have deadlines; every refusal has the
+//! right status and a line that says why; the connection's task is the session's task. Must not: decode a request's meaning.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{
+    ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use super::{Shared, rpc, session, upgrade};
+use crate::admin::Admin;
+use crate::metrics;
+use crate::wire::jsonrpc::Dialect;
+
+/// An answer with its whole body.
+pub(super) type Answer = Response<Full<Bytes>>;
+
+/// Serves a connection until it ends, be it HTTP or, after an upgrade, a session.
+pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) {
+    let Ok(local) = socket.local_addr() else {
+        return;
+    };
+    let upgraded: Arc<Mutex<Option<Dialect>>> = Arc::default();
+    // In a box of its own, which is gone before the session begins: idle sessions should be small.
+    let http = Box::pin(serve_http(
+        socket,
+        local.ip(),
+        Arc::clone(&shared),
+        Arc::clone(&upgraded),
+    ));
+    let Some((socket, read)) = http.await else {
+        return;
+    };
+    let dialect = upgraded
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .take();
+    if let Some(dialect) = dialect {
+        session::run(socket, read, dialect, shared).await;
+    }
+}
+
+async fn serve_http(
+    socket: TcpStream,
+    local: IpAddr,
+    shared: Arc<Shared>,
+    upgraded: Arc<Mutex<Option<Dialect>>>,
+) -> Option<(TcpStream, Bytes)> {
+    let options = &shared.options;
+    let io = Impatient::new(socket, options.http_body_time_max);
+    let service = {
+        let shared = Arc::clone(&shared);
+        service_fn(
+            move |request| -> BoxFuture<'static, Result<Answer, Infallible>> {
+                let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
+                Box::pin(async move { Ok(route(request, local, &shared, &upgraded).await) })
+            },
+        )
+    };
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.http_head_time_max)
+        .max_buf_size(options.http_head_bytes_max)
+        .max_headers(HEADERS_MAX)
+        .half_close(false)
+        .serve_connection(io, service);
+    let ended = tokio::select! {
+        ended = poll_fn(|context| connection.poll_without_shutdown(context)) => ended,
+        () = shared.draining.cancelled() => {
+            Pin::new(&mut connection).graceful_shutdown();
+            poll_fn(|context| connection.poll_without_shutdown(context)).await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "an HTTP connection ended early");
+        return None;
+    }
+    let parts = connection.into_parts();
+    Some((parts.io.into_inner(), parts.read_buf))
+}
+
+async fn route(
+    request: Request<Incoming>,
+    local: IpAddr,
+    shared: &Arc<Shared>,
+    upgraded: &Mutex<Option<Dialect>>,
+) -> Answer {
+    if !shared.origins.permits(request.headers(), local) {
+        metrics::gateway().refused_origin.increment(1);
+        return say(
+            StatusCode::FORBIDDEN,
+            "this Origin or Host is not allowed here",
+        );
+    }
+    let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
+    match request.uri().path() {
+        "/v1/connect" if *request.method() == Method::GET => connect(&request, shared, upgraded),
+        "/v1/connect" => not_allowed("GET"),
+        "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, shared).await,
+        "/v1/rpc" => not_allowed("POST"),
+        "/" | "/healthz" | "/readyz" | "/metrics" if !read => not_allowed("GET, HEAD"),
+        "/" => full(StatusCode::OK, "text/html; charset=utf-8", Admin::page()),
+        "/healthz" => say(StatusCode::OK, "ok"),
+        "/readyz" if shared.admin.is_ready() => say(StatusCode::OK, "ready"),
+        "/readyz" => say(StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+        "/metrics" => full(
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8",
+            shared.admin.metrics(),
+        ),
+        _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
+    }
+}
+
+fn connect(
+    request: &Request<Incoming>,
+    shared: &Arc<Shared>,
+    upgraded: &Mutex<Option<Dialect>>,
+) -> Answer {
+    if shared.draining.is_cancelled() {
+        return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
+    }
+    match upgrade::accept(request.headers(), request.version()) {
+        Ok((response, dialect)) => {
+            let mut place = upgraded
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            *place = Some(dialect);
+            response.map(|()| Full::default())
+        }
+        Err((status, why)) => {
+            let mut answer = say(status, why);
+            if status == StatusCode::UPGRADE_REQUIRED {
+                let headers = answer.headers_mut();
+                headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+                headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+                headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+            }
+            answer
+        }
+    }
+}
+
+fn not_allowed(allowed: &'static str) -> Answer {
+    let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
+    answer
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+/// A line of text.
+pub(super) fn say(status: StatusCode, text: &str) -> Answer {
+    full(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}
+
+/// A body of any kind.
+pub(super) fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+const HEADERS_MAX: usize = 64;
+
+/// A socket whose writes do not wait for ever: a client that stops reading a response gives its place free.
+struct Impatient {
+    socket: TokioIo<TcpStream>,
+    patience: Duration,
+    /// Runs while the socket takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Impatient {
+    fn new(socket: TcpStream, patience: Duration) -> Impatient {
+        Impatient {
+            socket: TokioIo::new(socket),
+            patience,
+            stalled: None,
+        }
+    }
+
+    fn into_inner(self) -> TcpStream {
+        self.socket.into_inner()
+    }
+
+    /// Passes on what a write said, and times out one that has been pending for too long.
+    fn timed<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let patience = self.patience;
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        match stalled.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Read for Impatient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(context, buffer)
+    }
+}
+
+impl Write for Impatient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.timed(written, context)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.socket).poll_flush(context);
+        self.timed(flushed, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        self.timed(written, context)
+    }
+}

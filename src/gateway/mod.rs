@@ -1,0 +1,225 @@
+//! The gateway: sockets, sessions, and the way from a decoded request to the timelines and back.
+//!
+//! Owns: the listener, HTTP routes, WebSocket sessions, limits per connection, close codes. Promises: whatever a client sends
+//! or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order that
+//! PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
+
+mod dispatch;
+mod http;
+mod listener;
+mod origin;
+mod outbound;
+mod rpc;
+mod session;
+mod upgrade;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ::metrics::Counter;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin::Admin;
+use crate::feed::Feed;
+use crate::ids::Clock;
+use crate::metrics;
+use crate::timeline::Timelines;
+use crate::wire::{Limits, Reason};
+
+/// Options of the gateway. Units are in the names or the types.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What clients may send and get.
+    pub limits: Limits,
+    /// Bytes of one connection's requests in flight; at it the socket is not read.
+    pub requests_in_flight_bytes_max: usize,
+    /// Reads of one connection that run at the same time.
+    pub session_reads_max: usize,
+    /// Waiting syncs of one connection; further ones are refused.
+    pub session_waits_max: usize,
+    /// How often the server pings.
+    pub heartbeat: Duration,
+    /// A client that is behind for longer is cut.
+    pub slow_consumer: Duration,
+    /// Open connections at most.
+    pub connections_max: usize,
+    /// Bytes of a request's head.
+    pub http_head_bytes_max: usize,
+    /// Time for a request's head.
+    pub http_head_time_max: Duration,
+    /// Time for a request's body, and for each step of a response.
+    pub http_body_time_max: Duration,
+    /// Pages from these origins may call, besides the server's own.
+    pub allowed_origins: Vec<String>,
+    /// Names under which the server may be called, besides its address and localhost.
+    pub allowed_hosts: Vec<String>,
+    /// At a shutdown, clients come back after a random time up to this.
+    pub drain_spread: Duration,
+}
+
+/// The running gateway.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    accepting: CancellationToken,
+    acceptor: TaskTracker,
+    sessions: TaskTracker,
+}
+
+/// What every connection needs.
+struct Shared {
+    options: Options,
+    timelines: Timelines,
+    feed: Feed,
+    clock: Arc<Clock>,
+    admin: Arc<Admin>,
+    counters: Counters,
+    origins: origin::Allowed,
+    /// Waiting calls are to be answered now.
+    waits_over: CancellationToken,
+    /// Connections are to finish what they have begun, and then to close.
+    draining: CancellationToken,
+    /// Connections are to be cut.
+    cut: CancellationToken,
+}
+
+impl Gateway {
+    /// Takes connections from a bound listener, on the current runtime.
+    pub fn start(
+        listener: TcpListener,
+        options: Options,
+        timelines: Timelines,
+        feed: Feed,
+        clock: Arc<Clock>,
+        admin: Arc<Admin>,
+    ) -> std::io::Result<Gateway> {
+        let address = listener.local_addr()?;
+        let origins = origin::Allowed::new(&options.allowed_origins, &options.allowed_hosts);
+        let shared = Arc::new(Shared {
+            options,
+            timelines,
+            feed,
+            clock,
+            admin,
+            counters: Counters::default(),
+            origins,
+            waits_over: CancellationToken::new(),
+            draining: CancellationToken::new(),
+            cut: CancellationToken::new(),
+        });
+        let gateway = Gateway {
+            shared,
+            address,
+            accepting: CancellationToken::new(),
+            acceptor: TaskTracker::new(),
+            sessions: TaskTracker::new(),
+        };
+        gateway.acceptor.spawn(listener::accept(
+            listener,
+            Arc::clone(&gateway.shared),
+            gateway.sessions.clone(),
+            gateway.accepting.clone(),
+        ));
+        Ok(gateway)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops taking connections and closes the listening socket.
+    pub async fn stop_accepting(&self) {
+        self.accepting.cancel();
+        self.acceptor.close();
+        self.acceptor.wait().await;
+    }
+
+    /// Answers the waiting calls with what there is.
+    pub fn end_waits(&self) {
+        self.shared.waits_over.cancel();
+    }
+
+    /// Lets every connection finish what is in flight, say `draining` and close; what is left after `limit` is cut.
+    pub async fn drain(&self, limit: Duration) {
+        self.shared.draining.cancel();
+        self.sessions.close();
+        if tokio::time::timeout(limit, self.sessions.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                connections = self.sessions.len(),
+                "cutting connections that did not drain in time"
+            );
+            self.shared.cut.cancel();
+            self.sessions.wait().await;
+        }
+    }
+}
+
+/// Counters of requests, bound at first use: one per method and result.
+struct Counters(Vec<OnceLock<Counter>>);
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters(
+            (0..METHODS.len() * RESULTS)
+                .map(|_| OnceLock::new())
+                .collect(),
+        )
+    }
+}
+
+/// Names of methods as labels; `?` stands for what could not be decoded.
+const METHODS: [&str; 19] = [
+    "message.append",
+    "message.append_batch",
+    "message.range",
+    "message.get",
+    "sync",
+    "subscribe",
+    "unsubscribe",
+    "message.update",
+    "message.delete",
+    "timeline.create",
+    "timeline.get",
+    "timeline.update",
+    "timeline.delete",
+    "timeline.trim",
+    "timeline.list",
+    "session.open",
+    "ping",
+    "rpc.discover",
+    "?",
+];
+
+/// All reasons and "ok".
+const RESULTS: usize = Reason::ALL.len() + 1;
+
+impl Counters {
+    /// Counts one answer.
+    fn count(&self, method: &str, result: Result<(), Reason>) {
+        let method = METHODS
+            .iter()
+            .position(|name| *name == method)
+            .unwrap_or(METHODS.len() - 1);
+        let (place, name) = match result {
+            Ok(()) => (0, "ok"),
+            Err(reason) => (
+                1 + Reason::ALL
+                    .iter()
+                    .position(|known| *known == reason)
+                    .unwrap_or(0),
+                reason.name(),
+            ),
+        };
+        self.0[method * RESULTS + place]
+            .get_or_init(|| metrics::requests(METHODS[method], name))
+            .increment(1);
+    }
+}

@@ -1,0 +1,239 @@
+//! From what the feed brings to the frames that go out, and the queue in front of a socket.
+//!
+//! Owns: pushes as bytes; what waits to be written on one connection. Promises: a push is encoded once per encoding and shared;
+//! no message passes the outbound limit unless a single entry does; long messages go out in fragments, so that a socket's
+//! buffer stays small. Must not: decide what is sent to whom.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::Sink as _;
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+
+use super::dispatch::{wire_message, wire_messages};
+use crate::feed::{Ended, Fresh};
+use crate::timeline::{Changed, Message, Meta};
+use crate::wire::jsonrpc::{self, Dialect, Encoding};
+use crate::wire::{self, Entry, Integers, Push, push};
+
+/// The number of an encoding, below [`crate::feed::ENCODINGS`].
+pub(super) fn encoding_number(encoding: Encoding) -> usize {
+    let dialect = match encoding.dialect {
+        Dialect::Json => 0,
+        Dialect::MessagePack => 2,
+    };
+    dialect + usize::from(encoding.integers == Integers::Text)
+}
+
+/// `message` for a group of fresh messages.
+pub(super) fn fresh(timeline: &str, fresh: &Fresh, encoding: Encoding) -> Bytes {
+    let push = Push::Message(push::Messages {
+        timeline: timeline.to_owned(),
+        epoch: fresh.epoch.as_ref().to_owned(),
+        messages: fresh.messages.iter().cloned().map(wire_message).collect(),
+        head: fresh.head,
+    });
+    jsonrpc::push(&push, encoding)
+}
+
+/// `message` and `message.changed` for a page of the store, in as many frames as the limit asks for.
+pub(super) fn page(
+    timeline: &str,
+    changed: &Changed,
+    encoding: Encoding,
+    bytes_max: usize,
+) -> Vec<Bytes> {
+    let mut frames = Vec::new();
+    for messages in split(&changed.messages, bytes_max) {
+        let push = Push::Message(push::Messages {
+            timeline: timeline.to_owned(),
+            epoch: changed.head.epoch.clone(),
+            messages,
+            head: changed.head.head,
+        });
+        frames.push(jsonrpc::push(&push, encoding));
+    }
+    for messages in split(changed.changed.as_deref().unwrap_or_default(), bytes_max) {
+        let push = Push::MessageChanged(push::Changed {
+            timeline: timeline.to_owned(),
+            epoch: changed.head.epoch.clone(),
+            messages,
+            change_head: changed.head.change_head,
+        });
+        frames.push(jsonrpc::push(&push, encoding));
+    }
+    frames
+}
+
+fn split(messages: &[Message], bytes_max: usize) -> Vec<Vec<wire::message::Message>> {
+    let mut parts: Vec<Vec<_>> = Vec::new();
+    let mut left = 0;
+    for message in wire_messages(messages.to_vec()) {
+        let size = message.encoded_bytes_max();
+        match parts.last_mut() {
+            Some(part) if size <= left => {
+                left -= size;
+                part.push(message);
+            }
+            _ => {
+                left = bytes_max.saturating_sub(ENVELOPE_BYTES + size);
+                parts.push(vec![message]);
+            }
+        }
+    }
+    parts
+}
+
+/// `timeline.changed`.
+pub(super) fn meta(timeline: &str, meta: Meta, version: u64, encoding: Encoding) -> Bytes {
+    let push = push::TimelineChanged {
+        timeline: timeline.to_owned(),
+        meta: Entry(meta),
+        version,
+    };
+    jsonrpc::push(&Push::TimelineChanged(push), encoding)
+}
+
+/// `subscription.ended`.
+pub(super) fn ended(timeline: &str, epoch: &str, why: Ended, encoding: Encoding) -> Bytes {
+    let reason = match why {
+        Ended::Deleted => push::Ended::Deleted,
+        Ended::EpochChanged => push::Ended::EpochChanged,
+        Ended::TooOld => push::Ended::TooOld,
+        Ended::Unavailable => push::Ended::Unavailable,
+    };
+    let push = push::SubscriptionEnded {
+        timeline: timeline.to_owned(),
+        epoch: epoch.to_owned(),
+        reason,
+        resubscribe: reason.resubscribe(),
+    };
+    jsonrpc::push(&Push::SubscriptionEnded(push), encoding)
+}
+
+/// `draining`.
+pub(super) fn draining(reconnect_in_ms: u64, encoding: Encoding) -> Bytes {
+    jsonrpc::push(
+        &Push::Draining(push::Draining { reconnect_in_ms }),
+        encoding,
+    )
+}
+
+/// Around the messages of a push: names, the timeline's ID at its longest and escaped, the epoch.
+const ENVELOPE_BYTES: usize = 2_048;
+
+/// What waits to be written on one connection.
+pub(super) struct Outbox {
+    queue: VecDeque<Bytes>,
+    bytes: usize,
+    /// How much of the first message has gone out already.
+    sent: usize,
+    data: Data,
+    /// Something was written that the socket has not taken yet.
+    flushing: bool,
+    /// Since when the socket takes nothing.
+    stalled: Option<Instant>,
+}
+
+impl Outbox {
+    pub(super) fn new(dialect: Dialect) -> Outbox {
+        Outbox {
+            queue: VecDeque::new(),
+            bytes: 0,
+            sent: 0,
+            data: match dialect {
+                Dialect::Json => Data::Text,
+                Dialect::MessagePack => Data::Binary,
+            },
+            flushing: false,
+            stalled: None,
+        }
+    }
+
+    /// Whether more should be put in; what is in already is at most one message more than this.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes < ROOM_BYTES
+    }
+
+    /// Nothing waits, neither here nor in front of the socket.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && !self.flushing
+    }
+
+    /// Since when the socket has taken nothing.
+    pub(super) fn stalled(&self) -> Option<Instant> {
+        self.stalled
+    }
+
+    pub(super) fn push(&mut self, message: Bytes) {
+        self.bytes += message.len();
+        self.queue.push_back(message);
+    }
+
+    /// A ping or a pong was given to the socket.
+    pub(super) fn flush_soon(&mut self) {
+        self.flushing = true;
+    }
+
+    /// Writes as much as the socket takes; pending = it takes no more now.
+    pub(super) fn poll_write(
+        &mut self,
+        socket: &mut WebSocketStream<TcpStream>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), tungstenite::Error>> {
+        let written = self.poll_all(socket, context);
+        match &written {
+            Poll::Pending => {
+                self.stalled.get_or_insert_with(Instant::now);
+            }
+            Poll::Ready(_) => self.stalled = None,
+        }
+        written
+    }
+
+    fn poll_all(
+        &mut self,
+        socket: &mut WebSocketStream<TcpStream>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), tungstenite::Error>> {
+        while let Some(message) = self.queue.front() {
+            ready!(Pin::new(&mut *socket).poll_ready(context))?;
+            self.stalled = None;
+            let begin = self.sent;
+            let end = message.len().min(begin + FRAGMENT_BYTES);
+            let data = if begin == 0 {
+                self.data
+            } else {
+                Data::Continue
+            };
+            let last = end == message.len();
+            let frame = Frame::message(message.slice(begin..end), OpCode::Data(data), last);
+            Pin::new(&mut *socket).start_send(tungstenite::Message::Frame(frame))?;
+            self.flushing = true;
+            if last {
+                self.bytes -= message.len();
+                self.sent = 0;
+                self.queue.pop_front();
+            } else {
+                self.sent = end;
+            }
+        }
+        if self.flushing {
+            ready!(Pin::new(&mut *socket).poll_flush(context))?;
+            self.flushing = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// With this much waiting, nothing more is fetched for the connection.
+const ROOM_BYTES: usize = 64 << 10;
+/// The socket's buffer never shrinks, so no more than this goes in at a time.
+pub(super) const FRAGMENT_BYTES: usize = 32 << 10;

@@ -1,0 +1,228 @@
+//! The calls of one connection that are not answered yet.
+//!
+//! Owns: what is in flight, counted in calls and bytes; whose turn it is to read the store. Promises: never more in flight than
+//! the limits; finished reads in memory are few, whatever the client does not read. Must not: begin anything by itself.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+
+use super::super::{Options, Shared};
+use super::Session;
+use super::answer::{Answered, Batch, Begun, Opening, Weight};
+use super::subscriptions::Fetch;
+use crate::feed::{Next, Pull};
+use crate::metrics::{self, Held};
+
+/// Everything under way on one connection.
+#[derive(Default)]
+pub(super) struct Jobs {
+    running: FuturesUnordered<Job>,
+    /// Reads that wait for their turn.
+    waiting: VecDeque<Job>,
+    calls: usize,
+    bytes: usize,
+    pages: usize,
+    waits: usize,
+    fetches: usize,
+}
+
+struct Job {
+    shared: Arc<Shared>,
+    work: Kind,
+    cost: Cost,
+    _counted: Option<Held>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) calls: usize,
+    pub(super) bytes: usize,
+    pub(super) weight: Weight,
+}
+
+enum Kind {
+    One(Begun),
+    Many(BoxFuture<'static, Batch>),
+    Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
+}
+
+enum Done {
+    One(Answered, Cost),
+    Many(Batch, Cost),
+    Fetched(Opening, Next, Pull),
+}
+
+impl Future for Job {
+    type Output = Done;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
+        let Job {
+            shared, work, cost, ..
+        } = &mut *self;
+        match work {
+            Kind::One(begun) => begun
+                .poll(shared, context)
+                .map(|answered| Done::One(answered, *cost)),
+            Kind::Many(batch) => batch
+                .as_mut()
+                .poll(context)
+                .map(|batch| Done::Many(batch, *cost)),
+            Kind::Fetch(next, at, pull) => {
+                let pull = ready!(pull.as_mut().poll(context));
+                Poll::Ready(Done::Fetched(
+                    *at,
+                    next.take().unwrap_or(Next::CaughtUp),
+                    pull,
+                ))
+            }
+        }
+    }
+}
+
+impl Jobs {
+    /// Nothing is in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        self.calls == 0
+    }
+
+    /// Whether another frame may be taken from the socket.
+    pub(super) fn has_room(&self, options: &Options) -> bool {
+        (self.calls as u64) < options.limits.requests_in_flight_max
+            && self.bytes < options.requests_in_flight_bytes_max
+    }
+
+    /// Whether another call may wait for as long as it likes.
+    pub(super) fn may_wait(&self, options: &Options) -> bool {
+        self.waits < options.session_waits_max
+    }
+
+    /// Whether a subscription may read the store.
+    pub(super) fn may_fetch(&self) -> bool {
+        self.fetches < FETCHES_MAX
+    }
+
+    pub(super) fn one(&mut self, shared: &Arc<Shared>, begun: Begun, cost: Cost) {
+        self.add(shared, Kind::One(begun), cost);
+    }
+
+    pub(super) fn many(
+        &mut self,
+        shared: &Arc<Shared>,
+        batch: BoxFuture<'static, Batch>,
+        cost: Cost,
+    ) {
+        self.add(shared, Kind::Many(batch), cost);
+    }
+
+    fn add(&mut self, shared: &Arc<Shared>, work: Kind, cost: Cost) {
+        self.calls += cost.calls;
+        self.bytes += cost.bytes;
+        let counted = Some(Held::one(&metrics::gateway().in_flight));
+        let job = Job {
+            shared: Arc::clone(shared),
+            work,
+            cost,
+            _counted: counted,
+        };
+        match cost.weight {
+            Weight::Page if self.pages >= shared.options.session_reads_max => {
+                self.waiting.push_back(job);
+            }
+            Weight::Page => {
+                self.pages += 1;
+                self.running.push(job);
+            }
+            Weight::Wait => {
+                self.waits += 1;
+                self.running.push(job);
+            }
+            Weight::Light => self.running.push(job),
+        }
+    }
+
+    pub(super) fn fetch(&mut self, shared: &Arc<Shared>, fetch: Fetch) {
+        self.fetches += 1;
+        let Fetch { at, next, pull } = fetch;
+        let cost = Cost {
+            calls: 0,
+            bytes: 0,
+            weight: Weight::Light,
+        };
+        let work = Kind::Fetch(Some(next), at, pull);
+        self.running.push(Job {
+            shared: Arc::clone(shared),
+            work,
+            cost,
+            _counted: None,
+        });
+    }
+
+    fn finished(&mut self, cost: Cost) {
+        self.calls -= cost.calls;
+        self.bytes -= cost.bytes;
+        match cost.weight {
+            Weight::Light => {}
+            Weight::Wait => self.waits -= 1,
+            Weight::Page => match self.waiting.pop_front() {
+                Some(next) => self.running.push(next),
+                None => self.pages -= 1,
+            },
+        }
+    }
+}
+
+impl Session {
+    /// Puts the answers of finished calls into the outbox, while it has room.
+    pub(super) fn poll_jobs(&mut self, context: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        while self.outbox.has_room() {
+            let Poll::Ready(Some(done)) = self.jobs.running.poll_next_unpin(context) else {
+                break;
+            };
+            moved = true;
+            match done {
+                Done::One(Answered { reply, opened, .. }, cost) => {
+                    self.jobs.finished(cost);
+                    reply.into_iter().for_each(|reply| self.send(reply));
+                    for (at, subscription) in opened {
+                        self.subscriptions.opened(at, subscription);
+                    }
+                }
+                Done::Many(Batch { reply, opened }, cost) => {
+                    self.jobs.finished(cost);
+                    reply.into_iter().for_each(|reply| self.send(reply));
+                    for (at, subscription) in opened {
+                        self.subscriptions.opened(at, subscription);
+                    }
+                }
+                Done::Fetched(at, next, pull) => {
+                    self.jobs.fetches -= 1;
+                    let encoding = self.encoding();
+                    let limit = self.shared.options.limits.outbound_frame_bytes_max;
+                    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                    let Session {
+                        subscriptions,
+                        outbox,
+                        ..
+                    } = self;
+                    subscriptions.arrived(at, next, pull, outbox, encoding, limit);
+                }
+            }
+        }
+        moved
+    }
+
+    pub(super) fn send(&mut self, reply: bytes::Bytes) {
+        metrics::gateway().sent_bytes.increment(reply.len() as u64);
+        self.outbox.push(reply);
+    }
+}
+
+/// Pages that a connection's subscriptions read at the same time.
+const FETCHES_MAX: usize = 2;

@@ -1,0 +1,181 @@
+//! From frames to calls that have begun.
+//!
+//! Owns: reading the socket, while there is room for what it brings. Promises: whatever is decoded begins at once and in the order
+//! of the frames; a frame of the wrong kind ends the connection. Must not: read while the client is not reading.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::Stream as _;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::super::Shared;
+use super::super::dispatch::{Caller, subscribe};
+use super::answer::{self, Begun, Pending, Weight};
+use super::jobs::Cost;
+use super::subscriptions::Subscriptions;
+use super::{Draining, End, Session, end_of};
+use crate::metrics;
+use crate::wire::jsonrpc::{self, Call, Dialect, Id, Incoming};
+use crate::wire::{Actual, Close, Failure, Reason, Reply, Request, sync};
+
+impl Session {
+    /// Whether the socket is to be read now.
+    pub(super) fn reads(&self) -> bool {
+        self.draining == Draining::No
+            && self.outbox.has_room()
+            && self.jobs.has_room(&self.shared.options)
+    }
+
+    /// Takes frames and begins what they ask for.
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        let mut received = false;
+        for _ in 0..FRAMES_MAX {
+            if !self.reads() {
+                return Ok(received);
+            }
+            let message = match Pin::new(&mut self.socket).poll_next(context) {
+                Poll::Pending => return Ok(received),
+                Poll::Ready(None) => return Err(End::Gone),
+                Poll::Ready(Some(Err(error))) => return Err(end_of(&error)),
+                Poll::Ready(Some(Ok(message))) => message,
+            };
+            if !received {
+                self.heard = Instant::now();
+                received = true;
+            }
+            match message {
+                Message::Text(text) if self.dialect == Dialect::Json => {
+                    self.take(&Bytes::from(text))
+                }
+                Message::Binary(bytes) if self.dialect == Dialect::MessagePack => self.take(&bytes),
+                Message::Text(_) | Message::Binary(_) => {
+                    return Err(End::Close(Close::UnsupportedData));
+                }
+                // The library has put the answer into its buffer.
+                Message::Ping(_) | Message::Close(_) => self.outbox.flush_soon(),
+                Message::Pong(_) | Message::Frame(_) => {}
+            }
+        }
+        Ok(received)
+    }
+
+    fn take(&mut self, frame: &[u8]) {
+        metrics::gateway()
+            .received_bytes
+            .increment(frame.len() as u64);
+        match jsonrpc::decode(self.dialect, frame, &self.shared.options.limits) {
+            Ok(Incoming::Single(call)) => {
+                let Some((begun, weight)) = self.begin(call) else {
+                    return;
+                };
+                let cost = Cost {
+                    calls: 1,
+                    bytes: frame.len(),
+                    weight,
+                };
+                self.jobs.one(&self.shared, begun, cost);
+            }
+            Ok(Incoming::Batch(calls)) => {
+                let count = calls.len();
+                let begun: Vec<(Begun, Weight)> = calls
+                    .into_iter()
+                    .filter_map(|call| self.begin(call))
+                    .collect();
+                let page = begun.iter().any(|(_, weight)| *weight == Weight::Page);
+                let weight = if page { Weight::Page } else { Weight::Light };
+                let members = begun.into_iter().map(|(begun, _)| begun).collect();
+                let batch = answer::all(Arc::clone(&self.shared), members, self.dialect);
+                let cost = Cost {
+                    calls: count,
+                    bytes: frame.len(),
+                    weight,
+                };
+                self.jobs.many(&self.shared, batch.boxed(), cost);
+            }
+            Err(failure) => {
+                self.shared.counters.count("?", Err(failure.reason));
+                let reply = jsonrpc::failure(&Id::Null, &failure, self.dialect);
+                self.send(reply);
+            }
+        }
+    }
+
+    fn begin(&mut self, call: Call) -> Option<(Begun, Weight)> {
+        let encoding = self.encoding();
+        let may_wait = self.jobs.may_wait(&self.shared.options);
+        let Session {
+            shared,
+            caller,
+            subscriptions,
+            ..
+        } = self;
+        answer::begin(call, encoding, |request| {
+            start(shared, caller, subscriptions, request, may_wait)
+        })
+    }
+}
+
+/// Starts a request, those included that only a session has.
+fn start(
+    shared: &Arc<Shared>,
+    caller: &mut Caller,
+    subscriptions: &mut Subscriptions,
+    request: Request,
+    may_wait: bool,
+) -> (Pending, Weight) {
+    match request {
+        Request::Subscribe(subscribe) => subscribing(shared, subscriptions, subscribe),
+        Request::Unsubscribe(unsubscribe) => {
+            let sync::Unsubscribe { timeline, epoch } = unsubscribe;
+            let outcome = match subscriptions.close(&timeline, epoch.as_deref()) {
+                Ok(()) => Ok(Reply::Unsubscribe(sync::Unsubscribed {})),
+                Err(actual) => Err(Failure::new(Reason::EpochChanged).actual(Actual::Text(actual))),
+            };
+            (Pending::Now(Some(outcome)), Weight::Light)
+        }
+        Request::Sync(sync) if sync.wait_ms.is_some_and(|wait_ms| wait_ms > 0) && !may_wait => {
+            let limit = shared.options.session_waits_max as u64;
+            let failure = Failure::new(Reason::RateLimited)
+                .saying("too many waiting syncs on this connection")
+                .over(limit, limit + 1);
+            (Pending::Now(Some(Err(failure))), Weight::Light)
+        }
+        request => answer::start(shared, caller, request),
+    }
+}
+
+fn subscribing(
+    shared: &Arc<Shared>,
+    subscriptions: &mut Subscriptions,
+    request: sync::Subscribe,
+) -> (Pending, Weight) {
+    let refuse = |failure| (Pending::Now(Some(Err(failure))), Weight::Light);
+    if subscriptions.contains(&request.timeline) {
+        return refuse(Failure::new(Reason::AlreadySubscribed));
+    }
+    let limit = shared.options.limits.subscriptions_max;
+    let count = subscriptions.len() as u64;
+    if count >= limit {
+        return refuse(Failure::too_large(
+            "timeline",
+            "subscriptions_max",
+            limit,
+            count + 1,
+        ));
+    }
+    let opening = subscriptions.open(&request.timeline);
+    // The watch comes first: whatever is committed from now on is either read below or told by it.
+    let watch = shared
+        .feed
+        .watch(&request.timeline, &subscriptions.mailbox, opening.slot);
+    let work = subscribe::subscribe(Arc::clone(shared), request, watch).boxed();
+    (Pending::Subscribing(opening, work), Weight::Page)
+}
+
+/// Frames taken in one step; others want their turn.
+const FRAMES_MAX: usize = 64;

@@ -1,0 +1,263 @@
+//! The subscriptions of one connection.
+//!
+//! Owns: which timelines are subscribed, which of them have news, and their order. Promises: no push before the subscribe
+//! reply or after the unsubscribe reply; each gets its turn; nothing is fetched while the socket has no room. Must not: hold a
+//! payload: what is fetched goes to the outbox at once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::super::outbound::{self, Outbox};
+use super::answer::Opening;
+use crate::feed::{Ended, Mailbox, Next, Pull, Subscription};
+use crate::metrics::{self, Held};
+use crate::wire::jsonrpc::Encoding;
+
+/// All subscriptions of a connection.
+#[derive(Default)]
+pub(super) struct Subscriptions {
+    pub(super) mailbox: Arc<Mailbox>,
+    by_name: HashMap<Arc<str>, u32>,
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    /// Slots with news, each at most once.
+    turn: VecDeque<u32>,
+    generations: u64,
+}
+
+struct Slot {
+    name: Arc<str>,
+    generation: u64,
+    in_turn: bool,
+    /// `None` until the subscribe is answered.
+    live: Option<Live>,
+    _counted: Held,
+}
+
+struct Live {
+    subscription: Subscription,
+    /// A look at the store is under way.
+    reading: bool,
+    /// Everything committed up to this time was delivered; 0 = never caught up yet. ms since 1970.
+    caught_up_ms: u64,
+}
+
+/// A look at the store that a subscription needs.
+pub(super) struct Fetch {
+    pub(super) at: Opening,
+    pub(super) next: Next,
+    pub(super) pull: futures_util::future::BoxFuture<'static, Pull>,
+}
+
+impl Subscriptions {
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    pub(super) fn contains(&self, timeline: &str) -> bool {
+        self.by_name.contains_key(timeline)
+    }
+
+    /// Takes a place for a timeline that is not subscribed yet.
+    pub(super) fn open(&mut self, timeline: &str) -> Opening {
+        let name: Arc<str> = Arc::from(timeline);
+        self.generations += 1;
+        let slot = Slot {
+            name: Arc::clone(&name),
+            generation: self.generations,
+            in_turn: false,
+            live: None,
+            _counted: Held::one(&metrics::feed().subscriptions),
+        };
+        let place = if let Some(place) = self.free.pop() {
+            self.slots[place as usize] = Some(slot);
+            place
+        } else {
+            self.slots.push(Some(slot));
+            u32::try_from(self.slots.len() - 1).expect("subscriptions are limited far below")
+        };
+        self.by_name.insert(name, place);
+        Opening {
+            slot: place,
+            generation: self.generations,
+        }
+    }
+
+    /// The subscribe was answered: from now on it may push, if there is something to follow.
+    pub(super) fn opened(&mut self, at: Opening, subscription: Option<Subscription>) {
+        let Some(slot) = self.get(at) else { return };
+        match subscription {
+            Some(subscription) => {
+                slot.live = Some(Live {
+                    subscription,
+                    reading: false,
+                    caught_up_ms: 0,
+                });
+                // News that came while it opened found nobody.
+                self.mark(at.slot);
+            }
+            None => self.remove(at.slot),
+        }
+    }
+
+    /// Ends a subscription, if `epoch` is none or its own; otherwise gives its epoch.
+    pub(super) fn close(&mut self, timeline: &str, epoch: Option<&str>) -> Result<(), String> {
+        let Some(place) = self.by_name.get(timeline).copied() else {
+            return Ok(());
+        };
+        let current = self.slots[place as usize]
+            .as_ref()
+            .and_then(|slot| slot.live.as_ref());
+        if let (Some(live), Some(epoch)) = (current, epoch)
+            && *live.subscription.cursor().epoch != *epoch
+        {
+            return Err(live.subscription.cursor().epoch.as_ref().to_owned());
+        }
+        self.remove(place);
+        Ok(())
+    }
+
+    /// There is news for a slot.
+    pub(super) fn mark(&mut self, place: u32) {
+        if let Some(Some(slot)) = self.slots.get_mut(place as usize)
+            && slot.live.is_some()
+            && !slot.in_turn
+        {
+            slot.in_turn = true;
+            self.turn.push_back(place);
+        }
+    }
+
+    /// Puts what comes next into the outbox while it has room; gives a look at the store that has to be made first.
+    pub(super) fn pump(
+        &mut self,
+        outbox: &mut Outbox,
+        encoding: Encoding,
+        now_ms: u64,
+        may_fetch: bool,
+    ) -> Option<Fetch> {
+        while outbox.has_room() {
+            let place = self.turn.pop_front()?;
+            let Some(Some(slot)) = self.slots.get_mut(place as usize) else {
+                continue;
+            };
+            slot.in_turn = false;
+            let at = Opening {
+                slot: place,
+                generation: slot.generation,
+            };
+            let Some(live) = &mut slot.live else { continue };
+            if live.reading {
+                continue;
+            }
+            match live.subscription.look() {
+                Next::CaughtUp => live.caught_up_ms = now_ms,
+                Next::Fresh(fresh) => {
+                    let frame = fresh.frame(outbound::encoding_number(encoding), |fresh| {
+                        outbound::fresh(&slot.name, fresh, encoding)
+                    });
+                    outbox.push(frame);
+                    metrics::feed()
+                        .deliveries
+                        .increment(fresh.messages.len() as u64);
+                    live.subscription.sent(&fresh);
+                    live.delivered(fresh.messages.last().map(|message| message.timestamp));
+                    self.mark(place);
+                }
+                next @ (Next::Read { .. } | Next::Meta) => {
+                    if !may_fetch {
+                        slot.in_turn = true;
+                        self.turn.push_front(place);
+                        return None;
+                    }
+                    live.reading = true;
+                    let pull = Box::pin(live.subscription.read(&next));
+                    return Some(Fetch { at, next, pull });
+                }
+            }
+        }
+        None
+    }
+
+    /// A look at the store is done.
+    pub(super) fn arrived(
+        &mut self,
+        at: Opening,
+        next: Next,
+        pull: Pull,
+        outbox: &mut Outbox,
+        encoding: Encoding,
+        bytes_max: usize,
+    ) {
+        let Some(slot) = self.get(at) else { return };
+        let name = Arc::clone(&slot.name);
+        let Some(live) = &mut slot.live else { return };
+        live.reading = false;
+        live.subscription.arrived(next, &pull);
+        match pull {
+            Pull::Page(page) => {
+                let frames = page.frames(outbound::encoding_number(encoding), |changed| {
+                    outbound::page(&name, changed, encoding, bytes_max)
+                });
+                let messages = &page.changed.messages;
+                metrics::feed().deliveries.increment(messages.len() as u64);
+                live.delivered(messages.last().map(|message| message.timestamp));
+                for frame in frames.iter() {
+                    outbox.push(frame.clone());
+                }
+                self.mark(at.slot);
+            }
+            Pull::Meta(meta, version) => {
+                outbox.push(outbound::meta(&name, meta, version, encoding));
+                self.mark(at.slot);
+            }
+            Pull::Ended(why) => self.end(at, why, outbox, encoding),
+        }
+    }
+
+    /// Whether some subscription that had caught up lags by more than `limit_ms`.
+    pub(super) fn is_behind(&self, now_ms: u64, limit_ms: u64) -> bool {
+        self.slots.iter().flatten().any(|slot| {
+            let waits = |live: &Live| slot.in_turn || live.reading;
+            slot.live.as_ref().is_some_and(|live| {
+                waits(live)
+                    && live.caught_up_ms != 0
+                    && now_ms.saturating_sub(live.caught_up_ms) > limit_ms
+            })
+        })
+    }
+
+    fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, encoding: Encoding) {
+        let Some(slot) = self.get(at) else { return };
+        let epoch = slot
+            .live
+            .as_ref()
+            .map(|live| Arc::clone(&live.subscription.cursor().epoch));
+        let frame = outbound::ended(&slot.name, epoch.as_deref().unwrap_or(""), why, encoding);
+        outbox.push(frame);
+        self.remove(at.slot);
+    }
+
+    fn get(&mut self, at: Opening) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(at.slot as usize)?.as_mut()?;
+        (slot.generation == at.generation).then_some(slot)
+    }
+
+    fn remove(&mut self, place: u32) {
+        if let Some(slot) = self.slots.get_mut(place as usize).and_then(Option::take) {
+            self.by_name.remove(&slot.name);
+            if slot.in_turn {
+                self.turn.retain(|waiting| *waiting != place);
+            }
+            self.free.push(place);
+        }
+    }
+}
+
+impl Live {
+    fn delivered(&mut self, timestamp: Option<u64>) {
+        if self.caught_up_ms != 0 {
+            self.caught_up_ms = self.caught_up_ms.max(timestamp.unwrap_or(0));
+        }
+    }
+}

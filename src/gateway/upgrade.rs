@@ -1,0 +1,161 @@
+//! The WebSocket handshake: from a request's head to a 101, or to the refusal that RFC 6455 asks for.
+//!
+//! Owns: the checks of the handshake and the choice of the sub-protocol. Promises: no extension is ever agreed on. Must not:
+//! touch the socket; `http.rs` hands it over after the answer is written.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::{
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::{Response, StatusCode, Version};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::wire::jsonrpc::Dialect;
+
+/// Checks a handshake; gives the 101 and the dialect, or a status and what to say with it.
+pub(super) fn accept(
+    headers: &HeaderMap,
+    version: Version,
+) -> Result<(Response<()>, Dialect), (StatusCode, &'static str)> {
+    if version != Version::HTTP_11
+        || !lists(headers, &CONNECTION, "upgrade")
+        || !lists(headers, &UPGRADE, "websocket")
+    {
+        return Err((StatusCode::UPGRADE_REQUIRED, "this is a WebSocket"));
+    }
+    if headers
+        .get(SEC_WEBSOCKET_VERSION)
+        .is_none_or(|version| version != "13")
+    {
+        return Err((
+            StatusCode::UPGRADE_REQUIRED,
+            "WebSocket version 13 is spoken here",
+        ));
+    }
+    let key = headers
+        .get(SEC_WEBSOCKET_KEY)
+        .filter(|key| STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == 16))
+        .ok_or((
+            StatusCode::BAD_REQUEST,
+            "Sec-WebSocket-Key must be 16 bytes in base64",
+        ))?;
+    let (dialect, echo) = choose(headers)?;
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let answer = response.headers_mut();
+    answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
+        .map_err(|_| (StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is not valid"))?;
+    answer.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    if echo {
+        answer.insert(
+            SEC_WEBSOCKET_PROTOCOL,
+            HeaderValue::from_static(dialect.subprotocol()),
+        );
+    }
+    Ok((response, dialect))
+}
+
+/// The client's first known sub-protocol; JSON without an echo if it offers none.
+fn choose(headers: &HeaderMap) -> Result<(Dialect, bool), (StatusCode, &'static str)> {
+    let mut offered = false;
+    for name in items(headers, &SEC_WEBSOCKET_PROTOCOL) {
+        offered = true;
+        if let Some(dialect) = Dialect::from_subprotocol(name) {
+            return Ok((dialect, true));
+        }
+    }
+    if offered {
+        return Err((
+            StatusCode::BAD_REQUEST,
+            "no known sub-protocol: tideline.v1.json and tideline.v1.msgpack are spoken here",
+        ));
+    }
+    Ok((Dialect::Json, false))
+}
+
+fn items<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+}
+
+fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+    items(headers, name).any(|item| item.eq_ignore_ascii_case(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handshake(protocols: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONNECTION, "keep-alive, Upgrade".parse().unwrap());
+        headers.insert(UPGRADE, "WebSocket".parse().unwrap());
+        headers.insert(SEC_WEBSOCKET_VERSION, "13".parse().unwrap());
+        headers.insert(
+            SEC_WEBSOCKET_KEY,
+            "dGhlIHNhbXBsZSBub25jZQ==".parse().unwrap(),
+        );
+        for protocol in protocols {
+            headers.append(SEC_WEBSOCKET_PROTOCOL, protocol.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn the_sub_protocol_is_the_clients_first_known_one() {
+        let (response, dialect) = accept(&handshake(&[]), Version::HTTP_11).unwrap();
+        assert_eq!(dialect, Dialect::Json);
+        assert_eq!(
+            response.headers()[SEC_WEBSOCKET_ACCEPT],
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
+        assert!(!response.headers().contains_key(SEC_WEBSOCKET_PROTOCOL));
+        let offers = handshake(&["chat, tideline.v1.msgpack", "tideline.v1.json"]);
+        let (response, dialect) = accept(&offers, Version::HTTP_11).unwrap();
+        assert_eq!(dialect, Dialect::MessagePack);
+        assert_eq!(
+            response.headers()[SEC_WEBSOCKET_PROTOCOL],
+            "tideline.v1.msgpack"
+        );
+        let (status, _) = accept(&handshake(&["chat"]), Version::HTTP_11).unwrap_err();
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+    }
+
+    #[test]
+    fn what_is_no_handshake_is_refused() {
+        let refused = |change: fn(&mut HeaderMap)| {
+            let mut headers = handshake(&[]);
+            change(&mut headers);
+            accept(&headers, Version::HTTP_11).unwrap_err().0
+        };
+        assert_eq!(refused(HeaderMap::clear), StatusCode::UPGRADE_REQUIRED);
+        assert_eq!(
+            refused(|headers| {
+                headers.insert(SEC_WEBSOCKET_VERSION, "8".parse().unwrap());
+            }),
+            StatusCode::UPGRADE_REQUIRED
+        );
+        assert_eq!(
+            refused(|headers| {
+                headers.insert(SEC_WEBSOCKET_KEY, "abc".parse().unwrap());
+            }),
+            StatusCode::BAD_REQUEST
+        );
+        assert_eq!(
+            refused(|headers| {
+                headers.remove(SEC_WEBSOCKET_KEY);
+            }),
+            StatusCode::BAD_REQUEST
+        );
+        assert!(accept(&handshake(&[]), Version::HTTP_10).is_err());
+    }
+}

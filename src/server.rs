@@ -1,0 +1,175 @@
+//! The whole server: what starts in which order, and stops in the reverse one.
+//!
+//! Owns: start and stop. Promises: nothing is served before everything below it stands; a stop takes nothing new, answers what
+//! it took, tells the clients, and flushes last. Must not: know how any layer does its part.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin::Admin;
+use crate::config::Config;
+use crate::feed::Feed;
+use crate::gateway::Gateway;
+use crate::ids::Clock;
+use crate::metrics;
+use crate::partition::{OpenError, Partitions};
+use crate::timeline::Timelines;
+
+/// A running server.
+pub struct Server {
+    gateway: Gateway,
+    feed: Feed,
+    partitions: Partitions,
+    admin: Arc<Admin>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    drain: Duration,
+}
+
+/// Why the server did not start; the text is one line for the operator.
+#[derive(Debug)]
+pub enum StartError {
+    /// The address can't be listened on.
+    Listen(SocketAddr, io::Error),
+    /// The data directory can't be opened.
+    Open(OpenError),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
+                write!(
+                    out,
+                    "{address} is in use by another program; choose another with --listen"
+                )
+            }
+            StartError::Listen(address, error) => {
+                write!(out, "cannot listen on {address}: {error}")
+            }
+            StartError::Open(error) => write!(out, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl Server {
+    /// Starts everything, in the order of the layers, on the current runtime.
+    pub async fn start(config: &Config) -> Result<Server, StartError> {
+        let admin = Arc::new(Admin::new(metrics::install()));
+        // The socket first: a taken port is known before a large data directory is opened. Nobody is served before `start`
+        // returns; early clients wait in the backlog.
+        let listener = listen(config.listen, config.socket_send_bytes)
+            .map_err(|error| StartError::Listen(config.listen, error))?;
+        let clock = Arc::new(Clock::system());
+        let limits = config.timeline_limits();
+        let partitions = {
+            let (dir, options) = (config.data.clone(), config.partition_options());
+            let (rules, clock) = (Timelines::rules(&limits), Arc::clone(&clock));
+            // Recovery reads much and waits for the disk.
+            tokio::task::spawn_blocking(move || Partitions::open(&dir, options, rules, clock))
+                .await
+                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+                .map_err(StartError::Open)?
+        };
+        let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
+        let tasks = TaskTracker::new();
+        let feed = Feed::start(
+            &partitions,
+            timelines.clone(),
+            config.feed_options(),
+            &tasks,
+        );
+        let stop = CancellationToken::new();
+        tasks.spawn(upkeep(Arc::clone(&admin), stop.clone()));
+        let gateway = Gateway::start(
+            listener,
+            config.gateway_options(),
+            timelines,
+            feed.clone(),
+            clock,
+            Arc::clone(&admin),
+        )
+        .map_err(|error| StartError::Listen(config.listen, error))?;
+        admin.set_ready(true);
+        tracing::info!(address = %gateway.address(), data = %config.data.display(), "ready");
+        let drain = Duration::from_millis(config.drain_ms_max);
+        Ok(Server {
+            gateway,
+            feed,
+            partitions,
+            admin,
+            tasks,
+            stop,
+            drain,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.gateway.address()
+    }
+
+    /// Stops everything, in the reverse order of the start.
+    pub async fn stop(self) {
+        let Server {
+            gateway,
+            feed,
+            partitions,
+            admin,
+            tasks,
+            stop,
+            drain,
+        } = self;
+        tracing::info!("stopping");
+        // 1. Nobody comes in.
+        gateway.stop_accepting().await;
+        admin.set_ready(false);
+        // 2. Who waits for news gets what there is.
+        gateway.end_waits();
+        // 3. What is in flight is answered, clients are told, connections closed.
+        gateway.drain(drain).await;
+        // 4. Nobody listens to the feed any more.
+        feed.stop();
+        stop.cancel();
+        tasks.close();
+        tasks.wait().await;
+        // 5. What is committed goes into the image, and the files are closed.
+        partitions.close().await;
+        tracing::info!("stopped");
+    }
+}
+
+fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A restart must not wait until the sockets of the last run are forgotten.
+    socket.set_reuseaddr(true)?;
+    if send_bytes > 0 {
+        // Connections inherit it. Without it the system keeps megabytes for each client that does not read.
+        socket.set_send_buffer_size(send_bytes)?;
+    }
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Connections that wait to be accepted; the system may have a lower limit.
+const BACKLOG: u32 = 4_096;
+
+async fn upkeep(admin: Arc<Admin>, stop: CancellationToken) {
+    let mut every = tokio::time::interval(metrics::UPKEEP_EVERY);
+    while stop.run_until_cancelled(every.tick()).await.is_some() {
+        admin.upkeep();
+    }
+}
