@@ -9,6 +9,7 @@ mod error;
 #[cfg(feature = "faults")]
 mod faults;
 mod flusher;
+mod inspection;
 mod job;
 mod memtable;
 mod merge;
@@ -33,6 +34,7 @@ use crate::log::LocalStorage;
 pub use crate::log::Options as LogOptions;
 use directory::Directory;
 pub use error::{OpenError, ReadError, SubmitError};
+pub use inspection::{Inspected, Inspection};
 use shared::{Refusal, Shared};
 pub use txn::Txn;
 pub use view::{Direction, Rows, View};

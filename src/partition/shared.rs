@@ -183,11 +183,6 @@ impl Shared {
         self.image.covered()
     }
 
-    /// The partition's image, for tools that look at it directly.
-    pub(super) fn image(&self) -> &Image {
-        &self.image
-    }
-
     /// Puts a fresh memtable in front; the one that was active is frozen.
     pub(super) fn freeze(&self, fresh: Arc<Memtable>) {
         self.set_idle(false);

@@ -1,0 +1,242 @@
+//! A data directory seen from outside, while nobody serves it: for `tideline verify` and `tideline dump`.
+//!
+//! Owns: the checks that need log and image together. Promises: changes nothing on disk, so it may run on damaged data; takes
+//! the directory's lock, so no server writes meanwhile. Must not: know what a row means.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::directory::Directory;
+use super::memtable::Memtable;
+use super::view::View;
+use super::{ImageOptions, OpenError, ReadError, Rules};
+use crate::ids::{Clock, EntryKind, HistoryId, PartitionId, Position};
+use crate::image::{DropContext, Image, Problem, Verdict};
+use crate::log::{self, Effect, Frame, LocalStorage};
+
+/// A data directory, opened for looking only.
+pub struct Inspection {
+    directory: Directory,
+    rules: Arc<dyn Rules>,
+    clock: Clock,
+}
+
+/// One partition, checked as far as bytes go.
+pub struct Inspected {
+    /// Which.
+    pub partition: PartitionId,
+    /// What the server would serve after its next start.
+    pub view: View,
+    /// Frames in the log.
+    pub frames: u64,
+    /// Bytes of these frames.
+    pub log_bytes: u64,
+    /// The last committed position.
+    pub last: Position,
+    /// What the image covers.
+    pub covered: Position,
+    /// Runs in the image; 0 if not asked to be thorough.
+    pub runs: u64,
+    /// Rows in the image, older versions of the same row counted again; 0 if not asked to be thorough.
+    pub rows: u64,
+    /// Keys of the log that were held against the image.
+    pub compared: u64,
+    /// Bytes of a batch that was being written when the process ended; the next start cuts them.
+    pub torn_bytes: u64,
+}
+
+/// The newest thing that the covered part of the log says about a key.
+struct Last {
+    position: Position,
+    kind: EntryKind,
+    value_hash: u64,
+}
+
+impl Inspection {
+    /// Opens a data directory that is there.
+    pub fn open(dir: &Path, rules: Arc<dyn Rules>) -> Result<Inspection, OpenError> {
+        let directory = Directory::open(dir, None)?;
+        Ok(Inspection {
+            directory,
+            rules,
+            clock: Clock::system(),
+        })
+    }
+
+    /// The directory's history ID.
+    #[must_use]
+    pub fn history(&self) -> HistoryId {
+        self.directory.history
+    }
+
+    /// Its partitions.
+    pub fn ids(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        (0..self.directory.partitions).map(PartitionId)
+    }
+
+    /// Reads a partition's log and gives what it and the image show together. With `is_thorough` every checksum of the image is
+    /// tested, its catalog is held against its runs, and the log against the image; each problem found goes to `problem`.
+    /// `Err` = so damaged that there is nothing to look at.
+    pub fn partition(
+        &self,
+        id: PartitionId,
+        is_thorough: bool,
+        problem: &mut dyn FnMut(String),
+    ) -> Result<Inspected, OpenError> {
+        let (image_folder, log_folder) = (self.directory.image(id), self.directory.log(id));
+        for folder in [&image_folder, &log_folder] {
+            // Opening makes what is not there, and looking must not.
+            std::fs::metadata(folder).map_err(|error| OpenError::from_io("open", folder, error))?;
+        }
+        let image = Image::open(
+            &image_folder,
+            ImageOptions::default(),
+            Arc::clone(&self.rules),
+        )?;
+        let covered = image.covered();
+        let mut verified = None;
+        if is_thorough {
+            verified = Some(image.verify(&mut |Problem { place, what }| {
+                problem(format!("partition {id}, image, {place}: {what}"));
+            })?);
+        }
+        let storage = LocalStorage::new(&log_folder)
+            .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
+        let memtable = Memtable::new(covered, self.clock.now_ms());
+        let mut newest = HashMap::new();
+        let report = log::verify(&storage, covered, &mut |frame| {
+            if frame.position > covered {
+                replay(frame, &memtable);
+            } else if is_thorough {
+                remember(frame, &mut newest);
+            }
+        })?;
+        let last = report.last.max(covered);
+        let view = View::new(
+            last,
+            Arc::new(vec![Arc::new(memtable)]),
+            &image,
+            Arc::clone(&self.rules),
+        )
+        .map_err(|error| OpenError::Damaged { text: error.0 })?;
+        let suspects = differing(&image, &newest, &self.rules)?;
+        if !suspects.is_empty() {
+            // Only now are the values needed: most keys fit, and keeping all values would take the log's size in memory.
+            log::verify(&storage, covered, &mut |frame| {
+                for text in self.judge(frame, &suspects, &image) {
+                    problem(format!("partition {id}, log against image: {text}"));
+                }
+            })?;
+        }
+        Ok(Inspected {
+            partition: id,
+            view,
+            frames: report.frames,
+            log_bytes: report.bytes,
+            last,
+            covered,
+            runs: verified.as_ref().map_or(0, |image| image.runs),
+            rows: verified.as_ref().map_or(0, |image| image.rows),
+            compared: newest.len() as u64,
+            torn_bytes: report.torn.map_or(0, |cut| cut.bytes),
+        })
+    }
+
+    /// Of a frame's effects, those that the image should have and no rule lets be dropped.
+    fn judge(
+        &self,
+        frame: &Frame,
+        suspects: &HashMap<Bytes, Position>,
+        image: &Image,
+    ) -> Vec<String> {
+        let here = |effect: &&Effect| suspects.get(&effect.key) == Some(&frame.position);
+        let mut found = Vec::new();
+        for effect in frame.effects.iter().filter(here) {
+            let Ok(view) = covered_view(image, &self.rules) else {
+                return found;
+            };
+            let read = |key: &[u8]| view.get(key).ok().flatten();
+            let context = DropContext {
+                now_ms: self.clock.now_ms(),
+                oldest: true,
+                read: &read,
+            };
+            let is_gone = read(&effect.key).is_none();
+            let verdict = self.rules.verdict(&effect.key, &effect.entry(), &context);
+            if !(is_gone && effect.kind == EntryKind::Put && verdict == Verdict::Drop) {
+                let (batch, key) = (frame.position, effect.key.escape_ascii());
+                let what = if is_gone {
+                    "lacks it"
+                } else {
+                    "has another value"
+                };
+                found.push(format!(
+                    "batch {batch} wrote key {key}, and the image {what}"
+                ));
+            }
+        }
+        found
+    }
+}
+
+/// Keys whose newest entry in the covered part of the log is not what the image shows, with that entry's position.
+fn differing(
+    image: &Image,
+    newest: &HashMap<Bytes, Last>,
+    rules: &Arc<dyn Rules>,
+) -> Result<HashMap<Bytes, Position>, OpenError> {
+    let damaged = |error: ReadError| OpenError::Damaged { text: error.0 };
+    let view = covered_view(image, rules).map_err(damaged)?;
+    let mut suspects = HashMap::new();
+    for (key, last) in newest {
+        let stored = view.get(key).map_err(damaged)?;
+        let fits = match last.kind {
+            EntryKind::Put => stored.is_some_and(|value| xxh3_64(&value) == last.value_hash),
+            EntryKind::Tombstone => stored.is_none(),
+            // A delta alone does not tell the row.
+            EntryKind::Delta => true,
+        };
+        if !fits {
+            suspects.insert(key.clone(), last.position);
+        }
+    }
+    Ok(suspects)
+}
+
+/// What the image alone shows.
+fn covered_view(image: &Image, rules: &Arc<dyn Rules>) -> Result<View, ReadError> {
+    View::new(
+        image.covered(),
+        Arc::new(Vec::new()),
+        image,
+        Arc::clone(rules),
+    )
+}
+
+fn replay(frame: &Frame, memtable: &Memtable) {
+    for effect in &frame.effects {
+        memtable.insert(effect.key.clone(), frame.position, effect.entry());
+    }
+    memtable.advance(frame.position, frame.bytes);
+}
+
+fn remember(frame: &Frame, newest: &mut HashMap<Bytes, Last>) {
+    for effect in &frame.effects {
+        let last = Last {
+            position: frame.position,
+            kind: effect.kind,
+            value_hash: xxh3_64(&effect.value),
+        };
+        match newest.get_mut(&effect.key) {
+            Some(known) => *known = last,
+            // A copy: a slice would keep its whole frame in memory.
+            None => {
+                newest.insert(Bytes::copy_from_slice(&effect.key), last);
+            }
+        }
+    }
+}
