@@ -21,6 +21,8 @@ mod write;
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod model_test;
 
 use std::future::Future;
 use std::sync::Arc;
