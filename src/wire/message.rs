@@ -182,6 +182,7 @@ pub struct Update {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// What to set. Once checked only its `put` is filled; what it removes is in `remove`.
+    #[schemars(description = "What to set; `null` removes the name.")]
     #[serde(
         default,
         deserialize_with = "or_default",

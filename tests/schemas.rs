@@ -1,0 +1,251 @@
+//! `schemas/` and the code say the same.
+//!
+//! Owns: the comparison of every generated file with the one that stands, and the golden examples. Promises: fails when a type and its file
+//! part ways, when a method or push lacks an example, and when an example is not decoded and encoded as it stands.
+//! `TIDELINE_BLESS=1 cargo test --test schemas` writes the files anew; examples are written by hand. Must not: need a server.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tideline::wire::jsonrpc::{self, Dialect, Encoding, Id, Incoming};
+use tideline::wire::{
+    Discovered, Failure, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push,
+    schemas, session, sync, timeline,
+};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schemas")
+}
+
+fn read(path: &PathBuf) -> Value {
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Name (without `.json`) and content of each example.
+fn examples() -> Vec<(String, Value)> {
+    let mut examples: Vec<_> = fs::read_dir(root().join("examples"))
+        .unwrap()
+        .map(|file| {
+            let path = file.unwrap().path();
+            (
+                path.file_stem().unwrap().to_str().unwrap().to_owned(),
+                read(&path),
+            )
+        })
+        .collect();
+    examples.sort_by(|one, two| one.0.cmp(&two.0));
+    examples
+}
+
+#[test]
+fn files_are_as_the_types_make_them() {
+    let bless = std::env::var_os("TIDELINE_BLESS").is_some();
+    let mut expected = BTreeSet::new();
+    for (name, schema) in schemas::files() {
+        let path = root().join(&name);
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if bless {
+            fs::write(&path, &text).unwrap();
+        }
+        let stands = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            stands == text,
+            "{name} differs: TIDELINE_BLESS=1 cargo test --test schemas"
+        );
+        assert!(expected.insert(name), "two files of one name");
+    }
+    for file in fs::read_dir(root()).unwrap() {
+        let file = file.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        assert!(
+            file.path().is_dir() || expected.contains(&name),
+            "{name} is made by no type: remove it"
+        );
+    }
+}
+
+#[test]
+fn every_method_and_push_has_an_example() {
+    let named: BTreeSet<String> = examples().into_iter().map(|(name, _)| name).collect();
+    let listed = |list: &Value, prefix: &str| -> Vec<String> {
+        let name = |one: &Value| format!("{prefix}{}", one["name"].as_str().unwrap());
+        list.as_array().unwrap().iter().map(name).collect()
+    };
+    let mut wanted = listed(&openrpc()["methods"], "");
+    wanted.extend(listed(&openrpc()["x-pushes"], "push."));
+    assert_eq!(named, wanted.into_iter().collect());
+}
+
+#[test]
+fn every_reason_stands_once_in_the_error_schema() {
+    let schema = read(&root().join("error.json"));
+    let stands: Vec<&str> = schema["$defs"]["Reason"]["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["const"].as_str().unwrap())
+        .collect();
+    let listed: Vec<&str> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+    assert_eq!(stands, listed);
+    for reason in Reason::ALL {
+        assert_eq!(json!(reason), reason.name());
+    }
+    assert_eq!(listed.iter().collect::<BTreeSet<_>>().len(), listed.len());
+}
+
+#[test]
+fn examples_fit_their_schemas() {
+    let mut schemas = boon::Schemas::new();
+    let mut compiler = boon::Compiler::new();
+    let mut fits = |file: String, value: &Value| {
+        let path = root().join(&file);
+        let index = compiler.compile(path.to_str().unwrap(), &mut schemas);
+        let index = index.unwrap_or_else(|error| panic!("{file}: {error:#}"));
+        if let Err(error) = schemas.validate(value, index) {
+            panic!("{file}: {error:#}");
+        }
+    };
+    for (name, example) in examples() {
+        if let Some(push) = example.get("push") {
+            fits(format!("{name}.json"), &push["params"]);
+            continue;
+        }
+        let params = example["request"]
+            .get("params")
+            .cloned()
+            .unwrap_or_else(|| json!({}));
+        fits(format!("{name}.params.json"), &params);
+        if let Some(reply) = example.get("reply") {
+            fits(format!("{name}.result.json"), &reply["result"]);
+        }
+        fits("error.json".to_owned(), &example["error"]["error"]);
+    }
+}
+
+/// Decodes a request in both encodings; they must agree.
+fn request(example: &Value) -> Request {
+    let limits = Limits::default();
+    let json = jsonrpc::decode(Dialect::Json, example.to_string().as_bytes(), &limits);
+    let packed = rmp_serde::to_vec_named(example).unwrap();
+    let packed = jsonrpc::decode(Dialect::MessagePack, &packed, &limits);
+    assert_eq!(json, packed, "{example}");
+    let Ok(Incoming::Single(call)) = json else {
+        panic!("{example}: {json:?}")
+    };
+    assert_eq!(call.id, Some(id(&example["id"])));
+    call.request
+        .unwrap_or_else(|failure| panic!("{example}: {failure:?}"))
+}
+
+fn id(id: &Value) -> Id {
+    serde_json::from_value(id.clone()).unwrap()
+}
+
+fn of<T: DeserializeOwned>(result: &Value) -> T {
+    // Through text: nested values are kept as text, which only the text has.
+    serde_json::from_str(&result.to_string()).unwrap_or_else(|error| panic!("{result}: {error}"))
+}
+
+fn reply(method: &str, result: &Value) -> Reply {
+    match method {
+        "session.open" => Reply::SessionOpen(Box::new(of::<session::Opened>(result))),
+        "ping" => Reply::Ping(of::<session::Pong>(result)),
+        "timeline.create" => Reply::TimelineCreate(of::<timeline::Created>(result)),
+        "timeline.get" => Reply::TimelineGet(Box::new(of::<timeline::Info>(result))),
+        "timeline.update" => Reply::TimelineUpdate(of::<timeline::Updated>(result)),
+        "timeline.delete" => Reply::TimelineDelete(of::<timeline::Deleted>(result)),
+        "timeline.trim" => Reply::TimelineTrim(of::<timeline::Trimmed>(result)),
+        "timeline.list" => Reply::TimelineList(of::<timeline::Listed>(result)),
+        "message.append" => Reply::MessageAppend(of::<message::Appended>(result)),
+        "message.append_batch" => Reply::MessageAppendBatch(of::<message::AppendedBatch>(result)),
+        "message.get" => Reply::MessageGet(Box::new(of::<message::Got>(result))),
+        "message.range" => Reply::MessageRange(of::<message::Page>(result)),
+        "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
+        "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
+        "sync" => Reply::Sync(of::<sync::Synced>(result)),
+        "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
+        "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
+        unknown => panic!("{unknown} has a reply that nobody decodes"),
+    }
+}
+
+fn pushed(name: &str, params: &Value) -> Push {
+    match name {
+        "message" => Push::Message(of::<push::Messages>(params)),
+        "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
+        "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
+        "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
+        "draining" => Push::Draining(of::<push::Draining>(params)),
+        unknown => panic!("nobody decodes {unknown}"),
+    }
+}
+
+fn json_of(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+#[test]
+fn requests_are_decoded_and_encoded_as_they_stand() {
+    for (name, example) in examples() {
+        let Some(asked) = example.get("request") else {
+            continue;
+        };
+        let decoded = request(asked);
+        assert_eq!(decoded.method(), name);
+        // What is written again holds all that was said; what was left out may stand there with its default.
+        let written = serde_json::to_value(&decoded).unwrap();
+        let params = asked.get("params").cloned().unwrap_or_else(|| json!({}));
+        for (member, value) in params.as_object().unwrap() {
+            assert_eq!(&written[member], value, "{name}: {member}");
+        }
+        if written.is_object() {
+            let mut again = asked.clone();
+            again["params"] = written;
+            assert_eq!(request(&again), decoded, "{name}");
+        }
+    }
+}
+
+#[test]
+fn replies_errors_and_pushes_are_encoded_as_they_stand() {
+    for (name, example) in examples() {
+        if let Some(stands) = example.get("push") {
+            let decoded = pushed(stands["method"].as_str().unwrap(), &stands["params"]);
+            assert_eq!(format!("push.{}", decoded.name()), name);
+            assert_eq!(
+                json_of(&jsonrpc::push(&decoded, Encoding::default())),
+                *stands
+            );
+            continue;
+        }
+        if let Some(stands) = example.get("reply") {
+            let decoded = reply(&name, &stands["result"]);
+            let bytes = jsonrpc::reply(&id(&stands["id"]), &decoded, Encoding::default());
+            assert_eq!(json_of(&bytes), *stands);
+        }
+        let stands = &example["error"];
+        let said: Said = of(&stands["error"]);
+        assert_eq!(said.code, said.data.reason.code(), "{name}");
+        assert_eq!(said.data.retry, said.data.reason.retry(), "{name}");
+        let mut failure = Failure::new(said.data.reason).saying(said.message);
+        failure.field = said.data.field;
+        failure.limit = said.data.limit;
+        failure.actual = said.data.actual;
+        failure.retry_after_ms = said.data.retry_after_ms;
+        let bytes = jsonrpc::failure(&id(&stands["id"]), &failure, Dialect::Json);
+        assert_eq!(json_of(&bytes), *stands);
+    }
+}
+
+#[test]
+fn discover_answers_with_the_document() {
+    let reply = Reply::Discover(Discovered);
+    let bytes = jsonrpc::reply(&Id::Integer(1), &reply, Encoding::default());
+    assert_eq!(&json_of(&bytes)["result"], openrpc());
+    assert!(bytes.len() < 1 << 20);
+}
