@@ -170,7 +170,7 @@ impl Place {
 
 /// Why a value can't be said in JSON. The path is put together on the way out, innermost first.
 struct Refused {
-    failure: Failure,
+    failure: Box<Failure>,
     path: Vec<Step>,
 }
 
@@ -182,7 +182,7 @@ enum Step {
 impl<F: Into<Failure>> From<F> for Refused {
     fn from(failure: F) -> Refused {
         Refused {
-            failure: failure.into(),
+            failure: Box::new(failure.into()),
             path: Vec::new(),
         }
     }
@@ -196,7 +196,7 @@ impl Refused {
 
     fn into_failure(self) -> Failure {
         if self.failure.reason == Reason::ParseError {
-            return self.failure;
+            return *self.failure;
         }
         let mut field = String::new();
         for step in self.path.into_iter().rev() {
