@@ -12,14 +12,13 @@ use tideline::log::{
     Refusal,
 };
 
-fn options(zero_ahead_bytes: u64) -> Options {
+fn options() -> Options {
     Options {
         segment_bytes: 3000,
         retention_age_ms: u64::MAX / 2,
         retention_bytes: 9000,
         tail_bytes: 2000,
         spare_segments: 2,
-        zero_ahead_bytes,
     }
 }
 
@@ -64,10 +63,10 @@ enum Acknowledge {
 }
 
 /// Appends `attempts` batches, keeps an image that lags a little, lets retention recycle segments, reopens now and then.
-fn live(disk: &RecordingStorage, attempts: u64, zero_ahead: u64, ack: Acknowledge) -> History {
+fn live(disk: &RecordingStorage, attempts: u64, prepare: bool, ack: Acknowledge) -> History {
     let mut history = History::default();
     let shared = Arc::new(disk.clone());
-    let (mut log, _) = Log::open(shared.clone(), options(zero_ahead), Position(0)).unwrap();
+    let (mut log, _) = Log::open(shared.clone(), options(), Position(0)).unwrap();
     let mut covered = 0;
     for attempt in 1..=attempts {
         history.begun.push((disk.points(), attempt));
@@ -88,6 +87,9 @@ fn live(disk: &RecordingStorage, attempts: u64, zero_ahead: u64, ack: Acknowledg
             history.acked.push((disk.points(), attempt));
         }
         log.publish(frame);
+        if prepare {
+            log.keeper().prepare().unwrap();
+        }
         if attempt % 9 == 0 {
             covered = attempt - 4;
             history.covered.push((disk.points(), covered));
@@ -95,7 +97,7 @@ fn live(disk: &RecordingStorage, attempts: u64, zero_ahead: u64, ack: Acknowledg
         }
         if attempt % 61 == 0 {
             log.close().unwrap();
-            (log, _) = Log::open(shared.clone(), options(zero_ahead), Position(covered)).unwrap();
+            (log, _) = Log::open(shared.clone(), options(), Position(covered)).unwrap();
         }
     }
     history
@@ -129,7 +131,7 @@ fn check(
     points: usize,
 ) -> Result<(Log, Opened, Vec<u64>), String> {
     let covered = history.covered_at(points);
-    let (log, opened) = Log::open(Arc::new(disk.clone()), options(0), Position(covered))
+    let (log, opened) = Log::open(Arc::new(disk.clone()), options(), Position(covered))
         .map_err(|e| e.to_string())?;
     let found = attempts_in(&log, covered)?;
     let acked = history.acked.partition_point(|(at, _)| *at <= points);
@@ -175,7 +177,7 @@ fn power_cuts(disk: &RecordingStorage, history: &History) -> Result<usize, Strin
                 log.append(0, [effect].into_iter(), std::iter::empty())
                     .map_err(|e| e.to_string())?;
                 let again = after.after_power_cut(after.points(), crash);
-                let (log, reopened) = Log::open(Arc::new(again), options(0), Position(covered))
+                let (log, reopened) = Log::open(Arc::new(again), options(), Position(covered))
                     .map_err(|e| format!("{crash:?} twice, {opened:?}: {e}"))?;
                 let mut want = found.clone();
                 want.push(10_000);
@@ -192,9 +194,9 @@ fn power_cuts(disk: &RecordingStorage, history: &History) -> Result<usize, Strin
 #[test]
 fn a_power_cut_at_any_change_loses_nothing_that_was_acknowledged() {
     let mut images = 0;
-    for zero_ahead in [0, 700] {
+    for prepare in [false, true] {
         let disk = RecordingStorage::new();
-        let history = live(&disk, 200, zero_ahead, Acknowledge::AfterSync);
+        let history = live(&disk, 200, prepare, Acknowledge::AfterSync);
         images += power_cuts(&disk, &history).unwrap();
     }
     assert!(images > 5_000, "{images} crash images are too few");
@@ -204,14 +206,14 @@ fn a_power_cut_at_any_change_loses_nothing_that_was_acknowledged() {
 fn control_with_the_sync_left_out_the_power_cuts_are_noticed() {
     let disk = RecordingStorage::new();
     disk.ignore_syncs();
-    let history = live(&disk, 60, 0, Acknowledge::AfterSync);
+    let history = live(&disk, 60, false, Acknowledge::AfterSync);
     assert!(power_cuts(&disk, &history).is_err());
 }
 
 #[test]
 fn control_with_the_acknowledgement_before_the_sync_the_power_cuts_are_noticed() {
     let disk = RecordingStorage::new();
-    let history = live(&disk, 60, 0, Acknowledge::BeforeSync);
+    let history = live(&disk, 60, false, Acknowledge::BeforeSync);
     assert!(power_cuts(&disk, &history).is_err());
 }
 
@@ -252,7 +254,7 @@ fn kills_then_power_cuts(
 #[test]
 fn what_a_restart_served_survives_a_power_cut_right_after() {
     let disk = RecordingStorage::new();
-    let history = live(&disk, 150, 0, Acknowledge::AfterSync);
+    let history = live(&disk, 150, false, Acknowledge::AfterSync);
     let images = kills_then_power_cuts(&disk, &history, true).unwrap();
     assert!(images > 3_000, "{images} crash images are too few");
 }
@@ -260,7 +262,7 @@ fn what_a_restart_served_survives_a_power_cut_right_after() {
 #[test]
 fn control_without_making_the_last_frames_durable_again_it_is_noticed() {
     let disk = RecordingStorage::new();
-    let history = live(&disk, 20, 0, Acknowledge::AfterSync);
+    let history = live(&disk, 20, false, Acknowledge::AfterSync);
     assert!(kills_then_power_cuts(&disk, &history, false).is_err());
 }
 
@@ -331,7 +333,7 @@ fn live_with_fault(disk: &RecordingStorage) -> Outcome {
     let mut outcome = Outcome::default();
     let shared = Arc::new(disk.clone());
     for life in 0..2u64 {
-        let Ok((mut log, _)) = Log::open(shared.clone(), options(300), Position(outcome.covered))
+        let Ok((mut log, _)) = Log::open(shared.clone(), options(), Position(outcome.covered))
         else {
             return outcome;
         };
@@ -346,6 +348,7 @@ fn live_with_fault(disk: &RecordingStorage) -> Outcome {
             if attempt % 8 == 7 {
                 outcome.covered = (outcome.acked.len() as u64).saturating_sub(2);
                 let _ = keeper.retain(Position(outcome.covered), 0);
+                let _ = keeper.prepare();
                 read_all(&reader, &keeper, &outcome);
             }
         }
@@ -387,7 +390,7 @@ fn every_call_may_fail_in_every_way() {
             ];
             for (image, after) in images.into_iter().enumerate() {
                 let what = format!("call {number}, {fault:?}, image {image}");
-                let (log, _) = Log::open(Arc::new(after), options(0), Position(outcome.covered))
+                let (log, _) = Log::open(Arc::new(after), options(), Position(outcome.covered))
                     .unwrap_or_else(|error| panic!("{what}: {error}"));
                 let found = attempts_in(&log, outcome.covered).expect(&what);
                 let acked = &outcome.acked[outcome.covered as usize..];

@@ -14,23 +14,27 @@ use crate::ids::EntryKind;
 const MESSAGE_BYTES: usize = 350;
 const ROUNDS: usize = 5;
 
-/// How a segment comes to be, as options, and whether retention feeds spares back.
-const WAYS: [(&str, u64, bool); 4] = [
-    ("appended", 0, false),
-    ("zeroed 1 MiB ahead", 1024 * 1024, false),
-    ("zeroed whole", 64 * 1024 * 1024, false),
-    ("reused", 0, true),
+/// How a segment comes to be.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Appended,
+    Zeroed,
+    Reused,
+}
+
+const WAYS: [(&str, Way); 3] = [
+    ("appended", Way::Appended),
+    ("zeroed before", Way::Zeroed),
+    ("reused", Way::Reused),
 ];
 
-fn run(way: (&str, u64, bool), messages: usize, batches: usize) -> Vec<f64> {
+fn run(way: Way, messages: usize, batches: usize) -> Vec<f64> {
     let base = std::env::var("LOG_DIR").unwrap_or_else(|_| ".".to_owned());
     let directory = tempfile::tempdir_in(base).unwrap();
-    let (_, zero_ahead_bytes, reused) = way;
     let options = Options {
         segment_bytes: 16 * 1024 * 1024,
         retention_bytes: 0,
-        zero_ahead_bytes: zero_ahead_bytes.min(16 * 1024 * 1024),
-        spare_segments: if reused { 4 } else { 0 },
+        spare_segments: if way == Way::Appended { 0 } else { 4 },
         ..Options::default()
     };
     let storage = Arc::new(LocalStorage::new(directory.path()).unwrap());
@@ -44,12 +48,8 @@ fn run(way: (&str, u64, bool), messages: usize, batches: usize) -> Vec<f64> {
             value: &value,
         })
         .collect();
-    let warm = if reused {
-        // Fill segments once, so that there are some to write over.
-        3 * 16 * 1024 * 1024 / (messages * MESSAGE_BYTES)
-    } else {
-        20
-    };
+    // Past the first segments, so that there is one to write over.
+    let warm = 3 * 16 * 1024 * 1024 / (messages * MESSAGE_BYTES);
     let mut micros = Vec::with_capacity(batches);
     for batch in 0..warm + batches {
         let begun = Instant::now();
@@ -59,7 +59,11 @@ fn run(way: (&str, u64, bool), messages: usize, batches: usize) -> Vec<f64> {
         if batch >= warm {
             micros.push(begun.elapsed().as_secs_f64() * 1e6);
         }
-        keeper.retain(frame.position, 0).unwrap();
+        match way {
+            Way::Appended => {}
+            Way::Zeroed => drop(keeper.prepare().unwrap()),
+            Way::Reused => drop(keeper.retain(frame.position, 0).unwrap()),
+        }
         log.publish(frame);
     }
     micros
@@ -74,7 +78,7 @@ fn appended_against_zeroed_against_reused() {
         for round in 0..ROUNDS {
             for step in 0..WAYS.len() {
                 let way = (step + round) % WAYS.len();
-                all[way].extend(run(WAYS[way], messages, batches));
+                all[way].extend(run(WAYS[way].1, messages, batches));
             }
         }
         for (way, micros) in WAYS.iter().zip(&mut all) {

@@ -12,6 +12,7 @@ mod frame;
 #[cfg(test)]
 mod measure;
 mod open;
+mod prepare;
 mod reader;
 mod recording;
 mod retain;
@@ -54,10 +55,8 @@ pub struct Options {
     pub retention_bytes: u64,
     /// Bytes of the newest frames that stay in memory for readers.
     pub tail_bytes: usize,
-    /// How many retired segments wait to be written over, instead of being removed.
+    /// How many retired segments wait to be written over, instead of being removed; 0 also turns [`Keeper::prepare`] off.
     pub spare_segments: usize,
-    /// When a frame extends its file, so many bytes of zeros are written behind it; 0 = none.
-    pub zero_ahead_bytes: u64,
 }
 
 impl Default for Options {
@@ -68,7 +67,6 @@ impl Default for Options {
             retention_bytes: 4 * 1024 * 1024 * 1024,
             tail_bytes: 32 * 1024 * 1024,
             spare_segments: 2,
-            zero_ahead_bytes: 0,
         }
     }
 }
@@ -205,6 +203,14 @@ impl Keeper {
     /// make the log larger than the size limit. Returns how many went. May block on the disk.
     pub fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
         self.shared.segments.retain(covered, now_ms)
+    }
+
+    /// Makes a file of zeros for the next segment, if the active one is half full and no retired one waits. Writing over a
+    /// file costs a fraction of extending it, because a sync need not also write the file's new length and blocks. Cheap
+    /// if there is nothing to do: call it often, from a thread that may block for as long as a segment takes to write, and
+    /// never from the one that appends. Without room on the disk it does nothing. Whether a file was made.
+    pub fn prepare(&self) -> Result<bool, Error> {
+        prepare::prepare(&self.shared.segments)
     }
 
     /// The first position that is still in the log (or would be the first, in an empty one).

@@ -95,7 +95,6 @@ pub(super) fn open(
         }),
     };
     let start = Start {
-        length: active.bytes(),
         segment: active,
         file,
         offset: end.offset,
@@ -108,12 +107,7 @@ pub(super) fn open(
         (segments, spares),
         last.position,
     );
-    let writer = Writer::new(
-        shared.clone(),
-        start,
-        options.segment_bytes,
-        options.zero_ahead_bytes,
-    );
+    let writer = Writer::new(shared.clone(), start, options.segment_bytes);
     Ok((Log::assemble(shared, writer, state_file), opened))
 }
 
@@ -154,6 +148,7 @@ fn share(
         age_ms: options.retention_age_ms,
         bytes: options.retention_bytes,
         spares: options.spare_segments,
+        segment_bytes: options.segment_bytes,
     };
     Arc::new(Shared {
         log,

@@ -20,6 +20,7 @@ pub(super) struct Limits {
     pub(super) age_ms: u64,
     pub(super) bytes: u64,
     pub(super) spares: usize,
+    pub(super) segment_bytes: u64,
 }
 
 /// The segments of the log, shared by the writer, the readers and retention.
@@ -33,6 +34,8 @@ pub(super) struct Segments {
     directory: Mutex<()>,
     /// After a failed sync of the directory nobody knows which names a crash would leave: no segment goes any more.
     broken: AtomicBool,
+    /// The active segment is well filled and the next one should be ready.
+    spare_wanted: AtomicBool,
 }
 
 /// A new segment and its open file.
@@ -91,6 +94,7 @@ impl Segments {
             holds: Arc::default(),
             directory: Mutex::new(()),
             broken: AtomicBool::new(false),
+            spare_wanted: AtomicBool::new(false),
         }
     }
 
@@ -117,6 +121,13 @@ impl Segments {
     pub(super) fn first_position(&self) -> Position {
         lock(&self.list)
             .front()
+            .map_or(Position::ZERO, |segment| segment.first)
+    }
+
+    /// The first position of the newest segment.
+    pub(super) fn last_first(&self) -> Position {
+        lock(&self.list)
+            .back()
             .map_or(Position::ZERO, |segment| segment.first)
     }
 
@@ -196,6 +207,29 @@ impl Segments {
         };
         let bytes = file.len()?;
         Ok((file, bytes))
+    }
+
+    /// Asks for a spare to be ready before the active segment is full.
+    pub(super) fn want_spare(&self) {
+        self.spare_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// The size of the spare to make, if one was asked for and there is none.
+    pub(super) fn spare_bytes_wanted(&self) -> Option<u64> {
+        let wanted = self.limits.spares > 0
+            && !self.broken.load(Ordering::Acquire)
+            && self.spare_wanted.swap(false, Ordering::Relaxed)
+            && lock(&self.spares).is_empty();
+        wanted.then_some(self.limits.segment_bytes)
+    }
+
+    /// Takes a finished file in as a spare.
+    pub(super) fn add_spare(&self, file: &str, spare: String) -> io::Result<()> {
+        let _directory = lock(&self.directory);
+        self.storage.rename(file, &spare)?;
+        self.storage.sync_dir()?;
+        lock(&self.spares).push(spare);
+        Ok(())
     }
 
     /// Lets go of what may go; returns how many segments went.

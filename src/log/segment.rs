@@ -30,6 +30,11 @@ pub(super) fn spare_name(first: Position) -> String {
     format!("{:020}.spare", first.0)
 }
 
+/// The file name of a spare that was made of zeros before `next` was appended.
+pub(super) fn zeros_name(next: Position) -> String {
+    format!("{:020}.zeros", next.0)
+}
+
 /// The first position that a segment's file name tells.
 pub(super) fn parse_segment_name(name: &str) -> Option<Position> {
     parse_name(name, ".log")
@@ -37,7 +42,7 @@ pub(super) fn parse_segment_name(name: &str) -> Option<Position> {
 
 /// Whether a file is a spare.
 pub(super) fn is_spare_name(name: &str) -> bool {
-    parse_name(name, ".spare").is_some()
+    parse_name(name, ".spare").is_some() || parse_name(name, ".zeros").is_some()
 }
 
 fn parse_name(name: &str, end: &str) -> Option<Position> {

@@ -15,7 +15,6 @@ fn options() -> Options {
         retention_bytes: 1 << 40,
         tail_bytes: 4000,
         spare_segments: 2,
-        zero_ahead_bytes: 0,
     }
 }
 
@@ -123,9 +122,9 @@ fn a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on() {
 fn damage_anywhere_before_the_last_frame_is_refused_with_its_place() {
     let (disk, starts) = killed(6, options());
     let whole = disk.contents(FIRST).unwrap();
-    for byte in 0..starts[5] {
+    for (byte, good) in whole.iter().enumerate().take(starts[5]) {
         let bent = disk.after_kill(disk.points(), u64::MAX);
-        bent.bend(FIRST, byte, &[whole[byte] ^ 0x10]);
+        bent.bend(FIRST, byte, &[good ^ 0x10]);
         let before = bent.contents(FIRST);
         let frame = starts.partition_point(|start| *start <= byte) - 1;
         for result in [
@@ -344,4 +343,29 @@ fn frames_are_unseen_until_published_and_batches_wait_for_the_sync() {
         log.append(0, none(), std::iter::empty()).unwrap().position,
         Position(3)
     );
+}
+
+#[test]
+fn a_prepared_segment_is_zeros_and_is_used_next() {
+    let disk = RecordingStorage::new();
+    let (mut log, _) = reopen(&disk, options(), 0).unwrap();
+    let keeper = log.keeper();
+    assert!(!keeper.prepare().unwrap(), "nothing is in the log yet");
+    (0..3).for_each(|_| drop(append(&mut log, 0, 300)));
+    assert!(keeper.prepare().unwrap() && !keeper.prepare().unwrap());
+    (0..5).for_each(|_| drop(append(&mut log, 0, 300)));
+    let names = disk.list().unwrap();
+    assert!(
+        names.iter().all(|name| !name.ends_with(".zeros")),
+        "{names:?}"
+    );
+    let used = names.iter().rfind(|name| name.ends_with(".log")).unwrap();
+    assert_eq!(
+        disk.contents(used).unwrap().len() as u64,
+        options().segment_bytes
+    );
+    drop(log);
+    let (log, opened) = reopen(&disk, options(), 0).unwrap();
+    assert_eq!((opened.last, opened.cut), (Position(8), None));
+    assert_eq!(log.replay(Position(0)).unwrap().count(), 8);
 }

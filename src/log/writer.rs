@@ -7,17 +7,12 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::error::{AppendError, Refusal, is_full};
 use super::frame::{self, EffectRef, Encoder, Frame, Header, Stamp};
 use super::reader::Shared;
 use super::segment::Segment;
 use super::storage::File;
 use crate::ids::Position;
-
-/// Zeros are written in pieces of this size.
-static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// The last frame of the log, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug)]
@@ -65,10 +60,7 @@ pub(super) struct Writer {
     file: Arc<dyn File>,
     /// Where the next frame goes: everything before it is synced.
     offset: u64,
-    /// The file's length.
-    length: u64,
     segment_bytes: u64,
-    zero_ahead_bytes: u64,
     last: Last,
     encoder: Encoder,
     condition: Condition,
@@ -79,22 +71,15 @@ pub(super) struct Start {
     pub(super) segment: Arc<Segment>,
     pub(super) file: Arc<dyn File>,
     pub(super) offset: u64,
-    pub(super) length: u64,
     pub(super) last: Last,
 }
 
 impl Writer {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        start: Start,
-        segment_bytes: u64,
-        zero_ahead_bytes: u64,
-    ) -> Writer {
+    pub(super) fn new(shared: Arc<Shared>, start: Start, segment_bytes: u64) -> Writer {
         let Start {
             segment,
             file,
             offset,
-            length,
             last,
         } = start;
         Writer {
@@ -102,9 +87,7 @@ impl Writer {
             segment,
             file,
             offset,
-            length,
             segment_bytes,
-            zero_ahead_bytes,
             last,
             encoder: Encoder::default(),
             condition: Condition::Ready,
@@ -148,9 +131,11 @@ impl Writer {
         if self.offset > 0 && self.offset + bytes.len() as u64 > self.segment_bytes {
             self.begin_segment(stamp.position)?;
         }
-        if let Err(error) = self.put(&bytes) {
+        if let Err(error) = self.file.write_at(&bytes, self.offset) {
             return Err(self.write_failed(error));
         }
+        let end = self.offset + bytes.len() as u64;
+        self.segment.set_bytes(end.max(self.segment.bytes()));
         self.condition = Condition::Unsettled;
         let header = Header::parse(&bytes).expect("it was just written");
         let frame = frame::decode(&bytes, &header).expect("it was just written");
@@ -183,6 +168,9 @@ impl Writer {
         self.segment
             .note(frame.position, self.offset, frame.commit_ms);
         self.offset += frame.bytes as u64;
+        if self.offset > self.segment_bytes / 2 {
+            self.shared.segments.want_spare();
+        }
         self.last = Last {
             position: frame.position,
             crc,
@@ -197,7 +185,6 @@ impl Writer {
     fn begin_segment(&mut self, first: Position) -> Result<(), AppendError> {
         match self.shared.segments.begin(first) {
             Ok((segment, file)) => {
-                self.length = segment.bytes();
                 self.segment = segment;
                 self.file = file;
                 self.offset = 0;
@@ -214,34 +201,6 @@ impl Writer {
         }
     }
 
-    fn put(&mut self, bytes: &Bytes) -> io::Result<()> {
-        self.file.write_at(bytes, self.offset)?;
-        let end = self.offset + bytes.len() as u64;
-        if end > self.length {
-            self.length = end;
-            self.zero_ahead(end)?;
-        }
-        self.segment.set_bytes(self.length);
-        Ok(())
-    }
-
-    /// Writes zeros behind the frame, so that the next frames' syncs need not also sync a new file length.
-    fn zero_ahead(&mut self, end: u64) -> io::Result<()> {
-        let target = (end + self.zero_ahead_bytes).min(self.segment_bytes);
-        let mut at = end;
-        while at < target {
-            let count = (target - at).min(ZEROS.len() as u64);
-            match self.file.write_at(&ZEROS[..count as usize], at) {
-                Ok(()) => at += count,
-                // The frame itself had room: without zeros it is only slower.
-                Err(error) if is_full(&error) => return self.file.set_len(end),
-                Err(error) => return Err(error),
-            }
-        }
-        self.length = at.max(end);
-        Ok(())
-    }
-
     /// After a failed write: takes back what may be in the file, if the disk is only full.
     fn write_failed(&mut self, error: io::Error) -> AppendError {
         if is_full(&error) {
@@ -251,8 +210,7 @@ impl Writer {
                 .and_then(|()| self.file.sync_data());
             match cut {
                 Ok(()) => {
-                    self.length = self.offset;
-                    self.segment.set_bytes(self.length);
+                    self.segment.set_bytes(self.offset);
                     return AppendError::Full(error);
                 }
                 Err(cut) => {
