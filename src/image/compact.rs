@@ -82,6 +82,9 @@ impl Image {
     }
 }
 
+/// How far a slice got: the last key dealt with, and whether that was the last of all.
+type Passed<'t> = (Option<Cow<'t, [u8]>>, bool);
+
 /// The output of one slice.
 struct Output {
     writer: PartWriter,
@@ -199,14 +202,14 @@ impl Inner {
         })
     }
 
-    /// Merges until the slice is full. The last key dealt with, and whether that was the last of all.
+    /// Merges until the slice is full.
     fn write_slice<'t>(
         &self,
         output: &mut Output,
         merge: &mut Merge<'t>,
         sieve: &Sieve<'_>,
         wtxn: &mut RwTxn<'_>,
-    ) -> Result<(Option<Cow<'t, [u8]>>, bool), Error> {
+    ) -> Result<Passed<'t>, Error> {
         let options = &self.options;
         let Output { writer, done, .. } = output;
         let start = writer.bytes;

@@ -77,7 +77,7 @@ impl Filter {
             .chunks_exact(8)
             .map(|word| u64::from_be_bytes(word.try_into().expect("chunks of eight")))
             .collect();
-        if words.is_empty() || stored.len() % 8 != 0 {
+        if words.is_empty() || !stored.len().is_multiple_of(8) {
             return None;
         }
         let bytes = stored.len() as u64;

@@ -22,6 +22,7 @@ pub(super) const LONG_LEN: usize = PLAIN_MAX + 8;
 pub(super) const KEY_MAX: usize = 16 * 1024;
 
 /// A key as it is stored.
+#[allow(clippy::large_enum_variant)] // lives on the stack for one look-up or put; a box would cost more
 pub(super) enum StoredKey<'a> {
     Plain(&'a [u8]),
     Long([u8; LONG_LEN], &'a [u8]),
@@ -75,14 +76,17 @@ fn group(db: Db, txn: &RoTxn<'_>, head: &[u8]) -> Result<Option<(u64, u64)>, Err
     Ok(last.map(|last| (first, last)))
 }
 
-/// The row number of the first long key ≥ `key` among those that share its head; `Err(last + 1)` if all are below, and
-/// whether it is equal. `None` if there are none.
+/// Where a long key belongs among those that share its head.
 struct Place {
+    /// The row number of the first that is not below it; one past the last if all are.
     row: u64,
+    /// Whether that one is it.
     equal: bool,
 }
 
-fn place(db: Db, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<Place>, Error> {
+/// Finds the place by bisection over the row numbers; `None` if no long key of the part shares the head.
+/// Each row that decides about the way is checked first: damage must not show as "not there".
+fn place(run: u64, db: Db, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<Place>, Error> {
     let (head, rest) = key.split_at(PLAIN_MAX);
     let Some((first, last)) = group(db, txn, head)? else {
         return Ok(None);
@@ -91,11 +95,16 @@ fn place(db: Db, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<Place>, Error> {
     let mut equal = false;
     while low < high {
         let middle = low + (high - low) / 2;
-        let value = db.get(txn, &long_key(head, middle))?;
-        let stored = value.and_then(Stored::parse).and_then(|row| row.rest);
-        let Some(stored) = stored else {
-            return Err(Error::damaged("a long key", "its row numbers have a gap"));
-        };
+        let probed = long_key(head, middle);
+        let stored = db
+            .get(txn, &probed)?
+            .and_then(Stored::parse)
+            .filter(|row| row.is_sound(run, &probed))
+            .and_then(|row| row.rest)
+            .ok_or_else(|| {
+                let place = format_args!("run {run}, long keys {}", key[..64].escape_ascii());
+                Error::damaged(place, "a row is missing or has a wrong checksum")
+            })?;
         if stored < rest {
             low = middle + 1;
         } else {
@@ -108,6 +117,7 @@ fn place(db: Db, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<Place>, Error> {
 
 /// The stored key under which `key` lies in `db`, if it is a long one that is there; a short one comes back as it is.
 pub(super) fn find<'k>(
+    run: u64,
     db: Db,
     txn: &RoTxn<'_>,
     key: &'k [u8],
@@ -115,7 +125,7 @@ pub(super) fn find<'k>(
     if key.len() <= PLAIN_MAX {
         return Ok(Some(StoredKey::Plain(key)));
     }
-    Ok(match place(db, txn, key)? {
+    Ok(match place(run, db, txn, key)? {
         Some(place) if place.equal => Some(StoredKey::new(key, place.row)),
         _ => None,
     })
@@ -123,6 +133,7 @@ pub(super) fn find<'k>(
 
 /// The bound among stored keys that cuts where `bound` cuts among keys. `lower` tells which end of a range it is.
 pub(super) fn stored_bound(
+    run: u64,
     db: Db,
     txn: &RoTxn<'_>,
     bound: Bound<&[u8]>,
@@ -137,7 +148,7 @@ pub(super) fn stored_bound(
         return Ok(bound.map(<[u8]>::to_vec));
     }
     let head = &key[..PLAIN_MAX];
-    let Some(place) = place(db, txn, key)? else {
+    let Some(place) = place(run, db, txn, key)? else {
         // Nothing shares the head but perhaps the key that is the head: it is below, all other neighbours are not.
         return Ok(match lower {
             true => Bound::Excluded(head.to_vec()),

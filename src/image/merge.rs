@@ -139,9 +139,19 @@ impl<'a> Sieve<'a> {
         }
     }
 
-    /// Whether there is no run below the inputs.
-    pub(super) fn includes_oldest(&self) -> bool {
-        self.includes_oldest
+    /// How many bytes a rewrite would free of an entry. What would stay as a tombstone is not counted: once rewritten, a row
+    /// must not ask for it again.
+    pub(super) fn freed_bytes(&self, key: &[u8], entry: &Entry) -> usize {
+        let whole = key.len() + entry.value.len();
+        if entry.kind == EntryKind::Tombstone {
+            return if self.none_below(key) { whole } else { 0 };
+        }
+        match self.verdict(key, entry, self.includes_oldest) {
+            Verdict::Keep => 0,
+            Verdict::Replace(less) => entry.value.len().saturating_sub(less.value.len()),
+            Verdict::Drop if self.none_below(key) => whole,
+            Verdict::Drop => entry.value.len(),
+        }
     }
 
     /// Whether no run below the inputs can hold `key`, as far as bounds tell.
@@ -168,7 +178,7 @@ impl<'a> Sieve<'a> {
     }
 
     /// What the row rules say about an entry.
-    pub(super) fn verdict(&self, key: &[u8], entry: &Entry, oldest: bool) -> Verdict {
+    fn verdict(&self, key: &[u8], entry: &Entry, oldest: bool) -> Verdict {
         let read = |key: &[u8]| self.read(key);
         let context = DropContext {
             now_ms: self.now_ms,

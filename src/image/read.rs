@@ -32,6 +32,9 @@ pub(super) struct Row<'t> {
     stored: Stored<'t>,
 }
 
+/// The two ends of a range among stored keys.
+type StoredRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 impl<'t> PartReader<'t> {
     pub(super) fn new(run: u64, part: &Part, txn: &'t RoTxn<'t>, rules: &'t dyn Rules) -> Self {
         PartReader {
@@ -45,7 +48,7 @@ impl<'t> PartReader<'t> {
 
     /// The entry under exactly this key.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Entry>, Error> {
-        let Some(stored_key) = keys::find(self.rows_db, self.txn, key)? else {
+        let Some(stored_key) = keys::find(self.run, self.rows_db, self.txn, key)? else {
             return Ok(None);
         };
         let Some(value) = self.rows_db.get(self.txn, stored_key.bytes())? else {
@@ -79,14 +82,10 @@ impl<'t> PartReader<'t> {
         Ok(rows.map(move |row| reader.row(row?)))
     }
 
-    fn bounds(
-        &self,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
-    ) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>), Error> {
+    fn bounds(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<StoredRange, Error> {
         Ok((
-            keys::stored_bound(self.rows_db, self.txn, from, true)?,
-            keys::stored_bound(self.rows_db, self.txn, to, false)?,
+            keys::stored_bound(self.run, self.rows_db, self.txn, from, true)?,
+            keys::stored_bound(self.run, self.rows_db, self.txn, to, false)?,
         ))
     }
 
@@ -192,7 +191,7 @@ impl Row<'_> {
     }
 }
 
-fn as_slices(range: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> (Bound<&[u8]>, Bound<&[u8]>) {
+fn as_slices(range: &StoredRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     let (from, to) = range;
     (
         from.as_ref().map(|key| &key[..]),

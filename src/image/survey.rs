@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::catalog::Catalog;
 use super::merge::Sieve;
 use super::scan::RunScan;
-use super::{Error, Inner, State, Verdict};
+use super::{Error, Inner, State};
 
 /// What the walk has found so far.
 #[derive(Default)]
@@ -117,11 +117,7 @@ impl Inner {
             let entry = row.entry(&reader)?;
             let bytes = (row.key.len() + entry.value.len()) as u64;
             at.so_far.bytes += bytes;
-            at.so_far.dead += match sieve.verdict(&row.key, &entry, sieve.includes_oldest()) {
-                Verdict::Keep => 0,
-                Verdict::Replace(less) => entry.value.len().saturating_sub(less.value.len()) as u64,
-                Verdict::Drop => bytes,
-            };
+            at.so_far.dead += sieve.freed_bytes(&row.key, &entry) as u64;
             after = Some(row.key);
         }
         if let Some(after) = after {

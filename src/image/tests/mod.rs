@@ -3,6 +3,8 @@
 //! Owns: tests of single behaviours; `schedules` holds the property test over merges, `damage` what breaks. Promises: quick.
 //! Must not: assert on time.
 
+mod damage;
+mod measure;
 mod schedules;
 mod toy;
 

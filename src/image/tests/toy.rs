@@ -90,7 +90,7 @@ impl Rules for Toy {
 
     fn split(&self, value: &Bytes, piece_bytes_max: usize) -> Option<Pieces> {
         // Cells with an even first number stay uncut, so that both ways are walked.
-        if value[0] % 2 == 0 {
+        if value[0].is_multiple_of(2) {
             return None;
         }
         let pieces: Vec<Bytes> = value
@@ -115,7 +115,7 @@ impl Rules for Toy {
     }
 
     fn filter_key(&self, key: &[u8]) -> bool {
-        key.len() % 2 == 0
+        key.len().is_multiple_of(2)
     }
 
     fn table(&self, key: &[u8]) -> TableId {
