@@ -12,12 +12,13 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
+use crate::audience::{self, Goal, Habit};
 use crate::exit::Stop;
 use crate::history::digest;
 use crate::judge::{Verdict, joined, judge};
 use crate::process::Launch;
 use crate::random::Random;
-use crate::subscriber::{self, Goal, Habit};
+use crate::subscriber;
 use crate::writer::{self, Outgoing, Shared, Source};
 
 /// Arguments of `crash`.
@@ -27,7 +28,7 @@ pub struct Crash {
     #[arg(long)]
     pub binary: PathBuf,
     /// Its data directory; has to be new
-    #[arg(long, default_value = "./crash-data")]
+    #[arg(long, default_value = "./data/crash")]
     pub data: PathBuf,
     /// How often it is killed
     #[arg(long, default_value_t = 20)]
@@ -120,6 +121,12 @@ pub async fn run(args: Crash) -> Result<Outcome, Stop> {
         return Err(Stop::Usage(
             "a count of 0, or the longest time below the shortest".into(),
         ));
+    }
+    if std::fs::read_dir(&args.data).is_ok_and(|mut inside| inside.next().is_some()) {
+        let data = args.data.display();
+        return Err(Stop::Occupied(format!(
+            "{data} is not empty: choose another --data"
+        )));
     }
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let mut launch = Launch::on_free_port(&args.binary, &args.data)?;
@@ -216,12 +223,12 @@ fn writers(
 }
 
 /// One of each habit over all timelines, and one more that is cut.
-fn subscribers(seed: u64, shared: &Arc<Shared>, goal: &Arc<Goal>) -> Running<subscriber::Outcome> {
+fn subscribers(seed: u64, shared: &Arc<Shared>, goal: &Arc<Goal>) -> Running<audience::Outcome> {
     [Habit::FromTheStart, Habit::Midway, Habit::Cut, Habit::Cut]
         .into_iter()
         .enumerate()
         .map(|(number, habit)| {
-            let options = subscriber::Options {
+            let options = audience::Options {
                 name: format!("{habit:?}-{number}"),
                 habit,
                 // How long they get is open; joining in the hundreds is midway enough.

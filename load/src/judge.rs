@@ -13,7 +13,7 @@ use crate::history::{self, History, Rule};
 use crate::rpc::Client;
 use crate::scan::{self, Scan};
 use crate::writer::Shared;
-use crate::{subscriber, writer};
+use crate::{audience, writer};
 
 /// How many faults are told in words; the counts go on.
 const TOLD_MAX: usize = 40;
@@ -94,7 +94,7 @@ impl Verdict {
 pub async fn judge(
     shared: &Arc<Shared>,
     writers: Vec<writer::Outcome>,
-    subscribers: Vec<subscriber::Outcome>,
+    subscribers: Vec<audience::Outcome>,
 ) -> Result<Verdict, Stop> {
     let scans = scan_all(shared).await?;
     let mut verdict = Verdict::default();

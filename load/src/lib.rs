@@ -4,6 +4,7 @@
 //! holds for any client. Must not: import the server's crate, or trust a reply that it can check.
 
 pub mod append;
+pub mod audience;
 pub mod connect;
 pub mod crash;
 pub mod exit;

@@ -13,13 +13,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::audience::{self, Goal, Habit};
 use crate::exit::Stop;
 use crate::history::digest;
 use crate::irc::{self, Log};
 use crate::judge::{Verdict, joined, judge};
 use crate::process::Launch;
 use crate::rpc::Client;
-use crate::subscriber::{self, Goal, Habit};
+use crate::subscriber;
 use crate::writer::{self, Outgoing, Shared, Source};
 use crate::{report, scan};
 
@@ -269,7 +270,7 @@ fn subscribers(
     shared: &Arc<Shared>,
     goal: &Arc<Goal>,
     logs: &Arc<Vec<Log>>,
-) -> Vec<tokio::task::JoinHandle<Result<subscriber::Outcome, Stop>>> {
+) -> Vec<tokio::task::JoinHandle<Result<audience::Outcome, Stop>>> {
     let mut tasks = Vec::new();
     for habit in [Habit::FromTheStart, Habit::Midway, Habit::Cut] {
         for number in 0..args.subscribers {
@@ -277,7 +278,7 @@ fn subscribers(
                 .step_by(args.subscribers)
                 .map(|index| (index, logs[index].lines.len() as u64))
                 .collect();
-            let options = subscriber::Options {
+            let options = audience::Options {
                 name: format!("{habit:?}-{number}"),
                 habit,
                 follows,

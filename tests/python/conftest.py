@@ -1,0 +1,71 @@
+"""One shared server per worker, a fresh connection and a fresh timeline name per test."""
+
+import itertools
+import os
+
+import pytest
+
+from client import Client, Refused
+from server import Server
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    running = Server(tmp_path_factory.mktemp("shared")).start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    """A server of the test's own, to be stopped and killed; not yet started."""
+    running = Server(tmp_path)
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def client(server):
+    with Client(server) as connected:
+        yield connected
+
+
+@pytest.fixture
+def other(server):
+    with Client(server) as connected:
+        yield connected
+
+
+@pytest.fixture
+def packed(server):
+    with Client(server, packed=True) as connected:
+        yield connected
+
+
+@pytest.fixture
+def name():
+    """A timeline that no other test has."""
+    return f"t-{os.getpid()}-{next(NUMBERS)}"
+
+
+@pytest.fixture
+def refused():
+    """Calls and checks that it is refused, with code, reason and, where told, field."""
+
+    def check(client, method, code, reason=None, field=None, **params):
+        with pytest.raises(Refused) as caught:
+            client.call(method, **params)
+        error = caught.value
+        assert error.code == code, error
+        assert isinstance(error.message, str) and error.message
+        if reason is not None:
+            assert error.reason == reason, error
+        if field is not None:
+            assert error.data.get("field") == field, error
+        if code != -32602 or error.data:
+            assert isinstance(error.data.get("retry"), bool), error
+        return error
+
+    return check

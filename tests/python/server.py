@@ -1,0 +1,100 @@
+"""A real server process on a temporary directory, for the tests to start, stop, kill and restart.
+
+Owns: the child process. Promises: it is gone when the handle is closed. Must not: know the protocol beyond /readyz.
+"""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import time
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    def __init__(self, directory, environment=None, config=None):
+        self.binary = os.environ["TIDELINE_BIN"]
+        self.directory = str(directory)
+        self.data = os.path.join(self.directory, "data")
+        self.port = free_port()
+        self.environment = environment or {}
+        self.config = config
+        self.process = None
+
+    @property
+    def url(self):
+        return f"ws://127.0.0.1:{self.port}/v1/connect"
+
+    @property
+    def origin(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self):
+        command = [self.binary, "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}"]
+        if self.config is not None:
+            path = os.path.join(self.directory, "tideline.toml")
+            with open(path, "w") as file:
+                file.write(self.config)
+            command += ["--config", path]
+        with open(os.path.join(self.directory, "server.log"), "ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.environment},
+            )
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended: {self.log()}")
+            try:
+                if self.get("/readyz")[0] == 200:
+                    return self
+            except OSError:
+                pass
+            time.sleep(0.01)
+        raise RuntimeError(f"the server was not ready in time: {self.log()}")
+
+    def log(self):
+        with open(os.path.join(self.directory, "server.log"), errors="replace") as log:
+            return log.read()[-4000:]
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends the process and returns its exit code."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        try:
+            return self.process.wait(20)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+
+    def kill(self):
+        self.stop(signal.SIGKILL)
+
+    def restart(self, how=signal.SIGTERM):
+        self.stop(how)
+        return self.start()
+
+    def http(self, method, path, body=None, headers=None):
+        """One HTTP request; returns (status, headers, body bytes)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+        finally:
+            connection.close()
+
+    def get(self, path, headers=None):
+        return self.http("GET", path, headers=headers)

@@ -1,0 +1,224 @@
+"""PROTOCOL.md, promise 4: subscriptions from now, from a position, by rewind; more, too_old, epoch_changed, endings."""
+
+import threading
+
+import pytest
+
+from client import Client, sequences
+
+
+def test_from_now(client, other, name):
+    client.fill(name, 3)
+    reply = other.call("subscribe", timeline=name)
+    assert (reply["timeline"], reply["head"], reply["floor"], reply["change_head"]) == (name, 3, 1, 0)
+    assert reply["messages"] == [] and reply["more"] is False and reply["state"] == "ok"
+    told = client.append(name, {"a": 1}, message_id="m")
+    push = other.push("message")
+    assert (push["timeline"], push["head"], push["epoch"]) == (name, 4, told["epoch"])
+    (message,) = push["messages"]
+    message.pop("sender", None)
+    assert message == {"sequence": 4, "timestamp": told["timestamp"], "message_id": "m", "entry": {"a": 1}}
+    other.quiet()
+
+
+def test_after_resumes_without_gap_or_repetition(client, other, name):
+    client.fill(name, 10)
+    reply = other.call("subscribe", timeline=name, after=4)
+    assert sequences(reply["messages"]) == [5, 6, 7, 8, 9, 10] and reply["more"] is False
+    client.append(name)
+    assert sequences(other.messages(name, 1)) == [11]
+
+
+def test_more_follows_as_pushes_up_to_head(client, other, name):
+    client.fill(name, 500)
+    reply = other.call("subscribe", timeline=name, after=0, limit=7)
+    assert sequences(reply["messages"]) == list(range(1, 8))
+    assert reply["more"] is True and reply["head"] == 500
+    assert sequences(other.messages(name, 493)) == list(range(8, 501))
+    client.append(name)
+    assert sequences(other.messages(name, 1)) == [501]
+    other.quiet()
+
+
+def test_rewind(client, other, name):
+    client.fill(name, 10)
+    reply = other.call("subscribe", timeline=name, rewind=3)
+    assert sequences(reply["messages"]) == [8, 9, 10]
+    other.call("unsubscribe", timeline=name)
+    reply = other.call("subscribe", timeline=name, rewind=99)
+    assert sequences(reply["messages"]) == list(range(1, 11)) and reply["state"] == "ok"
+    other.call("unsubscribe", timeline=name)
+    assert other.call("subscribe", timeline=name, rewind=0)["messages"] == []
+
+
+def test_rewind_stops_at_the_floor(client, other, name):
+    client.fill(name, 10)
+    client.call("timeline.trim", timeline=name, before=9)
+    reply = other.call("subscribe", timeline=name, rewind=5)
+    assert sequences(reply["messages"]) == [9, 10]
+
+
+def test_after_and_rewind_together_are_refused(client, name, refused):
+    refused(client, "subscribe", -32602, timeline=name, after=1, rewind=1)
+    refused(client, "subscribe", -32602, field="limit", timeline=name, limit=0)
+    refused(client, "subscribe", -32602, field="after", timeline=name, after=-1)
+
+
+def test_a_second_subscription_is_refused(client, name, refused):
+    client.call("subscribe", timeline=name)
+    refused(client, "subscribe", 409, "already_subscribed", timeline=name)
+    client.call("unsubscribe", timeline=name)
+    client.call("subscribe", timeline=name)
+
+
+def test_unknown_timelines_are_created_durably_or_refused(client, other, name, refused):
+    refused(client, "subscribe", 404, "timeline_not_found", timeline=name, create=False)
+    reply = client.call("subscribe", timeline=name)
+    assert (reply["head"], reply["floor"], reply["messages"]) == (0, 1, [])
+    assert other.call("timeline.get", timeline=name)["epoch"] == reply["epoch"]
+    other.append(name)
+    assert sequences(client.messages(name, 1)) == [1]
+
+
+def test_too_old_says_so_and_goes_on_from_the_floor(client, other, name):
+    client.fill(name, 20)
+    client.call("timeline.trim", timeline=name, before=11)
+    reply = other.call("subscribe", timeline=name, after=5)
+    assert reply["state"] == "too_old" and reply["floor"] == 11
+    assert sequences(reply["messages"]) == list(range(11, 21))
+    client.append(name)
+    assert sequences(other.messages(name, 1)) == [21]
+
+
+def test_after_floor_minus_one_is_not_too_old(client, other, name):
+    client.fill(name, 20)
+    client.call("timeline.trim", timeline=name, before=11)
+    reply = other.call("subscribe", timeline=name, after=10)
+    assert reply["state"] == "ok" and sequences(reply["messages"])[0] == 11
+
+
+@pytest.mark.parametrize("params", [{"after": 0, "epoch": "Other1"}, {"after": 99}])
+def test_epoch_changed_is_no_subscription(client, other, name, params, refused):
+    client.fill(name, 3)
+    reply = other.call("subscribe", timeline=name, **params)
+    assert reply["state"] == "epoch_changed" and reply["messages"] == []
+    client.append(name)
+    other.quiet()
+    assert other.call("subscribe", timeline=name)["state"] == "ok"
+
+
+def test_the_right_epoch_resumes(client, other, name):
+    epoch = client.append(name)["epoch"]
+    client.append(name)
+    assert sequences(other.call("subscribe", timeline=name, after=1, epoch=epoch)["messages"]) == [2]
+
+
+def test_nothing_follows_an_unsubscribe(client, other, name):
+    other.call("subscribe", timeline=name)
+    assert other.call("unsubscribe", timeline=name) == {}
+    client.append(name)
+    other.quiet()
+    # Unsubscribing what is not subscribed is no error that a client could use.
+    assert other.call("unsubscribe", timeline=name) == {}
+
+
+def test_deletion_ends_the_subscription(client, other, name):
+    client.append(name)
+    other.call("subscribe", timeline=name)
+    client.call("timeline.delete", timeline=name)
+    push = other.push("subscription.ended")
+    assert push["timeline"] == name and push["reason"] == "deleted" and isinstance(push["resubscribe"], bool)
+    assert push["epoch"]
+    client.append(name)
+    other.quiet()
+
+
+def test_own_messages_are_pushed_once(client, name):
+    client.call("subscribe", timeline=name)
+    asked = [client.ask("message.append", timeline=name, entry={"n": n}) for n in range(50)]
+    for number in asked:
+        client.take(number)
+    assert sequences(client.messages(name, 50)) == list(range(1, 51))
+    client.quiet()
+
+
+def test_many_timelines_on_one_connection(client, other, name):
+    names = [f"{name}/{n}" for n in range(200)]
+    for number in [client.ask("subscribe", timeline=one) for one in names]:
+        client.take(number)
+    for number in [other.ask("message.append", timeline=one, entry={"n": n}) for n, one in enumerate(names)]:
+        other.take(number)
+    got = {}
+    while len(got) < 200:
+        push = client.push("message")
+        assert push["timeline"] not in got
+        got[push["timeline"]] = push["messages"][0]["entry"]["n"]
+    assert got == {one: n for n, one in enumerate(names)}
+
+
+def test_at_most_1000_subscriptions(server, name, refused):
+    with Client(server) as client:
+        for number in [client.ask("subscribe", timeline=f"{name}/{n}") for n in range(1_000)]:
+            client.take(number)
+        with pytest.raises(Exception) as caught:
+            client.call("subscribe", timeline=f"{name}/more")
+        assert caught.value.code in (413, 429)
+        client.call("unsubscribe", timeline=f"{name}/0")
+        client.call("subscribe", timeline=f"{name}/more")
+
+
+def test_join_while_others_write_sees_each_number_once(server, name):
+    stop = threading.Event()
+
+    def write():
+        with Client(server) as writer:
+            while not stop.is_set():
+                asked = [writer.ask("message.append", timeline=name, entry={"n": 1}) for _ in range(20)]
+                for number in asked:
+                    writer.take(number)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(15):
+            with Client(server) as reader:
+                position, epoch = 0, None
+                for _ in range(3):
+                    resumed = {} if epoch is None else {"epoch": epoch}
+                    reply = reader.call("subscribe", timeline=name, after=position, limit=10, **resumed)
+                    epoch = reply["epoch"]
+                    got = reply["messages"]
+                    target = reply["head"] + 20
+                    while not got or got[-1]["sequence"] < target:
+                        got += reader.push("message")["messages"]
+                    number = reader.ask("unsubscribe", timeline=name)
+                    reader.take(number)
+                    while reader.pushes:
+                        got += reader.pushes.popleft()["params"]["messages"]
+                    assert sequences(got) == list(range(position + 1, position + 1 + len(got)))
+                    position = got[-1]["sequence"]
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_a_trim_overtaking_a_caught_up_reader_ends_nothing(client, other, name):
+    client.fill(name, 5)
+    other.call("subscribe", timeline=name)
+    client.call("timeline.trim", timeline=name, before=6)
+    client.append(name)
+    assert sequences(other.messages(name, 1)) == [6]
+
+
+def test_every_subscriber_sees_the_same(server, client, name):
+    readers = [Client(server) for _ in range(20)]
+    try:
+        for reader in readers:
+            reader.call("subscribe", timeline=name, after=0)
+        client.fill(name, 300)
+        first = readers[0].messages(name, 300)
+        for reader in readers[1:]:
+            assert reader.messages(name, 300) == first
+    finally:
+        for reader in readers:
+            reader.close()

@@ -1,0 +1,605 @@
+//! The house rules that a compiler does not hold: layers, cycles, names, sizes, what a file says of itself.
+//!
+//! Owns: the layer table of ARCHITECTURE.md as data. Promises: every breach is listed with its file and line, all at once. Must
+//! not: repeat what rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded channels).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Module → the modules it may import. What is not here may import nothing of the crate.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("ids", &[]),
+    ("ordered", &[]),
+    ("metrics", &[]),
+    ("value", &[]),
+    ("log", ZERO),
+    ("image", ZERO),
+    (
+        "partition",
+        &["ids", "ordered", "metrics", "value", "log", "image"],
+    ),
+    (
+        "table",
+        &["ids", "ordered", "metrics", "value", "partition"],
+    ),
+    ("timeline", &["ids", "ordered", "metrics", "value", "table"]),
+    (
+        "feed",
+        &[
+            "ids",
+            "ordered",
+            "metrics",
+            "value",
+            "partition",
+            "table",
+            "timeline",
+        ],
+    ),
+    ("wire", ZERO),
+    ("gateway", SIX),
+    ("admin", SIX),
+];
+const ZERO: &[&str] = &["ids", "ordered", "metrics", "value"];
+const SIX: &[&str] = &[
+    "ids", "ordered", "metrics", "value", "table", "timeline", "feed", "wire",
+];
+/// These see everything, and nothing below may import them.
+const TOP: &[&str] = &["config", "server", "main", "lib"];
+
+/// Breaches that stand today and are to go; each line that is taken out here stays out.
+const DEBTS: &[&str] = &[
+    "imports partition, which timeline may not",
+    "imports admin, which gateway may not",
+    "src/timeline/message.rs",
+];
+/// Imports that close a cycle today and are to go.
+const CYCLE_DEBTS: &[(&str, &str)] = &[
+    ("feed::fresh", "feed::topic"),
+    ("feed::topic", "feed::subscription"),
+    ("gateway::rpc", "gateway::http"),
+    ("image::keys", "image::entry"),
+    ("partition::merge", "partition::view"),
+    ("partition::view", "partition::memtable"),
+    ("timeline::write", "timeline::append"),
+    ("wire::jsonrpc::msgpack", "wire::jsonrpc::decode"),
+    ("wire::schemas", "wire::openrpc"),
+];
+
+const FORBIDDEN_NAMES: &[&str] = &[
+    "util", "utils", "common", "helper", "helpers", "misc", "types",
+];
+const LINES_MAX: usize = 400;
+/// Files that may be longer, each with its reason beside it.
+const LONG_FILES: &[&str] = &[];
+/// What may stand at the top of the repository; the last line is what builds and runs leave there.
+const TOP_LEVEL: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "src",
+    "schemas",
+    "load",
+    "tests",
+    "grafana",
+    "README.md",
+    "ARCHITECTURE.md",
+    "LICENSE",
+    ".ci",
+    "rustfmt.toml",
+    "clippy.toml",
+    "deny.toml",
+    ".gitignore",
+    ".git",
+    "target",
+    "data",
+    ".venv",
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A Rust file of the project.
+struct Source {
+    /// From the root of the repository.
+    path: String,
+    /// Module path within `src/`, as `["log", "frame"]`; empty outside.
+    module: Vec<String>,
+    text: String,
+    /// The whole file is compiled for tests only.
+    test_only: bool,
+}
+
+impl Source {
+    /// Lines before the tests, without comments.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let upto = self.lines_without_tests();
+        let lines = self.text.lines().enumerate().take(upto);
+        lines.map(|(index, line)| (index + 1, without_comment(line)))
+    }
+
+    fn lines_without_tests(&self) -> usize {
+        let lines: Vec<&str> = self.text.lines().collect();
+        let tests = lines.windows(3).position(|three| {
+            let opens = |line: &str| {
+                line.starts_with("mod tests") || line.starts_with("pub(crate) mod tests")
+            };
+            three[0] == "#[cfg(test)]" && (opens(three[1]) || opens(three[2]))
+        });
+        tests.unwrap_or(lines.len())
+    }
+}
+
+/// Cuts a `//` comment off; one inside of a text is cut too, which harms no rule here.
+fn without_comment(line: &str) -> &str {
+    line.split("//").next().unwrap_or(line)
+}
+
+fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            files_below(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+fn rust_files(folder: &str) -> Vec<Source> {
+    let mut paths = Vec::new();
+    files_below(&root().join(folder), &mut paths);
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let mut files: Vec<Source> = paths
+        .iter()
+        .map(|path| {
+            let path = path.strip_prefix(root()).expect("below the root");
+            let path = path.to_str().expect("plain names").to_owned();
+            let inner = path.strip_prefix("src/").unwrap_or("");
+            let inner = inner.trim_end_matches(".rs").trim_end_matches("/mod");
+            let module = inner.split('/').filter(|part| !part.is_empty());
+            Source {
+                module: module.map(str::to_owned).collect(),
+                text: fs::read_to_string(root().join(&path)).expect("UTF-8"),
+                test_only: false,
+                path,
+            }
+        })
+        .collect();
+    mark_test_only(&mut files);
+    files
+}
+
+/// Files that a `#[cfg(test)] mod name;` brings in, and those named as tests.
+fn mark_test_only(files: &mut [Source]) {
+    let mut only: BTreeSet<String> = BTreeSet::new();
+    for file in files.iter() {
+        let folder = match file.path.rsplit_once('/') {
+            Some((folder, "mod.rs" | "lib.rs" | "main.rs")) => folder.to_owned(),
+            _ => file.path.trim_end_matches(".rs").to_owned(),
+        };
+        let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
+        for two in lines.windows(2) {
+            let name = two[1]
+                .strip_suffix(';')
+                .and_then(|line| line.rsplit_once("mod "));
+            if let ("#[cfg(test)]", Some((_, name))) = (two[0], name) {
+                only.insert(format!("{folder}/{name}.rs"));
+                only.insert(format!("{folder}/{name}/"));
+            }
+        }
+    }
+    for file in files {
+        let below = only
+            .iter()
+            .any(|one| one.ends_with('/') && file.path.starts_with(one));
+        let named = file.path.ends_with("tests.rs");
+        file.test_only = only.contains(&file.path) || below || named;
+    }
+}
+
+fn report(rule: &str, breaches: &[String]) {
+    let owed = |breach: &&String| DEBTS.iter().any(|debt| breach.ends_with(debt));
+    let breaches: Vec<&str> = breaches
+        .iter()
+        .filter(|breach| !owed(breach))
+        .map(String::as_str)
+        .collect();
+    assert!(breaches.is_empty(), "{rule}:\n  {}", breaches.join("\n  "));
+}
+
+/// Paths that a line names after `crate::` or one or more `super::`, as absolute module paths.
+fn paths_in(code: &str, module: &[String]) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some(at) = rest
+        .find("crate::")
+        .into_iter()
+        .chain(rest.find("super::"))
+        .min()
+    {
+        let before = rest[..at].chars().next_back();
+        let whole = !before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+        // `pub(in crate::x)` and `$crate::x` name a place, they import nothing.
+        let import = whole && before != Some('$') && !rest[..at].ends_with("in ");
+        let mut tail = &rest[at..];
+        let mut base = if tail.starts_with("crate::") {
+            Vec::new()
+        } else {
+            module.to_vec()
+        };
+        tail = tail.strip_prefix("crate::").unwrap_or(tail);
+        while let Some(up) = tail.strip_prefix("super::") {
+            base.pop();
+            tail = up;
+        }
+        if import {
+            for path in expand(tail) {
+                found.push(base.iter().cloned().chain(path).collect());
+            }
+        }
+        rest = tail;
+    }
+    found
+}
+
+/// `a::{b, c::d}` as `[a b] [a c d]`.
+fn expand(text: &str) -> Vec<Vec<String>> {
+    let mut path = Vec::new();
+    let mut rest = text;
+    loop {
+        if let Some(group) = rest.strip_prefix('{') {
+            let inner = &group[..closing(group)];
+            let each = split_outside(inner)
+                .into_iter()
+                .flat_map(|part| expand(part.trim()));
+            return each
+                .map(|tail| path.iter().cloned().chain(tail).collect())
+                .collect();
+        }
+        let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        let (name, tail) = rest.split_at(end.unwrap_or(rest.len()));
+        if !name.is_empty() && name != "self" {
+            path.push(name.to_owned());
+        }
+        match tail.strip_prefix("::") {
+            Some(next) if !name.is_empty() => rest = next,
+            _ => {
+                return if path.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![path]
+                };
+            }
+        }
+    }
+}
+
+fn closing(group: &str) -> usize {
+    let mut depth = 1;
+    for (at, letter) in group.char_indices() {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        if depth == 0 {
+            return at;
+        }
+    }
+    group.len()
+}
+
+fn split_outside(inner: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
+    for (at, letter) in inner.char_indices() {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        if letter == ',' && depth == 0 {
+            parts.push(&inner[start..at]);
+            start = at + 1;
+        }
+    }
+    parts.push(&inner[start..]);
+    parts.retain(|part| !part.trim().is_empty());
+    parts
+}
+
+/// The code of a file as one text, so that an import over several lines is whole.
+fn joined_code(file: &Source) -> String {
+    file.code().map(|(_, line)| format!("{line} ")).collect()
+}
+
+#[test]
+fn layers_import_only_what_the_table_allows() {
+    let allowed: BTreeMap<&str, &[&str]> = LAYERS.iter().copied().collect();
+    let mut breaches = Vec::new();
+    for file in rust_files("src").iter().filter(|file| !file.test_only) {
+        let own = file.module[0].as_str();
+        if TOP.contains(&own) {
+            continue;
+        }
+        let Some(may) = allowed.get(own) else {
+            breaches.push(format!("{}: the table has no module {own}", file.path));
+            continue;
+        };
+        let names: BTreeSet<String> = paths_in(&joined_code(file), &file.module)
+            .into_iter()
+            .filter_map(|path| path.into_iter().next())
+            .filter(|name| name.starts_with(|letter: char| letter.is_lowercase()))
+            .collect();
+        for name in names
+            .iter()
+            .filter(|name| *name != own && !may.contains(&name.as_str()))
+        {
+            breaches.push(format!("{} imports {name}, which {own} may not", file.path));
+        }
+    }
+    report("imports outside of the layer table", &breaches);
+}
+
+#[test]
+fn modules_import_each_other_in_one_direction() {
+    let files: Vec<Source> = rust_files("src")
+        .into_iter()
+        .filter(|file| !file.test_only)
+        .collect();
+    let known: BTreeSet<Vec<String>> = files.iter().map(|file| file.module.clone()).collect();
+    let faces = re_exports(&files, &known);
+    let mut edges: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for file in &files {
+        for path in paths_in(&joined_code(file), &file.module) {
+            let target = resolve(&path, &known, &faces);
+            // A folder's face and what is in the folder know each other; that is what a face is for.
+            let family = target.starts_with(&file.module) || file.module.starts_with(&target);
+            let (from, to) = (file.module.join("::"), target.join("::"));
+            let owed = CYCLE_DEBTS.contains(&(from.as_str(), to.as_str()));
+            if !target.is_empty() && !family && !owed {
+                edges.entry(file.module.clone()).or_default().insert(target);
+            }
+        }
+    }
+    let mut breaches = Vec::new();
+    let mut cleared = BTreeSet::new();
+    for start in edges.keys() {
+        walk(start, &edges, &mut Vec::new(), &mut cleared, &mut breaches);
+    }
+    report("import cycles", &breaches);
+}
+
+/// (module, name) → the module that a `pub use` of a folder's face takes the name from.
+type Faces = BTreeMap<(Vec<String>, String), Vec<String>>;
+
+fn re_exports(files: &[Source], known: &BTreeSet<Vec<String>>) -> Faces {
+    let mut faces = Faces::new();
+    for file in files {
+        let code = joined_code(file);
+        for statement in code.split(';') {
+            let Some((visibility, what)) = statement.split_once(" use ") else {
+                continue;
+            };
+            if !visibility.trim_end().ends_with("pub") && !visibility.trim_end().ends_with(')') {
+                continue;
+            }
+            for path in expand(what.trim()) {
+                let whole: Vec<String> = file.module.iter().cloned().chain(path.clone()).collect();
+                let (Some(name), Some(from)) = (path.last(), whole.get(..whole.len() - 1)) else {
+                    continue;
+                };
+                if known.contains(from) && from != file.module {
+                    faces.insert((file.module.clone(), name.clone()), from.to_vec());
+                }
+            }
+        }
+    }
+    faces
+}
+
+/// The module file that a path leads to.
+fn resolve(path: &[String], known: &BTreeSet<Vec<String>>, faces: &Faces) -> Vec<String> {
+    let longest = (0..=path.len())
+        .rev()
+        .find(|length| known.contains(&path[..*length]));
+    let module = path[..longest.unwrap_or(0)].to_vec();
+    let name = path.get(module.len()).cloned().unwrap_or_default();
+    faces
+        .get(&(module.clone(), name))
+        .cloned()
+        .unwrap_or(module)
+}
+
+fn walk(
+    at: &Vec<String>,
+    edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>,
+    trail: &mut Vec<Vec<String>>,
+    cleared: &mut BTreeSet<Vec<String>>,
+    breaches: &mut Vec<String>,
+) {
+    if let Some(from) = trail.iter().position(|one| one == at) {
+        let names: Vec<String> = trail[from..]
+            .iter()
+            .chain([at])
+            .map(|one| one.join("::"))
+            .collect();
+        breaches.push(names.join(" -> "));
+        return;
+    }
+    if !cleared.insert(at.clone()) {
+        return;
+    }
+    trail.push(at.clone());
+    for next in edges.get(at).into_iter().flatten() {
+        walk(next, edges, trail, cleared, breaches);
+    }
+    trail.pop();
+}
+
+fn all_rust_files() -> Vec<Source> {
+    ["src", "load", "tests"]
+        .iter()
+        .flat_map(|folder| rust_files(folder))
+        .collect()
+}
+
+#[test]
+fn no_file_is_named_after_nothing() {
+    let mut breaches = Vec::new();
+    for file in all_rust_files() {
+        let mut names = file.path.trim_end_matches(".rs").split('/');
+        if names.any(|name| FORBIDDEN_NAMES.contains(&name)) {
+            breaches.push(file.path);
+        }
+    }
+    report("a name that says nothing about what is inside", &breaches);
+}
+
+#[test]
+fn files_are_short() {
+    let mut breaches = Vec::new();
+    for file in all_rust_files() {
+        let lines = file.lines_without_tests();
+        let checks = file.path.starts_with("tests/") || file.test_only;
+        if lines > LINES_MAX && !checks && !LONG_FILES.contains(&file.path.as_str()) {
+            breaches.push(format!("{}: {lines} lines without its tests", file.path));
+        }
+    }
+    report("files above 400 lines", &breaches);
+}
+
+#[test]
+fn every_file_says_what_it_owns() {
+    let mut breaches = Vec::new();
+    for file in all_rust_files() {
+        let opening: Vec<&str> = file
+            .text
+            .lines()
+            .take_while(|line| line.starts_with("//!"))
+            .collect();
+        let bytes: usize = opening.iter().map(|line| line.len()).sum();
+        if opening.len() < 3 && bytes < 150 {
+            breaches.push(file.path);
+        }
+    }
+    report(
+        "files that do not open with three lines on what they own, promise and must not do",
+        &breaches,
+    );
+}
+
+/// Whether a word stands in the code by itself.
+fn has_word(code: &str, word: &str) -> bool {
+    let part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back().is_some_and(part);
+        let after = code[at + word.len()..].chars().next().is_some_and(part);
+        !before && !after
+    })
+}
+
+#[test]
+fn unsafe_and_printing_stay_in_their_places() {
+    let mut breaches = Vec::new();
+    for file in rust_files("src").into_iter().chain(rust_files("load")) {
+        for (number, code) in file.code() {
+            if has_word(code, "unsafe") && !file.path.starts_with("src/image/") {
+                breaches.push(format!(
+                    "{}:{number}: unsafe outside of src/image/",
+                    file.path
+                ));
+            }
+            for printing in ["println!", "eprintln!", "print!", "eprint!", "dbg!"] {
+                if code.contains(&format!("{printing}(")) {
+                    breaches.push(format!("{}:{number}: {printing}", file.path));
+                }
+            }
+        }
+    }
+    report("unsafe or printing in the wrong place", &breaches);
+}
+
+#[test]
+fn the_top_level_is_the_designs() {
+    let mut breaches = Vec::new();
+    for entry in fs::read_dir(root()).expect("readable") {
+        let name = entry
+            .expect("readable")
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
+        if !TOP_LEVEL.contains(&name.as_str()) {
+            breaches.push(name);
+        }
+    }
+    report("not in the layout of the repository", &breaches);
+}
+
+#[test]
+fn documents_name_files_that_exist() {
+    let mut breaches = Vec::new();
+    for document in ["README.md", "ARCHITECTURE.md"] {
+        let Ok(text) = fs::read_to_string(root().join(document)) else {
+            continue;
+        };
+        for (number, line) in text.lines().enumerate() {
+            for quoted in line.split('`').skip(1).step_by(2) {
+                let ours = ["src/", "load/", "tests/", "schemas/", "grafana/", ".ci/"];
+                let plain = !quoted.contains([' ', '*', '<', '{', '…']);
+                if plain && ours.iter().any(|folder| quoted.starts_with(folder)) {
+                    // `src/log/frame.rs:20` and `src/log/frame.rs::encode` are a file and a place in it.
+                    let file = quoted.split(':').next().unwrap_or(quoted);
+                    if !root().join(file).exists() {
+                        breaches.push(format!("{document}:{}: {file}", number + 1));
+                    }
+                }
+            }
+        }
+    }
+    report("documents name files that are not there", &breaches);
+}
+
+#[test]
+fn panels_ask_for_metrics_that_exist() {
+    let mut panels = Vec::new();
+    files_below(&root().join("grafana"), &mut panels);
+    let names = fs::read_to_string(root().join("src/metrics.rs")).expect("metrics.rs is there");
+    let mut breaches = Vec::new();
+    for panel in panels {
+        let text = fs::read_to_string(&panel).unwrap_or_default();
+        for word in text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_') {
+            let base = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|suffix| word.strip_suffix(suffix))
+                .unwrap_or(word);
+            let known = |name: &str| names.contains(&format!("\"{name}\""));
+            if word.starts_with("tideline_") && !known(word) && !known(base) {
+                breaches.push(format!("{}: {word}", panel.display()));
+            }
+        }
+    }
+    report("metrics that src/metrics.rs does not name", &breaches);
+}
+
+/// The parser of imports, on which two rules above rest.
+#[test]
+fn imports_are_read_right() {
+    let module: Vec<String> = ["log", "frame"].map(str::to_owned).into();
+    let read = |code: &str| -> Vec<String> {
+        paths_in(code, &module)
+            .iter()
+            .map(|path| path.join("::"))
+            .collect()
+    };
+    assert_eq!(
+        read("use crate::ids::{Clock, Position};"),
+        ["ids::Clock", "ids::Position"]
+    );
+    assert_eq!(read("use crate::{a::{b, c}, d};"), ["a::b", "a::c", "d"]);
+    assert_eq!(
+        read("use super::segment::Segment; super::super::image::X"),
+        ["log::segment::Segment", "image::X"]
+    );
+    assert_eq!(
+        read("crate::value::Value::Text(crate::ids::x())"),
+        ["value::Value::Text", "ids::x"]
+    );
+    assert!(read("pub(in crate::log) fn; mycrate::x; $crate::y").is_empty());
+}
