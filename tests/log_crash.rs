@@ -4,6 +4,8 @@
 //! whose outcome is open". Promises: thousands of crash points, and controls that break the log's rules on purpose and must
 //! be noticed. Must not: assert on time.
 
+#![allow(clippy::unwrap_used)] // a test; clippy only excuses the functions that are marked as such
+
 use std::sync::Arc;
 
 use tideline::ids::{EntryKind, Position};
