@@ -4,6 +4,8 @@
 //! part ways, when a method or push lacks an example, and when an example is not decoded and encoded as it stands.
 //! `TIDELINE_BLESS=1 cargo test --test schemas` writes the files anew; examples are written by hand. Must not: need a server.
 
+#![allow(clippy::unwrap_used)] // a test: the helpers too
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
