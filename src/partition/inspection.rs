@@ -106,11 +106,11 @@ impl Inspection {
         }
         let storage = LocalStorage::new(&log_folder)
             .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
-        let memtable = Memtable::new(covered, self.clock.now_ms());
+        let memtable = Memtable::new(covered, self.clock.now_ms(), 0);
         let mut newest = HashMap::new();
         let report = log::verify(&storage, covered, &mut |frame| {
             if frame.position > covered {
-                replay(frame, &memtable);
+                memtable.insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
             } else if is_thorough {
                 remember(frame, &mut newest);
             }
@@ -215,13 +215,6 @@ fn covered_view(image: &Image, rules: &Arc<dyn Rules>) -> Result<View, ReadError
         image,
         Arc::clone(rules),
     )
-}
-
-fn replay(frame: &Frame, memtable: &Memtable) {
-    for effect in &frame.effects {
-        memtable.insert(effect.key.clone(), frame.position, effect.entry());
-    }
-    memtable.advance(frame.position, frame.bytes);
 }
 
 fn remember(frame: &Frame, newest: &mut HashMap<Bytes, Last>) {

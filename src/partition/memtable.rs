@@ -1,28 +1,34 @@
-//! A memtable: the newest entries of a partition, sorted, with several positions per key.
+//! A memtable: the newest entries of a partition, with several positions per key.
 //!
-//! Owns: entries between two log positions, from their commit (or a little before: nobody sees them yet) until an image run
-//! holds them. Promises: one thread inserts while any number read, without locks; a reader at position V sees exactly the
-//! entries at or below V. Must not: compose deltas or know what a row is.
+//! Owns: entries between two log positions, from their commit until an image run holds them. A hash finds a row; rows of one
+//! partition key stand together in a group, and groups in order, so that a range is a walk. Promises: a reader at position V
+//! sees exactly the entries at or below V; an insert never sorts (rows mostly arrive in order; where not, the first range
+//! that cares does). Must not: compose deltas or know what a row is.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering as Order;
+use std::collections::btree_map::Range;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
-use crossbeam_skiplist::SkipMap;
-use crossbeam_skiplist::map::Entry as Node;
+use foldhash::fast::RandomState;
 
-use super::Direction;
+use super::{Direction, Effect, Rules};
 use crate::ids::Position;
 use crate::image::Entry;
 
 /// Bytes that an entry adds to a run beside its key and value.
-const NODE_BYTES: usize = 32;
+const ENTRY_BYTES: usize = 32;
+/// Rows that a cursor copies out at first, and later: few for who wants few, and never so many that writers wait long.
+const CHUNK_ROWS_MIN: usize = 16;
+const CHUNK_ROWS_MAX: usize = 256;
 
-/// A sorted map from (key, position descending) to an entry.
+type Hashed<V> = HashMap<Bytes, V, RandomState>;
+
+/// Rows by key, each with its entries by position.
 pub(super) struct Memtable {
-    nodes: SkipMap<Versioned, Entry>,
+    rows: RwLock<Rows>,
     /// Everything at or below is older than this memtable.
     after: Position,
     last: AtomicU64,
@@ -31,10 +37,36 @@ pub(super) struct Memtable {
     created_ms: u64,
 }
 
+#[derive(Default)]
+struct Rows {
+    by_key: Hashed<Versions>,
+    /// Partition key to its group.
+    group_of: Hashed<usize>,
+    groups: Vec<Group>,
+    in_order: BTreeMap<Bytes, usize>,
+}
+
+/// The rows of one partition key.
+struct Group {
+    keys: Vec<Bytes>,
+    is_sorted: bool,
+}
+
+/// A row's entries, oldest first. Nearly all rows have one.
+enum Versions {
+    One((Position, Entry)),
+    Many(Vec<(Position, Entry)>),
+}
+
 impl Memtable {
-    pub(super) fn new(after: Position, created_ms: u64) -> Memtable {
+    /// `rows_expected`: how many rows it will hold, about; a table that need not grow never makes a writer wait for it.
+    pub(super) fn new(after: Position, created_ms: u64, rows_expected: usize) -> Memtable {
+        let by_key = HashMap::with_capacity_and_hasher(rows_expected, RandomState::default());
         Memtable {
-            nodes: SkipMap::new(),
+            rows: RwLock::new(Rows {
+                by_key,
+                ..Rows::default()
+            }),
             after,
             last: AtomicU64::new(after.0),
             bytes: AtomicUsize::new(0),
@@ -53,7 +85,7 @@ impl Memtable {
         Position(self.last.load(Ordering::Acquire))
     }
 
-    /// Memory that its entries take, about.
+    /// What its entries will take in a run, about.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -68,35 +100,39 @@ impl Memtable {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.read().by_key.is_empty()
     }
 
-    /// Adds the entry that `position` gives `key`. Invisible until the tail reaches `position`.
-    pub(super) fn insert(&self, key: Bytes, position: Position, entry: Entry) {
-        self.bytes.fetch_add(
-            NODE_BYTES + key.len() + entry.value.len(),
-            Ordering::Relaxed,
-        );
-        self.nodes.insert(Versioned { key, position }, entry);
+    /// How many rows it holds.
+    pub(super) fn rows(&self) -> usize {
+        self.read().by_key.len()
     }
 
-    /// Notes that the batch at `position`, of `log_bytes`, is in.
-    pub(super) fn advance(&self, position: Position, log_bytes: usize) {
+    /// Takes in the batch at `position`, of `log_bytes` in the log. Invisible until the tail reaches `position`. Batches come
+    /// in order, each key once in a batch.
+    pub(super) fn insert(
+        &self,
+        position: Position,
+        effects: &[Effect],
+        log_bytes: usize,
+        rules: &dyn Rules,
+    ) {
+        let mut bytes = 0;
+        let mut rows = self.write();
+        for effect in effects {
+            bytes += ENTRY_BYTES + effect.key.len() + effect.value.len();
+            rows.insert(position, effect, rules);
+        }
+        drop(rows);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.log_bytes.fetch_add(log_bytes, Ordering::Relaxed);
         self.last.store(position.0, Ordering::Release);
     }
 
     /// The key's entries at or below `at`, newest first, until `found` says stop.
     pub(super) fn get(&self, key: &[u8], at: Position, mut found: impl FnMut(&Entry) -> bool) {
-        let probe = (key, at);
-        let mut node = self
-            .nodes
-            .lower_bound(Bound::Included(&probe as &dyn Probe));
-        while let Some(current) = node {
-            if current.key().key != key || !found(current.value()) {
-                return;
-            }
-            node = current.next();
+        if let Some(versions) = self.read().by_key.get(key) {
+            let _ = versions.newest_first(at).all(|entry| found(entry));
         }
     }
 
@@ -108,169 +144,236 @@ impl Memtable {
         at: Position,
         direction: Direction,
     ) -> Cursor<'_> {
-        let node = match direction {
-            Direction::Forward => match from {
-                Bound::Unbounded => self.nodes.front(),
-                Bound::Included(key) => self.first_at(key, Position(u64::MAX)),
-                // Behind the key's oldest possible entry.
-                Bound::Excluded(key) => {
-                    let probe = (key, Position::ZERO);
-                    self.nodes
-                        .lower_bound(Bound::Excluded(&probe as &dyn Probe))
-                }
-            },
-            Direction::Backward => match to {
-                Bound::Unbounded => self.nodes.back(),
-                Bound::Included(key) => {
-                    let probe = (key, Position::ZERO);
-                    self.nodes
-                        .upper_bound(Bound::Included(&probe as &dyn Probe))
-                }
-                Bound::Excluded(key) => {
-                    let probe = (key, Position(u64::MAX));
-                    self.nodes
-                        .upper_bound(Bound::Excluded(&probe as &dyn Probe))
-                }
-            },
-        };
-        let end = match direction {
-            Direction::Forward => to,
-            Direction::Backward => from,
-        };
+        let (from, to) = (
+            from.map(Bytes::copy_from_slice),
+            to.map(Bytes::copy_from_slice),
+        );
+        let chunk_rows = CHUNK_ROWS_MIN;
         Cursor {
-            node,
-            end: end.map(Bytes::copy_from_slice),
+            memtable: self,
+            from,
+            to,
             at,
             direction,
+            chunk: Vec::new(),
+            chunk_rows,
+            is_over: false,
         }
     }
 
-    fn first_at(&self, key: &[u8], at: Position) -> Option<Node<'_, Versioned, Entry>> {
-        let probe = (key, at);
-        self.nodes
-            .lower_bound(Bound::Included(&probe as &dyn Probe))
+    fn read(&self) -> RwLockReadGuard<'_, Rows> {
+        self.rows.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Rows> {
+        self.rows.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next visible rows of a walk, last one first, and whether there may be more.
+    fn chunk(&self, walk: &Cursor<'_>) -> (Vec<Row>, bool) {
+        let bounds: Bounds<'_> = (
+            walk.from.as_ref().map(|b| &b[..]),
+            walk.to.as_ref().map(|b| &b[..]),
+        );
+        if is_empty(bounds) {
+            return (Vec::new(), false);
+        }
+        loop {
+            let rows = self.read();
+            match rows.chunk(bounds, walk) {
+                Ok(chunk) => return chunk,
+                Err(unsorted) => {
+                    drop(rows);
+                    self.write().groups[unsorted].sort();
+                }
+            }
+        }
+    }
+}
+
+/// A key with its entries newest first.
+type Row = (Bytes, Vec<Entry>);
+type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+impl Rows {
+    fn insert(&mut self, position: Position, effect: &Effect, rules: &dyn Rules) {
+        if let Some(versions) = self.by_key.get_mut(&effect.key) {
+            versions.push(position, effect.entry());
+            return;
+        }
+        let prefix = rules.filter_prefix(&effect.key).unwrap_or(&effect.key);
+        let group = match self.group_of.get(prefix) {
+            Some(&group) => group,
+            None => self.begin_group(effect.key.slice_ref(prefix)),
+        };
+        self.groups[group].push(effect.key.clone());
+        self.by_key.insert(
+            effect.key.clone(),
+            Versions::One((position, effect.entry())),
+        );
+    }
+
+    fn begin_group(&mut self, prefix: Bytes) -> usize {
+        let group = self.groups.len();
+        self.groups.push(Group {
+            keys: Vec::new(),
+            is_sorted: true,
+        });
+        self.group_of.insert(prefix.clone(), group);
+        self.in_order.insert(prefix, group);
+        group
+    }
+
+    /// `Err` names a group that must be sorted first.
+    fn chunk(&self, bounds: Bounds<'_>, walk: &Cursor<'_>) -> Result<(Vec<Row>, bool), usize> {
+        let mut found = Vec::new();
+        let mut groups = self.groups_between(bounds);
+        let mut next = || match walk.direction {
+            Direction::Forward => groups.next(),
+            Direction::Backward => groups.next_back(),
+        };
+        while let Some((_, &group)) = next() {
+            if !self.groups[group].is_sorted {
+                return Err(group);
+            }
+            let keys = self.groups[group].between(bounds);
+            for index in 0..keys.len() {
+                let key = match walk.direction {
+                    Direction::Forward => &keys[index],
+                    Direction::Backward => &keys[keys.len() - 1 - index],
+                };
+                let versions = &self.by_key[key];
+                let entries: Vec<Entry> = versions.newest_first(walk.at).cloned().collect();
+                if !entries.is_empty() {
+                    found.push((key.clone(), entries));
+                }
+                if found.len() == walk.chunk_rows {
+                    found.reverse();
+                    return Ok((found, true));
+                }
+            }
+        }
+        found.reverse();
+        Ok((found, false))
+    }
+
+    /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins with
+    /// another, so only the last group at or below the lower bound can reach over it.
+    fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, usize> {
+        let first = match from {
+            Bound::Unbounded => None,
+            Bound::Included(key) | Bound::Excluded(key) => {
+                let below = (Bound::Unbounded, Bound::Included(key));
+                self.in_order
+                    .range::<[u8], _>(below)
+                    .next_back()
+                    .map(|(name, _)| &name[..])
+            }
+        };
+        let last = match to {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Included(key) | Bound::Excluded(key) => Bound::Included(key),
+        };
+        self.in_order
+            .range::<[u8], _>((first.map_or(Bound::Unbounded, Bound::Included), last))
+    }
+}
+
+impl Group {
+    fn push(&mut self, key: Bytes) {
+        self.is_sorted &= self.keys.last().is_none_or(|last| *last < key);
+        self.keys.push(key);
+    }
+
+    fn sort(&mut self) {
+        // Stable: made for runs that are already in order, as here.
+        self.keys.sort();
+        self.is_sorted = true;
+    }
+
+    fn between(&self, (from, to): Bounds<'_>) -> &[Bytes] {
+        let start = match from {
+            Bound::Unbounded => 0,
+            Bound::Included(bound) => self.keys.partition_point(|key| key < bound),
+            Bound::Excluded(bound) => self.keys.partition_point(|key| key <= bound),
+        };
+        let end = match to {
+            Bound::Unbounded => self.keys.len(),
+            Bound::Included(bound) => self.keys.partition_point(|key| key <= bound),
+            Bound::Excluded(bound) => self.keys.partition_point(|key| key < bound),
+        };
+        self.keys.get(start..end).unwrap_or_default()
+    }
+}
+
+impl Versions {
+    fn push(&mut self, position: Position, entry: Entry) {
+        match self {
+            Versions::Many(all) => all.push((position, entry)),
+            Versions::One(_) => {
+                let two = Versions::Many(Vec::with_capacity(4));
+                let Versions::One(first) = std::mem::replace(self, two) else {
+                    return;
+                };
+                self.push(first.0, first.1);
+                self.push(position, entry);
+            }
+        }
+    }
+
+    fn newest_first(&self, at: Position) -> impl Iterator<Item = &Entry> {
+        let all = match self {
+            Versions::One(one) => std::slice::from_ref(one),
+            Versions::Many(all) => all,
+        };
+        all.iter()
+            .rev()
+            .skip_while(move |(position, _)| *position > at)
+            .map(|(_, entry)| entry)
     }
 }
 
 /// A walk over one memtable: (key, its entries newest first).
 pub(super) struct Cursor<'a> {
-    node: Option<Node<'a, Versioned, Entry>>,
-    end: Bound<Bytes>,
+    memtable: &'a Memtable,
+    from: Bound<Bytes>,
+    to: Bound<Bytes>,
     at: Position,
     direction: Direction,
-}
-
-impl Cursor<'_> {
-    fn is_past_end(&self, key: &[u8]) -> bool {
-        match (&self.end, self.direction) {
-            (Bound::Unbounded, _) => false,
-            (Bound::Included(end), Direction::Forward) => key > end.as_ref(),
-            (Bound::Excluded(end), Direction::Forward) => key >= end.as_ref(),
-            (Bound::Included(end), Direction::Backward) => key < end.as_ref(),
-            (Bound::Excluded(end), Direction::Backward) => key <= end.as_ref(),
-        }
-    }
+    /// Rows in hand, last one first.
+    chunk: Vec<Row>,
+    chunk_rows: usize,
+    is_over: bool,
 }
 
 impl Iterator for Cursor<'_> {
-    type Item = (Bytes, Vec<Entry>);
+    type Item = Row;
 
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let node = self.node.take()?;
-            let key = node.key().key.clone();
-            if self.is_past_end(&key) {
-                return None;
-            }
-            let mut entries = Vec::with_capacity(1);
-            let mut next = Some(node);
-            while let Some(node) = next {
-                if node.key().key != key {
-                    self.node = Some(node);
-                    break;
+    fn next(&mut self) -> Option<Row> {
+        if self.chunk.is_empty() && !self.is_over {
+            let (chunk, has_more) = self.memtable.chunk(self);
+            self.is_over = !has_more;
+            self.chunk_rows = (self.chunk_rows * 2).min(CHUNK_ROWS_MAX);
+            if let Some((last, _)) = chunk.first() {
+                match self.direction {
+                    Direction::Forward => self.from = Bound::Excluded(last.clone()),
+                    Direction::Backward => self.to = Bound::Excluded(last.clone()),
                 }
-                if node.key().position <= self.at {
-                    entries.push(node.value().clone());
-                }
-                next = match self.direction {
-                    Direction::Forward => node.next(),
-                    Direction::Backward => node.prev(),
-                };
             }
-            if self.direction == Direction::Backward {
-                entries.reverse();
-            }
-            if !entries.is_empty() {
-                return Some((key, entries));
-            }
+            self.chunk = chunk;
         }
+        self.chunk.pop()
     }
 }
 
-/// Orders by key, then newest position first.
-#[derive(PartialEq, Eq)]
-struct Versioned {
-    key: Bytes,
-    position: Position,
-}
-
-impl Ord for Versioned {
-    fn cmp(&self, other: &Versioned) -> Order {
-        self.key
-            .cmp(&other.key)
-            .then_with(|| other.position.cmp(&self.position))
-    }
-}
-
-impl PartialOrd for Versioned {
-    fn partial_cmp(&self, other: &Versioned) -> Option<Order> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Lets a borrowed key be looked up without making a [`Versioned`] of it.
-trait Probe {
-    fn parts(&self) -> (&[u8], Position);
-}
-
-impl Probe for Versioned {
-    fn parts(&self) -> (&[u8], Position) {
-        (&self.key, self.position)
-    }
-}
-
-impl Probe for (&[u8], Position) {
-    fn parts(&self) -> (&[u8], Position) {
-        (self.0, self.1)
-    }
-}
-
-impl<'a> Borrow<dyn Probe + 'a> for Versioned {
-    fn borrow(&self) -> &(dyn Probe + 'a) {
-        self
-    }
-}
-
-impl PartialEq for dyn Probe + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
-    }
-}
-
-impl Eq for dyn Probe + '_ {}
-
-impl Ord for dyn Probe + '_ {
-    fn cmp(&self, other: &Self) -> Order {
-        let (key, position) = self.parts();
-        let (other_key, other_position) = other.parts();
-        key.cmp(other_key)
-            .then_with(|| other_position.cmp(&position))
-    }
-}
-
-impl PartialOrd for dyn Probe + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<Order> {
-        Some(self.cmp(other))
+fn is_empty((from, to): Bounds<'_>) -> bool {
+    match (from, to) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (
+            Bound::Included(from) | Bound::Excluded(from),
+            Bound::Included(to) | Bound::Excluded(to),
+        ) => from >= to,
     }
 }
 
@@ -278,27 +381,24 @@ impl PartialOrd for dyn Probe + '_ {
 mod tests {
     use super::*;
     use crate::ids::EntryKind;
-
-    fn put(value: &'static str) -> Entry {
-        Entry {
-            kind: EntryKind::Put,
-            value: Bytes::from_static(value.as_bytes()),
-        }
-    }
+    use crate::partition::model_test::ToyRules;
 
     fn filled() -> Memtable {
-        let table = Memtable::new(Position::ZERO, 0);
-        for (key, position, value) in [
-            ("a", 1, "a1"),
-            ("b", 1, "b1"),
-            ("b", 3, "b3"),
-            ("c", 2, "c2"),
-        ] {
-            table.insert(
-                Bytes::from_static(key.as_bytes()),
-                Position(position),
-                put(value),
-            );
+        let table = Memtable::new(Position::ZERO, 0, 0);
+        // "cb" before "ca": a group that is out of order.
+        let batches = [
+            (1, vec![("a", "a1"), ("b", "b1"), ("cb", "cb1")]),
+            (2, vec![("ca", "ca2")]),
+            (3, vec![("b", "b3")]),
+        ];
+        for (position, rows) in batches {
+            let effect = |(key, value): (&'static str, &'static str)| Effect {
+                key: Bytes::from_static(key.as_bytes()),
+                kind: EntryKind::Put,
+                value: Bytes::from_static(value.as_bytes()),
+            };
+            let effects: Vec<Effect> = rows.into_iter().map(effect).collect();
+            table.insert(Position(position), &effects, 1, &ToyRules);
         }
         table
     }
@@ -307,11 +407,16 @@ mod tests {
         table: &Memtable,
         at: u64,
         direction: Direction,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
+        from: Bound<&str>,
+        to: Bound<&str>,
     ) -> Vec<String> {
         table
-            .cursor(from, to, Position(at), direction)
+            .cursor(
+                from.map(str::as_bytes),
+                to.map(str::as_bytes),
+                Position(at),
+                direction,
+            )
             .map(|(_, entries)| String::from_utf8(entries[0].value.to_vec()).expect("text"))
             .collect()
     }
@@ -329,56 +434,71 @@ mod tests {
         };
         assert_eq!(newest("b", 2).as_deref(), Some(&b"b1"[..]));
         assert_eq!(newest("b", 3).as_deref(), Some(&b"b3"[..]));
-        assert_eq!(newest("c", 1), None);
+        assert_eq!(newest("ca", 1), None);
         assert_eq!(newest("bb", 9), None);
     }
 
     #[test]
     fn walks_both_ways_within_bounds() {
+        use Bound::{Excluded, Included, Unbounded};
+        use Direction::{Backward, Forward};
         let table = filled();
-        let all = (Bound::Unbounded, Bound::Unbounded);
         assert_eq!(
-            walk(&table, 9, Direction::Forward, all.0, all.1),
-            ["a1", "b3", "c2"]
+            walk(&table, 9, Forward, Unbounded, Unbounded),
+            ["a1", "b3", "ca2", "cb1"]
         );
         assert_eq!(
-            walk(&table, 9, Direction::Backward, all.0, all.1),
-            ["c2", "b3", "a1"]
+            walk(&table, 9, Backward, Unbounded, Unbounded),
+            ["cb1", "ca2", "b3", "a1"]
         );
         assert_eq!(
-            walk(&table, 1, Direction::Backward, all.0, all.1),
-            ["b1", "a1"]
-        );
-        let (a, c) = (&b"a"[..], &b"c"[..]);
-        assert_eq!(
-            walk(
-                &table,
-                9,
-                Direction::Forward,
-                Bound::Excluded(a),
-                Bound::Excluded(c)
-            ),
-            ["b3"]
+            walk(&table, 1, Backward, Unbounded, Unbounded),
+            ["cb1", "b1", "a1"]
         );
         assert_eq!(
-            walk(
-                &table,
-                9,
-                Direction::Backward,
-                Bound::Excluded(a),
-                Bound::Included(c)
-            ),
-            ["c2", "b3"]
+            walk(&table, 9, Forward, Excluded("a"), Excluded("cb")),
+            ["b3", "ca2"]
         );
         assert_eq!(
-            walk(
-                &table,
-                9,
-                Direction::Backward,
-                Bound::Included(a),
-                Bound::Excluded(c)
-            ),
+            walk(&table, 9, Backward, Excluded("a"), Included("ca")),
+            ["ca2", "b3"]
+        );
+        assert_eq!(
+            walk(&table, 9, Backward, Included("a"), Excluded("c")),
             ["b3", "a1"]
         );
+        assert_eq!(
+            walk(&table, 9, Forward, Included("ca1"), Unbounded),
+            ["cb1"]
+        );
+        assert!(walk(&table, 9, Forward, Included("d"), Included("a")).is_empty());
+    }
+
+    #[test]
+    fn a_cursor_of_many_chunks_gives_each_row_once() {
+        let table = Memtable::new(Position::ZERO, 0, 0);
+        let key = |number: u32| Bytes::from(format!("{}{number:05}", number % 3));
+        for number in 0..1_000 {
+            let effect = Effect {
+                key: key(number),
+                kind: EntryKind::Put,
+                value: key(number),
+            };
+            table.insert(Position(u64::from(number) + 1), &[effect], 1, &ToyRules);
+        }
+        let mut expected: Vec<Bytes> = (0..1_000).map(key).collect();
+        expected.sort();
+        let keys = |direction| -> Vec<Bytes> {
+            let cursor = table.cursor(
+                Bound::Unbounded,
+                Bound::Unbounded,
+                Position(u64::MAX),
+                direction,
+            );
+            cursor.map(|(key, _)| key).collect()
+        };
+        assert_eq!(keys(Direction::Forward), expected);
+        expected.reverse();
+        assert_eq!(keys(Direction::Backward), expected);
     }
 }

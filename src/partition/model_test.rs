@@ -15,7 +15,7 @@ use crate::ids::EntryKind;
 use crate::image::{DropContext, Pieces, Verdict};
 
 /// A toy row: pairs of (column, value), sorted. A delta sets columns; value 0 removes one.
-struct ToyRules;
+pub(super) struct ToyRules;
 
 fn apply(row: &[u8], delta: &[u8], keep_zero: bool) -> Vec<u8> {
     let mut columns: BTreeMap<u8, u8> = row.chunks(2).map(|pair| (pair[0], pair[1])).collect();

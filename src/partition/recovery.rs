@@ -98,17 +98,14 @@ fn replay(
     let mut position = image.covered();
     // The log remembers the time of its last batch, whether or not that is replayed.
     let last_ms = log.commit_ms(0);
-    let mut memtable = Memtable::new(position, clock.now_ms());
+    let mut memtable = Memtable::new(position, clock.now_ms(), 0);
     for frame in log.replay(position)? {
         let frame = frame?;
-        for effect in &frame.effects {
-            memtable.insert(effect.key.clone(), frame.position, effect.entry());
-        }
-        memtable.advance(frame.position, frame.bytes);
+        memtable.insert(frame.position, &frame.effects, frame.bytes, rules);
         position = frame.position;
         if memtable.bytes() >= options.memtable_bytes {
             flusher::flush(image, &memtable, rules)?;
-            memtable = Memtable::new(position, clock.now_ms());
+            memtable = Memtable::new(position, clock.now_ms(), 0);
         }
     }
     Ok((Arc::new(memtable), position, last_ms))

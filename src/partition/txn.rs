@@ -8,7 +8,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+use foldhash::fast::RandomState;
 
 use super::merge::{Entries, Merge};
 use super::view::{Direction, Rows, View, settled};
@@ -112,7 +112,7 @@ pub(super) struct Pending {
     pub(super) changes: Vec<Bytes>,
     /// Payload bytes so far, about.
     pub(super) bytes: usize,
-    index: HashMap<Bytes, u32, Xxh3DefaultBuilder>,
+    index: HashMap<Bytes, u32, RandomState>,
     /// What the running closure replaced, to be put back if it refuses.
     replaced: Vec<(u32, Entry)>,
     mark: Mark,
@@ -134,7 +134,7 @@ impl Pending {
             effects: Vec::new(),
             changes: Vec::new(),
             bytes: 0,
-            index: HashMap::with_hasher(Xxh3DefaultBuilder::new()),
+            index: HashMap::default(),
             replaced: Vec::new(),
             mark: Mark::default(),
         }

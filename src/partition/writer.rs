@@ -133,11 +133,8 @@ impl Writer {
             frame.position, self.pending.position,
             "the log and the writer count together"
         );
-        for effect in &frame.effects {
-            self.memtable
-                .insert(effect.key.clone(), frame.position, effect.entry());
-        }
-        self.memtable.advance(frame.position, frame.bytes);
+        self.memtable
+            .insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
         self.position = frame.position;
         self.last_ms = frame.commit_ms;
         self.log.publish(frame);
@@ -213,7 +210,9 @@ impl Writer {
         if self.memtable.is_empty() {
             return;
         }
-        self.memtable = Arc::new(Memtable::new(self.position, self.clock.now_ms()));
+        // As large as the last one turned out.
+        let rows = self.memtable.rows();
+        self.memtable = Arc::new(Memtable::new(self.position, self.clock.now_ms(), rows));
         self.shared.freeze(Arc::clone(&self.memtable));
         // A full channel means that it knows already.
         let _ = self.flusher.try_send(Work::Frozen);
