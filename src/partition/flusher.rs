@@ -2,7 +2,8 @@
 //!
 //! Owns: the way from a frozen memtable to a run, and when compaction runs. Promises: memtables are flushed in commit order,
 //! before any compaction slice; a memtable stays readable until its run is committed; a full disk is waited out, any other
-//! failure of the image stops the partition. Must not: touch the log or the active memtable.
+//! failure of the image stops the partition. It also looks after the log's segments. Must not: append to
+//! the log or touch the active memtable.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use super::view::Direction;
 use super::{Options, Rules};
 use crate::ids::{Clock, Position};
 use crate::image::{Entry, Error, Image};
+use crate::log::Keeper;
 use crate::metrics;
 
 /// What wakes the flusher.
@@ -36,10 +38,16 @@ pub(super) struct Flusher {
     pub(super) clock: Arc<Clock>,
     pub(super) options: Options,
     pub(super) work: Receiver<Work>,
+    pub(super) keeper: Keeper,
+    /// When the log was last looked after.
+    pub(super) kept: Instant,
 }
 
+/// How often the log's segments are looked after while there is other work.
+const LOG_UPKEEP: Duration = Duration::from_millis(50);
+
 /// Between two looks at age, retention and space when nothing else happens.
-const TICK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(200);
 
 impl Flusher {
     pub(super) fn run(mut self) {
@@ -67,6 +75,10 @@ impl Flusher {
         if self.shared.is_stopped() {
             return false;
         }
+        if self.kept.elapsed() >= LOG_UPKEEP {
+            self.kept = Instant::now();
+            self.keep_log();
+        }
         let done = match self.shared.oldest_frozen() {
             Some(memtable) => self.flush(&memtable).map(|()| true),
             None if is_closing => Ok(false),
@@ -89,6 +101,17 @@ impl Flusher {
                 self.shared.stop();
                 false
             }
+        }
+    }
+
+    /// Lets old segments go and has the next one ready, so that the writer never waits for either.
+    fn keep_log(&self) {
+        let kept = self
+            .keeper
+            .retain(self.shared.covered(), self.clock.now_ms());
+        let prepared = self.keeper.prepare();
+        if let Err(error) = kept.and(prepared) {
+            tracing::warn!(%error, "the log's segments could not be looked after");
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
+use std::time::Instant;
 
 use tokio::sync::{mpsc, watch};
 
@@ -56,6 +57,8 @@ pub(super) fn start(
         clock: Arc::clone(&clock),
         options: options.clone(),
         work,
+        keeper: log.keeper(),
+        kept: Instant::now(),
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = Builder::new()

@@ -218,14 +218,11 @@ impl Writer {
         let _ = self.flusher.try_send(Work::Frozen);
     }
 
-    /// What is due from time to time: an old memtable, segments that nobody needs.
+    /// What is due from time to time: an old memtable is frozen.
     fn upkeep(&mut self) {
         let now_ms = self.clock.now_ms();
         if now_ms.saturating_sub(self.memtable.created_ms()) >= self.options.memtable_age_ms {
             self.rotate();
-        }
-        if let Err(error) = self.log.keeper().retain(self.shared.covered(), now_ms) {
-            tracing::warn!(%error, "old log segments could not be removed");
         }
     }
 
