@@ -103,8 +103,10 @@ impl MessageRow {
     }
 }
 
+type Column = (String, Value);
+
 /// Columns before and behind those that begin with `$`.
-fn around_ours(columns: &[(String, Value)]) -> (&[(String, Value)], &[(String, Value)]) {
+fn around_ours(columns: &[Column]) -> (&[Column], &[Column]) {
     columns.split_at(columns.partition_point(|(name, _)| name.as_str() < "$"))
 }
 
