@@ -3,7 +3,7 @@
 //! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and SIGINT
 //! stop it in order. Must not: do anything that a library user of the server would miss.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -89,6 +89,7 @@ fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     for variable in unknown {
         tracing::warn!(variable, "this environment variable is not one of ours");

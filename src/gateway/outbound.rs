@@ -162,11 +162,6 @@ impl Outbox {
         self.bytes < ROOM_BYTES
     }
 
-    /// Nothing waits, neither here nor in front of the socket.
-    pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && !self.flushing
-    }
-
     /// Since when the socket has taken nothing.
     pub(super) fn stalled(&self) -> Option<Instant> {
         self.stalled

@@ -190,7 +190,7 @@ impl Session {
                 Done::One(Answered { reply, opened, .. }, cost) => {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
-                    for (at, subscription) in opened {
+                    if let Some((at, subscription)) = opened {
                         self.subscriptions.opened(at, subscription);
                     }
                 }

@@ -159,6 +159,7 @@ impl Session {
             }
             moved |= self.poll_follow(context);
             self.drained();
+            let had_room = self.outbox.has_room();
             match self.outbox.poll_write(&mut self.socket, context) {
                 Poll::Ready(Ok(())) if self.draining == Draining::Told => {
                     return Poll::Ready(End::Close(Close::Draining));
@@ -166,7 +167,8 @@ impl Session {
                 Poll::Ready(Ok(())) | Poll::Pending => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(end_of(&error)),
             }
-            if !moved {
+            // Without room the steps above were skipped, and nothing would wake them for the room that has come.
+            if !moved && had_room == self.outbox.has_room() {
                 return self.poll_timer(context);
             }
         }
@@ -282,29 +284,27 @@ impl Session {
             ..
         } = self;
         drop((jobs, subscriptions, outbox));
-        let frame = CloseFrame {
-            code: code.code().into(),
-            reason: code.reason().into(),
-        };
-        let said = timeout(GOODBYE_TIME, socket.send(Message::Close(Some(frame)))).await;
-        if !matches!(said, Ok(Ok(()))) {
-            return;
-        }
-        // The client answers with a close of its own, perhaps behind much else that is under way.
-        let answered = async { while let Some(Ok(_)) = socket.next().await {} };
-        let _ = timeout(GOODBYE_TIME, answered).await;
-        // Unread bytes at a close make the system send a reset, which would destroy what the client has not read yet.
-        let mut socket = socket.into_inner();
-        let _ = socket.shutdown().await;
-        let swallow = async {
+        let _ = timeout(GOODBYE_TIME, async {
+            let frame = CloseFrame {
+                code: code.code().into(),
+                reason: code.reason().into(),
+            };
+            if socket.send(Message::Close(Some(frame))).await.is_err() {
+                return;
+            }
+            // The client answers with a close of its own, perhaps behind much else that is under way.
+            while let Some(Ok(_)) = socket.next().await {}
+            // Unread bytes at a close make the system send a reset, which would destroy what the client has not read yet.
+            let mut socket = socket.into_inner();
+            let _ = socket.shutdown().await;
             let mut waste = vec![0; 4096];
             for _ in 0..WASTE_READS_MAX {
                 if matches!(socket.read(&mut waste).await, Ok(0) | Err(_)) {
                     break;
                 }
             }
-        };
-        let _ = timeout(GOODBYE_TIME, swallow).await;
+        })
+        .await;
     }
 }
 

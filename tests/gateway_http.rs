@@ -1,0 +1,233 @@
+//! What the server answers over plain HTTP: pages, `POST /v1/rpc`, refusals, and clients that take their time.
+//!
+//! Through real sockets against a whole server in this process. Statuses and headers are part of the protocol.
+
+mod gateway_bed;
+
+use gateway_bed::{Bed, HANDSHAKE, read_answer, within};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or("")
+}
+
+#[tokio::test]
+async fn pages_are_there_and_other_paths_and_methods_are_refused() {
+    let bed = Bed::start().await;
+    for (request, expected, holds) in [
+        ("GET / HTTP/1.1", "200", "Tideline"),
+        ("GET /healthz HTTP/1.1", "200", "ok"),
+        ("GET /readyz HTTP/1.1", "200", "ready"),
+        ("GET /metrics HTTP/1.1", "200", "tideline_connections "),
+        ("HEAD /healthz HTTP/1.1", "200", ""),
+        ("GET /nothing HTTP/1.1", "404", ""),
+        ("POST / HTTP/1.1", "405", "allow: GET, HEAD"),
+        ("GET /v1/rpc HTTP/1.1", "405", "allow: POST"),
+        ("POST /v1/connect HTTP/1.1", "405", "allow: GET"),
+        (
+            "GET /v1/connect HTTP/1.1",
+            "426",
+            "sec-websocket-version: 13",
+        ),
+    ] {
+        let answer = bed
+            .http(format!(
+                "{request}\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            ))
+            .await;
+        assert_eq!(status(&answer), expected, "{request}: {answer}");
+        assert!(answer.contains(holds), "{request}: {answer}");
+    }
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_foreign_origin_or_host_gets_403_everywhere() {
+    let bed = Bed::with(|config| {
+        config.allowed_origins = vec!["https://chat.example".to_owned()];
+        config.allowed_hosts = vec!["tideline.example".to_owned()];
+    })
+    .await;
+    let connect = HANDSHAKE.trim_end();
+    for (headers, expected) in [
+        ("origin: https://evil.example", "403"),
+        ("origin: null", "403"),
+        ("origin: http://localhost", "101"),
+        ("origin: https://chat.example", "101"),
+    ] {
+        let answer = bed.http(format!("{connect}\r\n{headers}\r\n\r\n")).await;
+        assert_eq!(status(&answer), expected, "{headers}");
+    }
+    for (host, expected) in [
+        ("evil.example", "403"),
+        ("tideline.example", "200"),
+        ("127.0.0.1:1", "200"),
+    ] {
+        for path in ["/", "/metrics"] {
+            let request =
+                format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+            assert_eq!(status(&bed.http(&request).await), expected, "{host} {path}");
+        }
+    }
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn rpc_answers_requests_batches_and_notifications() {
+    let bed = Bed::start().await;
+    let append = |id: u32| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "message.append",
+               "params": {"timeline": "t", "entry": {"n": id}}})
+    };
+    assert_eq!(bed.post(&append(1)).await["result"]["sequence"], 1);
+    let mut silent = append(2);
+    silent.as_object_mut().unwrap().remove("id");
+    assert!(bed.post(&silent).await.is_null());
+    let range = json!({"jsonrpc": "2.0", "id": "r", "method": "message.range", "params": {"timeline": "t"}});
+    let answers = bed
+        .post(&json!([append(3), silent, append(4), range]))
+        .await;
+    let answers = answers.as_array().unwrap();
+    assert_eq!(answers.len(), 3, "{answers:?}");
+    assert_eq!(answers[0]["result"]["sequence"], 3);
+    assert_eq!(answers[1]["result"]["sequence"], 5);
+    assert_eq!(
+        answers[2]["result"]["messages"].as_array().unwrap().len(),
+        5
+    );
+    let subscribe =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "subscribe", "params": {"timeline": "t"}});
+    assert_eq!(bed.post(&subscribe).await["error"]["code"], -32601);
+    assert_eq!(bed.post(&json!([])).await["error"]["code"], -32600);
+    drop(silent);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn rpc_stamps_the_user_of_the_header() {
+    let bed = Bed::start().await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message.append",
+                      "params": {"timeline": "t", "entry": {}}})
+    .to_string();
+    let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8";
+    let length = body.len();
+    let answer = bed
+        .http(format!(
+            "{head}\r\ntideline-user: ada\r\ncontent-length: {length}\r\n\r\n{body}"
+        ))
+        .await;
+    assert_eq!(status(&answer), "200");
+    let get = json!({"jsonrpc": "2.0", "id": 1, "method": "message.get",
+                     "params": {"timeline": "t", "sequence": 1}});
+    assert_eq!(bed.post(&get).await["result"]["message"]["sender"], "ada");
+    let answer = bed
+        .http(format!(
+            "{head}\r\ntideline-user: \r\ncontent-length: {length}\r\n\r\n{body}"
+        ))
+        .await;
+    assert_eq!(status(&answer), "400");
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn bodies_of_the_wrong_kind_or_size_are_refused() {
+    let bed = Bed::start().await;
+    let post = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    let json_type = "content-type: application/json\r\n";
+    let over = 4 * 1024 * 1024 + 1;
+    for (request, expected) in [
+        (
+            format!("{post}content-type: text/plain\r\ncontent-length: 2\r\n\r\n{{}}"),
+            "415",
+        ),
+        (format!("{post}content-length: 2\r\n\r\n{{}}"), "415"),
+        (
+            format!("{post}{json_type}content-length: {over}\r\n\r\n"),
+            "413",
+        ),
+        (
+            format!("{post}{json_type}content-length: 99999999999999999999\r\n\r\n"),
+            "400",
+        ),
+    ] {
+        assert_eq!(status(&bed.http(&request).await), expected, "{request}");
+    }
+    // A body that grows beyond the limit without having said so.
+    let mut socket = bed.raw().await;
+    let head = format!("{post}{json_type}transfer-encoding: chunked\r\n\r\n");
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("100000\r\n{}\r\n", "x".repeat(0x10_0000));
+    for _ in 0..5 {
+        if socket.write_all(chunk.as_bytes()).await.is_err() {
+            break;
+        }
+    }
+    assert_eq!(status(&read_answer(&mut socket).await), "413");
+    let malformed = bed
+        .http(format!("{post}{json_type}content-length: 1\r\n\r\n{{"))
+        .await;
+    assert!(malformed.contains("-32700"), "{malformed}");
+    drop(socket);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn heads_that_dribble_or_never_come_end_at_the_deadline() {
+    let bed = Bed::with(|config| config.http_head_ms_max = 300).await;
+    let mut silent = bed.raw().await;
+    let mut dribbling = bed.raw().await;
+    let dribble = async {
+        for byte in b"GET / HTTP/1.1\r\nhost: localhost\r\nx: "
+            .iter()
+            .chain([b'x'; 1000].iter())
+        {
+            if dribbling.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            let mut answer = [0; 1024];
+            if matches!(dribbling.try_read(&mut answer), Ok(0)) {
+                break;
+            }
+        }
+    };
+    within(dribble).await;
+    let mut rest = Vec::new();
+    within(silent.read_to_end(&mut rest)).await.unwrap();
+    assert!(!rest.starts_with(b"HTTP/1.1 200"));
+    let long = format!(
+        "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
+        "x".repeat(100_000)
+    );
+    assert_eq!(status(&bed.http(&long).await), "431");
+    assert_eq!(
+        status(&bed.http("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await),
+        "200"
+    );
+    drop((silent, dribbling));
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn beyond_connections_max_clients_are_told_to_come_back() {
+    let bed = Bed::with(|config| config.connections_max = 2).await;
+    let first = bed.upgraded().await;
+    let _second = bed.upgraded().await;
+    let mut third = bed.raw().await;
+    assert_eq!(status(&read_answer(&mut third).await), "503");
+    drop(first);
+    // The place is free as soon as the server has seen the end.
+    within(async {
+        loop {
+            let answer =
+                bed.http("GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+            if status(&answer.await) == "200" {
+                break;
+            }
+        }
+    })
+    .await;
+    drop((_second, third));
+    bed.stop().await;
+}
