@@ -223,7 +223,6 @@ const REQUESTS: Metric = Metric {
 };
 
 /// The counter of one method and one result; both are texts of enums. Bind once and keep it.
-#[must_use]
 pub fn requests(method: &'static str, result: &'static str) -> Counter {
     ::metrics::describe_counter!(REQUESTS.name, REQUESTS.help);
     ::metrics::counter!(REQUESTS.name, "method" => method, "result" => result)

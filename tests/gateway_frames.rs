@@ -2,6 +2,8 @@
 //!
 //! Through real sockets against a whole server in this process; frames are made by hand where a library would not.
 
+#![allow(clippy::unwrap_used)] // a failed step is a failed test
+
 mod gateway_bed;
 
 use gateway_bed::{Bed, Client, close_code, frame, within};

@@ -2,6 +2,8 @@
 //!
 //! Through real sockets against a whole server in this process. Statuses and headers are part of the protocol.
 
+#![allow(clippy::unwrap_used)] // a failed step is a failed test
+
 mod gateway_bed;
 
 use gateway_bed::{Bed, HANDSHAKE, read_answer, within};

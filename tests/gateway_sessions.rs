@@ -2,6 +2,8 @@
 //!
 //! Through real sockets against a whole server in this process. Nothing here asserts on time: waits end, or the test fails.
 
+#![allow(clippy::unwrap_used)] // a failed step is a failed test
+
 mod gateway_bed;
 
 use std::collections::HashSet;

@@ -4,6 +4,7 @@
 //! a test is about.
 
 #![allow(unreachable_pub, missing_docs)] // not a crate of its own
+#![allow(clippy::unwrap_used)] // a failed wait is a failed test
 #![allow(dead_code)] // each test file uses its part
 
 use std::collections::VecDeque;
