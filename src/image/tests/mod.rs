@@ -4,6 +4,7 @@
 //! Must not: assert on time.
 
 mod damage;
+mod formats;
 mod measure;
 mod schedules;
 mod toy;
