@@ -57,6 +57,7 @@ fn flush_merge_and_read() {
     }
 }
 
+#[allow(clippy::too_many_lines)] // a protocol read from top to bottom
 fn measure(rows: u64, timelines: u64) {
     let dir = tempfile::tempdir_in(
         std::env::var_os("DIR").unwrap_or_else(|| std::env::temp_dir().into()),
