@@ -13,6 +13,10 @@ use tideline::config::{self, Config, Flags};
 use tideline::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Messages are allocated on one thread and freed on another all the time; the system's allocator is slow at that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A timeline messaging server: durable, gapless, pushed.
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true)]
