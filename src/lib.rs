@@ -4,6 +4,7 @@
 
 pub mod admin;
 pub mod config;
+pub mod dump;
 pub mod feed;
 pub mod gateway;
 pub mod ids;
@@ -16,4 +17,5 @@ pub mod server;
 pub mod table;
 pub mod timeline;
 pub mod value;
+pub mod verify;
 pub mod wire;

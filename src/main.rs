@@ -10,7 +10,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use tideline::config::{self, Config, Flags};
+use tideline::dump::dump;
 use tideline::server::Server;
+use tideline::verify::verify;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Messages are allocated on one thread and freed on another all the time; the system's allocator is slow at that.
@@ -31,6 +33,19 @@ struct Cli {
 enum Command {
     /// Run the server. Also what `tideline` does without a subcommand.
     Serve,
+    /// Check a data directory that no server uses: every checksum, every timeline without holes, log against image, catalog
+    /// against runs. Prints each problem with its place; exit code 1 if there is one.
+    Verify {
+        /// The data directory.
+        data: PathBuf,
+    },
+    /// Write all timelines of a data directory that no server uses, or one, to standard output: JSON, one line each.
+    Dump {
+        /// The data directory.
+        data: PathBuf,
+        /// Only this timeline.
+        timeline: Option<String>,
+    },
     /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said.
     Config,
 }
@@ -79,9 +94,26 @@ fn run(command: Command, options: Options) -> Result<(), Failure> {
     let environment = std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
     let (config, unknown) = config::load(&flags, environment).map_err(|error| error.0)?;
+    let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
         Command::Serve => serve(&config, &unknown),
-        Command::Config => Ok(std::io::stdout().write_all(config.to_toml().as_bytes())?),
+        Command::Verify { data } => {
+            let is_whole = verify(&data, &config.timeline_limits(), &mut stdout)
+                .map_err(|error| error.to_string())?;
+            if is_whole {
+                Ok(())
+            } else {
+                Err("the data directory is damaged".into())
+            }
+        }
+        Command::Dump { data, timeline } => dump(
+            &data,
+            timeline.as_deref(),
+            &config.timeline_limits(),
+            &mut stdout,
+        )
+        .map_err(|error| error.to_string().into()),
+        Command::Config => Ok(stdout.write_all(config.to_toml().as_bytes())?),
     }
 }
 

@@ -13,6 +13,8 @@ mod rpc;
 mod session;
 mod upgrade;
 
+pub(crate) use dispatch::shape;
+
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

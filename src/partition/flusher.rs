@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::memtable::Memtable;
 use super::merge::Stack;
 use super::shared::{Pressure, Shared};
-use super::view::Direction;
+use super::view::{Direction, View};
 use super::{Options, Rules};
 use crate::ids::{Clock, Position};
 use crate::image::{Entry, Error, Image};
@@ -126,11 +126,16 @@ impl Flusher {
     }
 
     fn compact(&self) -> Result<bool, Error> {
-        // What a merge may drop is marked in other rows (heads), as they stand now.
-        let view = match self.shared.view() {
-            Ok(view) => view,
-            Err(error) => return Err(Error::Damaged(error.0)),
-        };
+        // What a merge may drop is marked in other rows (heads), and only marks in the image itself count: who reads what the
+        // merge leaves then sees the mark too, also through memtables that it took before.
+        let nothing = Arc::new(Vec::new());
+        let view = View::new(
+            self.image.covered(),
+            nothing,
+            &self.image,
+            Arc::clone(&self.rules),
+        );
+        let view = view.map_err(|error| Error::Damaged(error.0))?;
         let read = |key: &[u8]| view.get(key).ok().flatten();
         let done = self.image.compact(self.clock.now_ms(), &read)?;
         Ok(done.more)

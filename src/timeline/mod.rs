@@ -5,6 +5,7 @@
 //! what the gateway can check without the store (names, sizes, ranges of numbers).
 
 mod append;
+mod check;
 mod edit;
 mod events;
 mod head;
@@ -38,6 +39,7 @@ use heads::Heads;
 use retention::{TimelineRetention, Window};
 use write::Site;
 
+pub use check::{Dumped, Survey, Surveyed};
 pub use message::{
     Append, AppendOne, Appended, Changed, Columns, EntryLimits, Error, Head, Limits, List, Listed,
     Message, Meta, Page, Range, Resume, ResumeState, Sender, SyncPosition, SyncState, Synced,

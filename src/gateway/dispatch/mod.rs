@@ -5,7 +5,7 @@
 //! until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a session.
 
 mod message;
-mod shape;
+pub(crate) mod shape;
 pub(super) mod subscribe;
 mod sync;
 mod timeline;

@@ -7,7 +7,7 @@ use crate::wire::sync::State;
 use crate::wire::{self, Entry, Failure, Limits};
 
 /// A message.
-pub(in crate::gateway) fn message(from: timeline::Message) -> wire::message::Message {
+pub(crate) fn message(from: timeline::Message) -> wire::message::Message {
     wire::message::Message {
         sequence: from.sequence,
         timestamp: from.timestamp,
@@ -26,7 +26,7 @@ pub(in crate::gateway) fn messages(from: Vec<timeline::Message>) -> Vec<wire::me
 }
 
 /// A timeline.
-pub(super) fn info(from: timeline::TimelineInfo) -> wire::timeline::Info {
+pub(crate) fn info(from: timeline::TimelineInfo) -> wire::timeline::Info {
     wire::timeline::Info {
         timeline: from.timeline,
         epoch: from.head.epoch,

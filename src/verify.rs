@@ -1,0 +1,108 @@
+//! `tideline verify DATA`: is everything in a data directory whole, with itself and with what it promises?
+//!
+//! Owns: the order of the checks and the report. Promises: changes nothing; every problem is one line with its place; exit
+//! code 0 only if there is none. Must not: be run beside a server (the directory's lock sees to it).
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::ids::PartitionId;
+use crate::partition::{Inspected, Inspection, OpenError};
+use crate::timeline::{Limits, Survey, Surveyed, Timelines};
+
+/// Checks a data directory and writes what it finds. `true` = no problem.
+pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool, VerifyError> {
+    let inspection = Inspection::open(data, Timelines::rules(limits)).map_err(VerifyError::Open)?;
+    let mut problems = Vec::new();
+    let mut total = Surveyed::default();
+    for id in inspection.ids() {
+        let before = problems.len();
+        let mut told = |text: String| problems.push(text);
+        match check_partition(&inspection, id, &mut told) {
+            Ok((inspected, surveyed)) => {
+                total.timelines += surveyed.timelines;
+                total.messages += surveyed.messages;
+                total.message_ids += surveyed.message_ids;
+                report(&inspected, out)?;
+            }
+            Err(text) => problems.push(format!("partition {id}: {text}")),
+        }
+        for problem in &problems[before..] {
+            writeln!(out, "PROBLEM {problem}")?;
+        }
+    }
+    let Surveyed {
+        timelines,
+        messages,
+        message_ids,
+    } = total;
+    writeln!(
+        out,
+        "{timelines} timelines, {messages} messages, {message_ids} message IDs, {} problems",
+        problems.len()
+    )?;
+    Ok(problems.is_empty())
+}
+
+/// Why a check could not be made.
+#[derive(Debug)]
+pub enum VerifyError {
+    /// The directory can't be opened at all.
+    Open(OpenError),
+    /// The report can't be written.
+    Output(io::Error),
+}
+
+impl std::fmt::Display for VerifyError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            VerifyError::Open(error) => write!(out, "{error}"),
+            VerifyError::Output(error) => write!(out, "cannot write the report: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for VerifyError {
+    fn from(error: io::Error) -> VerifyError {
+        VerifyError::Output(error)
+    }
+}
+
+fn check_partition(
+    inspection: &Inspection,
+    id: PartitionId,
+    told: &mut dyn FnMut(String),
+) -> Result<(Inspected, Surveyed), String> {
+    let inspected = inspection
+        .partition(id, true, told)
+        .map_err(|error| error.to_string())?;
+    let survey = Survey::new(&inspected.view, id, inspection.history());
+    let mut told = |text: String| told(format!("partition {id}, {text}"));
+    let surveyed = survey.check(&mut told).map_err(|error| error.to_string())?;
+    Ok((inspected, surveyed))
+}
+
+fn report(inspected: &Inspected, out: &mut dyn Write) -> io::Result<()> {
+    let Inspected {
+        partition,
+        frames,
+        log_bytes,
+        last,
+        covered,
+        ..
+    } = inspected;
+    writeln!(
+        out,
+        "partition {partition}: log {frames} batches, {log_bytes} bytes, to {last}; image to {covered}, {} runs, {} rows; \
+         {} keys of the log compared with the image",
+        inspected.runs, inspected.rows, inspected.compared
+    )?;
+    if inspected.torn_bytes > 0 {
+        writeln!(
+            out,
+            "partition {partition}: {} bytes of a batch that was never acknowledged; the next start cuts them",
+            inspected.torn_bytes
+        )?;
+    }
+    Ok(())
+}
