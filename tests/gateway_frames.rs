@@ -119,10 +119,8 @@ async fn a_text_frame_on_a_messagepack_connection_gets_1003() {
     bed.stop().await;
 }
 
-#[tokio::test]
-async fn requests_that_mean_nothing_get_typed_errors_and_the_connection_goes_on() {
-    let bed = Bed::start().await;
-    let mut client = bed.client().await;
+/// Requests that can't be served, each with the code of its error.
+fn meaningless() -> Vec<(String, i64)> {
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{}{}}}"#,
         "[".repeat(100_000),
@@ -132,7 +130,7 @@ async fn requests_that_mean_nothing_get_typed_errors_and_the_connection_goes_on(
     let append = |params: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"message.append","params":{params}}}"#)
     };
-    let table = [
+    vec![
         ("{".to_owned(), -32700),
         (deep, 413),
         (
@@ -177,8 +175,14 @@ async fn requests_that_mean_nothing_get_typed_errors_and_the_connection_goes_on(
             )),
             413,
         ),
-    ];
-    for (text, code) in table {
+    ]
+}
+
+#[tokio::test]
+async fn requests_that_mean_nothing_get_typed_errors_and_the_connection_goes_on() {
+    let bed = Bed::start().await;
+    let mut client = bed.client().await;
+    for (text, code) in meaningless() {
         let shown: String = text.chars().take(100).collect();
         client.send(text).await;
         let Some(Message::Text(answer)) = client.frame().await else {

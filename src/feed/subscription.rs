@@ -50,6 +50,19 @@ impl Cursor {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn at(epoch: &str, sequence: u64, change: u64) -> Cursor {
+        Cursor {
+            epoch: Arc::from(epoch),
+            sequence,
+            change,
+            meta_version: 1,
+            doubt: 0,
+            foreign: None,
+            more: false,
+        }
+    }
+
     /// The cursor behind what a `resume` has returned.
     #[must_use]
     pub fn resumed(mut self, changed: &Changed) -> Cursor {
@@ -162,8 +175,9 @@ impl Subscription {
     }
 
     /// What comes next; a look at memory only. Fresh messages must be sent, and [`Subscription::sent`] told.
-    pub fn look(&mut self) -> Next {
-        self.watch.topic.next(&mut self.cursor)
+    #[must_use]
+    pub fn look(&self) -> Next {
+        self.watch.topic.next(&self.cursor)
     }
 
     /// Fresh messages are on their way.

@@ -106,7 +106,7 @@ impl Topic {
     }
 
     /// What comes next for a cursor.
-    pub(super) fn next(&self, cursor: &mut Cursor) -> Next {
+    pub(super) fn next(&self, cursor: &Cursor) -> Next {
         lock(&self.state).next(cursor)
     }
 
@@ -189,7 +189,7 @@ impl State {
         added
     }
 
-    fn next(&self, cursor: &mut Cursor) -> Next {
+    fn next(&self, cursor: &Cursor) -> Next {
         if cursor.more || cursor.doubt != self.doubt {
             return Next::Read {
                 doubt: self.doubt,
@@ -229,5 +229,152 @@ impl State {
             return Next::Meta;
         }
         Next::CaughtUp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::{Head, Message};
+
+    fn topic() -> (Arc<Topic>, Budget) {
+        (Arc::new(Topic::new(Arc::from("t"))), Budget::new(1 << 20))
+    }
+
+    fn event(epoch: &str, head: u64, change_head: u64, appended: &[u64]) -> TimelineEvent {
+        TimelineEvent {
+            timeline: "t".to_owned(),
+            head: Some(Head {
+                epoch: epoch.to_owned(),
+                head,
+                floor: 1,
+                change_head,
+            }),
+            meta_version: None,
+            appended: appended.iter().map(|sequence| message(*sequence)).collect(),
+            changed: Vec::new(),
+        }
+    }
+
+    fn message(sequence: u64) -> Message {
+        Message {
+            sequence,
+            timestamp: 1,
+            message_id: String::new(),
+            sender: String::new(),
+            entry: Some(Vec::new()),
+            change: 0,
+            edited_at: None,
+        }
+    }
+
+    fn cursor(epoch: &str, sequence: u64, change: u64) -> Cursor {
+        Cursor::at(epoch, sequence, change)
+    }
+
+    fn fresh_range(next: Next) -> Option<(u64, u64)> {
+        match next {
+            Next::Fresh(fresh) => Some((fresh.first(), fresh.last())),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn fresh_messages_come_from_the_ring_and_older_ones_from_the_store() {
+        let (topic, budget) = topic();
+        topic.publish(event("A", 3, 0, &[2, 3]), &budget);
+        topic.publish(event("A", 4, 0, &[4]), &budget);
+        assert_eq!(fresh_range(topic.next(&cursor("A", 1, 0))), Some((2, 3)));
+        assert_eq!(fresh_range(topic.next(&cursor("A", 3, 0))), Some((4, 4)));
+        assert!(matches!(topic.next(&cursor("A", 4, 0)), Next::CaughtUp));
+        // Before the ring, within a group, and ahead of what the log has told.
+        assert!(matches!(topic.next(&cursor("A", 0, 0)), Next::Read { .. }));
+        assert!(matches!(topic.next(&cursor("A", 2, 0)), Next::Read { .. }));
+        assert!(matches!(topic.next(&cursor("A", 9, 0)), Next::CaughtUp));
+    }
+
+    #[test]
+    fn an_edit_takes_its_group_out_and_sends_readers_to_the_store() {
+        let (topic, budget) = topic();
+        topic.publish(event("A", 1, 0, &[1]), &budget);
+        topic.publish(event("A", 3, 0, &[2, 3]), &budget);
+        let mut edit = event("A", 3, 1, &[]);
+        edit.changed = vec![3];
+        topic.publish(edit, &budget);
+        assert!(matches!(topic.next(&cursor("A", 3, 0)), Next::Read { .. }));
+        assert!(matches!(topic.next(&cursor("A", 3, 1)), Next::CaughtUp));
+        assert_eq!(fresh_range(topic.next(&cursor("A", 0, 1))), Some((1, 1)));
+        assert!(matches!(topic.next(&cursor("A", 1, 1)), Next::Read { .. }));
+    }
+
+    #[test]
+    fn a_deletion_or_a_lost_place_makes_every_reader_ask_once() {
+        let (topic, budget) = topic();
+        topic.publish(event("A", 1, 0, &[1]), &budget);
+        let mut reader = cursor("A", 1, 0);
+        let mut gone = event("A", 0, 0, &[]);
+        gone.head = None;
+        topic.publish(gone, &budget);
+        let Next::Read { doubt, .. } = topic.next(&reader) else {
+            panic!("the store must be asked")
+        };
+        reader.doubt = doubt;
+        assert!(matches!(topic.next(&reader), Next::CaughtUp));
+        topic.doubt();
+        assert!(matches!(topic.next(&reader), Next::Read { .. }));
+    }
+
+    #[test]
+    fn a_reader_ahead_of_the_log_asks_once_about_an_old_epoch() {
+        // The timeline was made anew and read before the follower of the log got there.
+        let (topic, budget) = topic();
+        let mut reader = cursor("B", 0, 0);
+        topic.publish(event("A", 7, 0, &[7]), &budget);
+        let Next::Read { foreign, .. } = topic.next(&reader) else {
+            panic!("the store must be asked")
+        };
+        assert_eq!(foreign.as_deref(), Some("A"));
+        reader.foreign = foreign;
+        assert!(matches!(topic.next(&reader), Next::CaughtUp));
+        topic.publish(event("A", 8, 0, &[8]), &budget);
+        assert!(matches!(topic.next(&reader), Next::CaughtUp));
+        topic.publish(event("B", 1, 0, &[1]), &budget);
+        let Next::Read { doubt, .. } = topic.next(&reader) else {
+            panic!("a new epoch is a doubt")
+        };
+        reader.doubt = doubt;
+        assert_eq!(fresh_range(topic.next(&reader)), Some((1, 1)));
+    }
+
+    #[test]
+    fn the_budget_puts_the_oldest_group_out_first() {
+        let topic = Arc::new(Topic::new(Arc::from("t")));
+        let budget = Budget::new(2_000);
+        for sequence in 1..=50 {
+            topic.publish(event("A", sequence, 0, &[sequence]), &budget);
+        }
+        assert!(matches!(topic.next(&cursor("A", 0, 0)), Next::Read { .. }));
+        assert_eq!(fresh_range(topic.next(&cursor("A", 49, 0))), Some((50, 50)));
+        assert!(lock(&topic.state).ring.len() < 8);
+    }
+
+    #[test]
+    fn watchers_are_told_until_they_leave() {
+        let (topic, budget) = topic();
+        let (one, two) = (Arc::new(Mailbox::default()), Arc::new(Mailbox::default()));
+        let first = topic.join(&one, 5);
+        let second = topic.join(&two, 6);
+        topic.publish(event("A", 1, 0, &[1]), &budget);
+        let take = |mailbox: &Arc<Mailbox>| {
+            let mut slots = Vec::new();
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            let _ = mailbox.poll_take(&mut context, &mut slots);
+            slots
+        };
+        assert_eq!((take(&one), take(&two)), (vec![5], vec![6]));
+        assert!(!topic.leave(first));
+        topic.publish(event("A", 2, 0, &[2]), &budget);
+        assert_eq!((take(&one), take(&two)), (vec![], vec![6]));
+        assert!(topic.leave(second));
     }
 }
