@@ -25,6 +25,8 @@ impl Config {
             frozen_max: self.frozen_memtables_max,
             log: self.log_options(),
             image: self.image_options(),
+            #[cfg(any(test, feature = "faults"))]
+            fault: partition::Options::default().fault,
         }
     }
 

@@ -1,14 +1,28 @@
-//! Promises broken on purpose, so that a test can show that it would notice. Only in builds with the feature `faults`.
+//! Promises broken on purpose, so that a test can show that it would notice. Only in tests and in builds with the feature
+//! `faults`.
 //!
-//! Owns: the names of the faults. Promises: without the environment variable nothing changes. Must not: be in a release.
+//! Owns: the names of the faults. Promises: nothing changes unless a test's options or, with the feature, the environment
+//! variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
-use std::sync::OnceLock;
+/// A broken promise of the writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Answers "done" before anything of the batch is handed to the log.
+    AckBeforeLog,
+    /// Answers "done" between the write of the batch and its sync.
+    AckBeforeSync,
+}
 
-/// Whether `TIDELINE_FAULT` names this fault.
-pub(super) fn is_set(name: &str) -> bool {
-    static FAULT: OnceLock<Option<String>> = OnceLock::new();
-    FAULT
-        .get_or_init(|| std::env::var("TIDELINE_FAULT").ok())
-        .as_deref()
-        == Some(name)
+impl Fault {
+    /// The one that the environment names, in builds that have the feature.
+    pub(super) fn from_environment() -> Option<Fault> {
+        if !cfg!(feature = "faults") {
+            return None;
+        }
+        match std::env::var("TIDELINE_FAULT").ok()?.as_str() {
+            "ack_before_log" => Some(Fault::AckBeforeLog),
+            "ack_before_sync" => Some(Fault::AckBeforeSync),
+            _ => None,
+        }
+    }
 }

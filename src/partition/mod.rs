@@ -4,9 +4,11 @@
 //! submitted takes effect whole or not at all, after those submitted before it; its answer comes after its batch is on disk;
 //! a view shows a state between two batches. Must not: know what a row is.
 
+#[cfg(test)]
+mod crash_test;
 mod directory;
 mod error;
-#[cfg(feature = "faults")]
+#[cfg(any(test, feature = "faults"))]
 mod faults;
 mod flusher;
 mod inspection;
@@ -34,6 +36,8 @@ use crate::log::LocalStorage;
 pub use crate::log::Options as LogOptions;
 use directory::Directory;
 pub use error::{OpenError, ReadError, SubmitError};
+#[cfg(any(test, feature = "faults"))]
+pub use faults::Fault;
 pub use inspection::{Inspected, Inspection};
 use shared::{Refusal, Shared};
 pub use txn::Txn;
@@ -80,6 +84,9 @@ pub struct Options {
     pub log: LogOptions,
     /// Of the image.
     pub image: ImageOptions,
+    /// A promise to break, for the controls of tests.
+    #[cfg(any(test, feature = "faults"))]
+    pub fault: Option<Fault>,
 }
 
 impl Default for Options {
@@ -97,6 +104,8 @@ impl Default for Options {
             frozen_max: 8,
             log: LogOptions::default(),
             image: ImageOptions::default(),
+            #[cfg(any(test, feature = "faults"))]
+            fault: Fault::from_environment(),
         }
     }
 }
@@ -216,12 +225,18 @@ impl Partitions {
 
     /// Waits until everything is flushed and compaction has nothing left to do.
     #[cfg(test)]
-    fn settle(&self, at: PartitionId) {
+    pub(crate) fn settle(&self, at: PartitionId) {
         let partition = self.at(at);
         partition.rotate();
         while !partition.is_settled() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
+    }
+
+    /// The image itself, for tests that look at what is left in it.
+    #[cfg(test)]
+    pub(crate) fn image(&self, at: PartitionId) -> &crate::image::Image {
+        self.at(at).image()
     }
 
     /// Runs `read` against a fresh view on a bounded pool of threads. One call = one page: a view must not live long.

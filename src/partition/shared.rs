@@ -183,6 +183,11 @@ impl Shared {
         self.image.covered()
     }
 
+    #[cfg(test)]
+    pub(super) fn image(&self) -> &Image {
+        &self.image
+    }
+
     /// Puts a fresh memtable in front; the one that was active is frozen.
     pub(super) fn freeze(&self, fresh: Arc<Memtable>) {
         self.set_idle(false);

@@ -63,11 +63,8 @@ impl Writer {
     fn batch(&mut self, first: Queued) {
         self.slow_down();
         self.fill(first);
-        // The control that shows that the crash tests notice an early acknowledgement.
-        #[cfg(feature = "faults")]
-        if super::faults::is_set("ack_before_log") {
-            self.answer(Outcome::Committed);
-        }
+        #[cfg(any(test, feature = "faults"))]
+        self.answer_early(super::Fault::AckBeforeLog);
         let outcome = match self.commit() {
             Ok(()) => Outcome::Committed,
             Err(failed) => failed,
@@ -153,6 +150,8 @@ impl Writer {
         });
         let changes = self.pending.changes.iter().map(|change| &change[..]);
         let written = self.log.write(self.pending.now_ms, effects, changes)?;
+        #[cfg(any(test, feature = "faults"))]
+        self.answer_early(super::Fault::AckBeforeSync);
         let handed_over = Instant::now();
         let frame = self.log.sync(written)?;
         metrics
@@ -194,6 +193,14 @@ impl Writer {
     fn answer(&mut self, outcome: Outcome) {
         for job in self.answers.drain(..) {
             job.answer(outcome);
+        }
+    }
+
+    /// The control that shows that the crash tests notice an early acknowledgement.
+    #[cfg(any(test, feature = "faults"))]
+    fn answer_early(&mut self, fault: super::Fault) {
+        if self.options.fault == Some(fault) {
+            self.answer(Outcome::Committed);
         }
     }
 

@@ -77,4 +77,8 @@ impl Rules for TableRules {
             table < USER_TABLES_FROM && self.retention.is_looked_up(table)
         })
     }
+
+    fn table(&self, key: &[u8]) -> TableId {
+        key::split_key(key).map_or(TableId(0), |(table, _)| table)
+    }
 }
