@@ -5,17 +5,20 @@
 //! sees exactly the entries at or below V; an insert never sorts (rows mostly arrive in order; where not, the first range
 //! that cares does). Must not: compose deltas or know what a row is.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Range;
-use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
+use super::arena::{Arena, Place};
 use super::{Direction, Effect, Rules};
-use crate::ids::Position;
+use crate::ids::{EntryKind, Position};
 use crate::image::Entry;
 
 /// Bytes that an entry adds to a run beside its key and value.
@@ -24,7 +27,8 @@ const ENTRY_BYTES: usize = 32;
 const CHUNK_ROWS_MIN: usize = 16;
 const CHUNK_ROWS_MAX: usize = 256;
 
-type Hashed<V> = HashMap<Bytes, V, RandomState>;
+/// No older version.
+const NONE: u32 = u32::MAX;
 
 /// Rows by key, each with its entries by position.
 pub(super) struct Memtable {
@@ -37,31 +41,50 @@ pub(super) struct Memtable {
     created_ms: u64,
 }
 
+/// Tables of numbers into lists: a look-up touches little memory, and that is what it costs.
 #[derive(Default)]
 struct Rows {
-    by_key: Hashed<Versions>,
-    /// Partition key to its group.
-    group_of: Hashed<usize>,
+    arena: Arena,
+    list: Vec<Row>,
+    by_key: HashTable<u32>,
+    /// Versions that are not the newest of their row.
+    older: Vec<Version>,
     groups: Vec<Group>,
-    in_order: BTreeMap<Bytes, usize>,
+    by_name: HashTable<u32>,
+    in_order: BTreeMap<Bytes, u32>,
+    hasher: RandomState,
+}
+
+/// A key and its newest version.
+struct Row {
+    hash: u64,
+    key: Place,
+    newest: Version,
+}
+
+/// What one batch did to a row.
+#[derive(Clone, Copy)]
+struct Version {
+    position: Position,
+    value: Place,
+    kind: EntryKind,
+    /// The version before, in `older`.
+    before: u32,
 }
 
 /// The rows of one partition key.
 struct Group {
-    keys: Vec<Bytes>,
-    is_sorted: bool,
-}
-
-/// A row's entries, oldest first. Nearly all rows have one.
-enum Versions {
-    One((Position, Entry)),
-    Many(Vec<(Position, Entry)>),
+    hash: u64,
+    name: Bytes,
+    rows: Vec<u32>,
+    /// So many of its first rows are known to be in order.
+    sorted: usize,
 }
 
 impl Memtable {
     /// `rows_expected`: how many rows it will hold, about; a table that need not grow never makes a writer wait for it.
     pub(super) fn new(after: Position, created_ms: u64, rows_expected: usize) -> Memtable {
-        let by_key = HashMap::with_capacity_and_hasher(rows_expected, RandomState::default());
+        let by_key = HashTable::with_capacity(rows_expected);
         Memtable {
             rows: RwLock::new(Rows {
                 by_key,
@@ -100,12 +123,12 @@ impl Memtable {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.read().by_key.is_empty()
+        self.read().list.is_empty()
     }
 
     /// How many rows it holds.
     pub(super) fn rows(&self) -> usize {
-        self.read().by_key.len()
+        self.read().list.len()
     }
 
     /// Takes in the batch at `position`, of `log_bytes` in the log. Invisible until the tail reaches `position`. Batches come
@@ -131,8 +154,11 @@ impl Memtable {
 
     /// The key's entries at or below `at`, newest first, until `found` says stop.
     pub(super) fn get(&self, key: &[u8], at: Position, mut found: impl FnMut(&Entry) -> bool) {
-        if let Some(versions) = self.read().by_key.get(key) {
-            let _ = versions.newest_first(at).all(|entry| found(entry));
+        let rows = self.read();
+        if let Some(row) = rows.find(key) {
+            let _ = rows
+                .newest_first(row, at)
+                .all(|version| found(&rows.entry(version)));
         }
     }
 
@@ -170,7 +196,7 @@ impl Memtable {
     }
 
     /// The next visible rows of a walk, last one first, and whether there may be more.
-    fn chunk(&self, walk: &Cursor<'_>) -> (Vec<Row>, bool) {
+    fn chunk(&self, walk: &Cursor<'_>) -> (Vec<Walked>, bool) {
         let bounds: Bounds<'_> = (
             walk.from.as_ref().map(|b| &b[..]),
             walk.to.as_ref().map(|b| &b[..]),
@@ -184,7 +210,7 @@ impl Memtable {
                 Ok(chunk) => return chunk,
                 Err(unsorted) => {
                     drop(rows);
-                    self.write().groups[unsorted].sort();
+                    self.write().sort(unsorted);
                 }
             }
         }
@@ -192,40 +218,126 @@ impl Memtable {
 }
 
 /// A key with its entries newest first.
-type Row = (Bytes, Vec<Entry>);
+type Walked = (Bytes, Vec<Entry>);
 type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 impl Rows {
     fn insert(&mut self, position: Position, effect: &Effect, rules: &dyn Rules) {
-        if let Some(versions) = self.by_key.get_mut(&effect.key) {
-            versions.push(position, effect.entry());
+        let hash = self.hasher.hash_one(&effect.key[..]);
+        let value = self.arena.push(&effect.value);
+        let mut version = Version {
+            position,
+            value,
+            kind: effect.kind,
+            before: NONE,
+        };
+        let Rows {
+            arena,
+            list,
+            by_key,
+            ..
+        } = self;
+        let is_it = |&row: &u32| {
+            let row = &list[row as usize];
+            row.hash == hash && *arena.get(row.key) == effect.key[..]
+        };
+        if let Some(&row) = by_key.find(hash, is_it) {
+            version.before = number(self.older.len());
+            let newest = &mut self.list[row as usize].newest;
+            self.older.push(std::mem::replace(newest, version));
             return;
         }
-        let prefix = rules.filter_prefix(&effect.key).unwrap_or(&effect.key);
-        let group = match self.group_of.get(prefix) {
-            Some(&group) => group,
-            None => self.begin_group(effect.key.slice_ref(prefix)),
-        };
-        self.groups[group].push(effect.key.clone());
-        self.by_key.insert(
-            effect.key.clone(),
-            Versions::One((position, effect.entry())),
-        );
+        let row = number(self.list.len());
+        let key = self.arena.push(&effect.key);
+        self.list.push(Row {
+            hash,
+            key,
+            newest: version,
+        });
+        let list = &self.list;
+        self.by_key
+            .insert_unique(hash, row, |&row| list[row as usize].hash);
+        let name = rules.filter_prefix(&effect.key).unwrap_or(&effect.key);
+        let group = self.group(name);
+        self.groups[group as usize].rows.push(row);
     }
 
-    fn begin_group(&mut self, prefix: Bytes) -> usize {
-        let group = self.groups.len();
+    /// The group of this name, made if there is none.
+    fn group(&mut self, name: &[u8]) -> u32 {
+        let hash = self.hasher.hash_one(name);
+        let groups = &self.groups;
+        let is_it = |&group: &u32| {
+            let group = &groups[group as usize];
+            group.hash == hash && group.name == name
+        };
+        if let Some(&group) = self.by_name.find(hash, is_it) {
+            return group;
+        }
+        let group = number(self.groups.len());
+        let name = Bytes::copy_from_slice(name);
+        self.in_order.insert(name.clone(), group);
         self.groups.push(Group {
-            keys: Vec::new(),
-            is_sorted: true,
+            hash,
+            name,
+            rows: Vec::new(),
+            sorted: 0,
         });
-        self.group_of.insert(prefix.clone(), group);
-        self.in_order.insert(prefix, group);
+        let groups = &self.groups;
+        self.by_name
+            .insert_unique(hash, group, |&group| groups[group as usize].hash);
         group
     }
 
+    fn find(&self, key: &[u8]) -> Option<&Row> {
+        let hash = self.hasher.hash_one(key);
+        let is_it = |&row: &u32| {
+            let row = &self.list[row as usize];
+            row.hash == hash && self.arena.get(row.key) == key
+        };
+        self.by_key
+            .find(hash, is_it)
+            .map(|&row| &self.list[row as usize])
+    }
+
+    /// A row's versions at or below `at`.
+    fn newest_first<'r>(&'r self, row: &'r Row, at: Position) -> impl Iterator<Item = &'r Version> {
+        let before = |version: &&'r Version| self.older.get(version.before as usize);
+        std::iter::successors(Some(&row.newest), before)
+            .skip_while(move |version| version.position > at)
+    }
+
+    fn entry(&self, version: &Version) -> Entry {
+        Entry {
+            kind: version.kind,
+            value: self.arena.take(version.value),
+        }
+    }
+
+    fn key(&self, row: u32) -> &[u8] {
+        self.arena.get(self.list[row as usize].key)
+    }
+
+    /// Brings a group's rows into order. They mostly are.
+    fn sort(&mut self, group: u32) {
+        let Rows {
+            arena,
+            list,
+            groups,
+            ..
+        } = self;
+        let group = &mut groups[group as usize];
+        let key = |row: &u32| arena.get(list[*row as usize].key);
+        // From the last row that is known to be in order.
+        let new = &group.rows[group.sorted.saturating_sub(1)..];
+        if !new.is_sorted_by(|a, b| key(a) < key(b)) {
+            // Stable: made for lists of which much is in order already, as here.
+            group.rows.sort_by(|a, b| key(a).cmp(key(b)));
+        }
+        group.sorted = group.rows.len();
+    }
+
     /// `Err` names a group that must be sorted first.
-    fn chunk(&self, bounds: Bounds<'_>, walk: &Cursor<'_>) -> Result<(Vec<Row>, bool), usize> {
+    fn chunk(&self, bounds: Bounds<'_>, walk: &Cursor<'_>) -> Result<(Vec<Walked>, bool), u32> {
         let mut found = Vec::new();
         let mut groups = self.groups_between(bounds);
         let mut next = || match walk.direction {
@@ -233,19 +345,20 @@ impl Rows {
             Direction::Backward => groups.next_back(),
         };
         while let Some((_, &group)) = next() {
-            if !self.groups[group].is_sorted {
+            let rows = &self.groups[group as usize];
+            if rows.sorted < rows.rows.len() {
                 return Err(group);
             }
-            let keys = self.groups[group].between(bounds);
-            for index in 0..keys.len() {
-                let key = match walk.direction {
-                    Direction::Forward => &keys[index],
-                    Direction::Backward => &keys[keys.len() - 1 - index],
+            let rows = self.between(rows, bounds);
+            for index in 0..rows.len() {
+                let row = match walk.direction {
+                    Direction::Forward => &self.list[rows[index] as usize],
+                    Direction::Backward => &self.list[rows[rows.len() - 1 - index] as usize],
                 };
-                let versions = &self.by_key[key];
-                let entries: Vec<Entry> = versions.newest_first(walk.at).cloned().collect();
+                let versions = self.newest_first(row, walk.at);
+                let entries: Vec<Entry> = versions.map(|version| self.entry(version)).collect();
                 if !entries.is_empty() {
-                    found.push((key.clone(), entries));
+                    found.push((self.arena.take(row.key), entries));
                 }
                 if found.len() == walk.chunk_rows {
                     found.reverse();
@@ -259,7 +372,7 @@ impl Rows {
 
     /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins with
     /// another, so only the last group at or below the lower bound can reach over it.
-    fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, usize> {
+    fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, u32> {
         let first = match from {
             Bound::Unbounded => None,
             Bound::Included(key) | Bound::Excluded(key) => {
@@ -277,59 +390,22 @@ impl Rows {
         self.in_order
             .range::<[u8], _>((first.map_or(Bound::Unbounded, Bound::Included), last))
     }
-}
 
-impl Group {
-    fn push(&mut self, key: Bytes) {
-        self.is_sorted &= self.keys.last().is_none_or(|last| *last < key);
-        self.keys.push(key);
-    }
-
-    fn sort(&mut self) {
-        // Stable: made for runs that are already in order, as here.
-        self.keys.sort();
-        self.is_sorted = true;
-    }
-
-    fn between(&self, (from, to): Bounds<'_>) -> &[Bytes] {
+    fn between<'r>(&self, group: &'r Group, (from, to): Bounds<'_>) -> &'r [u32] {
+        let first_not = |is_before: &dyn Fn(&[u8]) -> bool| {
+            group.rows.partition_point(|&row| is_before(self.key(row)))
+        };
         let start = match from {
             Bound::Unbounded => 0,
-            Bound::Included(bound) => self.keys.partition_point(|key| key < bound),
-            Bound::Excluded(bound) => self.keys.partition_point(|key| key <= bound),
+            Bound::Included(bound) => first_not(&|key| key < bound),
+            Bound::Excluded(bound) => first_not(&|key| key <= bound),
         };
         let end = match to {
-            Bound::Unbounded => self.keys.len(),
-            Bound::Included(bound) => self.keys.partition_point(|key| key <= bound),
-            Bound::Excluded(bound) => self.keys.partition_point(|key| key < bound),
+            Bound::Unbounded => group.rows.len(),
+            Bound::Included(bound) => first_not(&|key| key <= bound),
+            Bound::Excluded(bound) => first_not(&|key| key < bound),
         };
-        self.keys.get(start..end).unwrap_or_default()
-    }
-}
-
-impl Versions {
-    fn push(&mut self, position: Position, entry: Entry) {
-        match self {
-            Versions::Many(all) => all.push((position, entry)),
-            Versions::One(_) => {
-                let two = Versions::Many(Vec::with_capacity(4));
-                let Versions::One(first) = std::mem::replace(self, two) else {
-                    return;
-                };
-                self.push(first.0, first.1);
-                self.push(position, entry);
-            }
-        }
-    }
-
-    fn newest_first(&self, at: Position) -> impl Iterator<Item = &Entry> {
-        let all = match self {
-            Versions::One(one) => std::slice::from_ref(one),
-            Versions::Many(all) => all,
-        };
-        all.iter()
-            .rev()
-            .skip_while(move |(position, _)| *position > at)
-            .map(|(_, entry)| entry)
+        group.rows.get(start..end).unwrap_or_default()
     }
 }
 
@@ -341,15 +417,15 @@ pub(super) struct Cursor<'a> {
     at: Position,
     direction: Direction,
     /// Rows in hand, last one first.
-    chunk: Vec<Row>,
+    chunk: Vec<Walked>,
     chunk_rows: usize,
     is_over: bool,
 }
 
 impl Iterator for Cursor<'_> {
-    type Item = Row;
+    type Item = Walked;
 
-    fn next(&mut self) -> Option<Row> {
+    fn next(&mut self) -> Option<Walked> {
         if self.chunk.is_empty() && !self.is_over {
             let (chunk, has_more) = self.memtable.chunk(self);
             self.is_over = !has_more;
@@ -366,6 +442,10 @@ impl Iterator for Cursor<'_> {
     }
 }
 
+fn number(count: usize) -> u32 {
+    u32::try_from(count).expect("a memtable holds far less than 2^32 rows")
+}
+
 fn is_empty((from, to): Bounds<'_>) -> bool {
     match (from, to) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -380,7 +460,6 @@ fn is_empty((from, to): Bounds<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::EntryKind;
     use crate::partition::model_test::ToyRules;
 
     fn filled() -> Memtable {

@@ -4,6 +4,7 @@
 //! submitted takes effect whole or not at all, after those submitted before it; its answer comes after its batch is on disk;
 //! a view shows a state between two batches. Must not: know what a row is.
 
+mod arena;
 #[cfg(test)]
 mod crash_test;
 mod directory;
