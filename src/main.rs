@@ -3,14 +3,14 @@
 //! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and SIGINT
 //! stop it in order. Must not: do anything that a library user of the server would miss.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use tideline::config::{self, Config, Flags};
-use tideline::dump::dump;
+use tideline::dump::{DumpError, dump};
 use tideline::server::Server;
 use tideline::verify::verify;
 use tokio::signal::unix::{SignalKind, signal};
@@ -112,7 +112,11 @@ fn run(command: Command, options: Options) -> Result<(), Failure> {
             &config.timeline_limits(),
             &mut stdout,
         )
-        .map_err(|error| error.to_string().into()),
+        .or_else(|error| match error {
+            // Whoever reads has seen enough, like `tideline dump … | head`.
+            DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            error => Err(error.to_string().into()),
+        }),
         Command::Config => Ok(stdout.write_all(config.to_toml().as_bytes())?),
     }
 }

@@ -125,14 +125,36 @@ handles! {
             "Seconds to write one memtable as a sorted run.",
             "Rises with disk load. If flushes do not keep up, writers are slowed down.";
         compaction_bytes: Counter "tideline_compaction_bytes_total"
-            "Bytes that compaction wrote.",
+            "Bytes of rows that compaction wrote, about; what LMDB adds for its pages is not in it.",
             "Against the bytes of batches it tells the write amplification.";
-        runs: Gauge "tideline_image_runs"
-            "Sorted runs in the image.",
-            "Rising = compaction is behind; at 16 in level 0 writers are slowed down.";
         memtable_bytes: Gauge "tideline_memtable_bytes"
             "Bytes in memtables, flushed ones excluded.",
             "Should saw between 0 and a few times the memtable's size.";
+    }
+
+    /// Handles of the image: the sorted runs of all partitions together, as their flushers last saw them.
+    Image image {
+        runs: Gauge "tideline_image_runs"
+            "Sorted runs in the image.",
+            "Each is one more place to look for a reader. A few per level are normal; ever more = compaction is behind.";
+        level0_runs: Gauge "tideline_image_level0_runs"
+            "Sorted runs of level 0: flushed memtables that no merge has taken yet.",
+            "Where one partition has level0_slow_runs of them its writers are slowed down, at level0_busy_runs they hear `busy`.";
+        used_bytes: Gauge "tideline_image_used_bytes"
+            "Bytes of the pages that runs take.",
+            "The data. Compare with tideline_image_file_bytes: the rest is free pages, used again by the next writes.";
+        file_bytes: Gauge "tideline_image_file_bytes"
+            "Bytes of the LMDB files, free pages included.",
+            "They never shrink. Rising while tideline_image_used_bytes stays = a reader keeps old pages, or merges are large.";
+        map_bytes: Gauge "tideline_image_map_bytes"
+            "Bytes of address space that are reserved for the LMDB files.",
+            "The files can't grow past it: raise map_bytes when they come near.";
+        free_slots: Gauge "tideline_image_free_slots"
+            "Sub-databases that runs could still take; a part of a run takes two.",
+            "Without two in one partition its writers hear `busy`.";
+        filter_bytes: Gauge "tideline_image_filter_bytes"
+            "Bytes of memory that loaded filters take.",
+            "At filter_memory_bytes runs are read without a filter: more reads of the disk for message IDs.";
     }
 
     /// Handles of the feed: followers of the log and their subscribers.
@@ -249,6 +271,36 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.decrement(1.0);
+    }
+}
+
+/// One partition's part of a gauge that all partitions add up to; gone when dropped.
+#[derive(Debug)]
+pub struct Share {
+    gauge: Gauge,
+    part: f64,
+}
+
+impl Share {
+    /// A part of 0.
+    #[must_use]
+    pub fn of(gauge: &Gauge) -> Share {
+        Share {
+            gauge: gauge.clone(),
+            part: 0.0,
+        }
+    }
+
+    /// Changes this part, whatever the others are.
+    pub fn set(&mut self, part: f64) {
+        self.gauge.increment(part - self.part);
+        self.part = part;
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0.0);
     }
 }
 
@@ -369,5 +421,25 @@ mod tests {
         }
         assert!(text.contains("method=\"ping\",result=\"ok\""));
         drop(held);
+    }
+
+    #[test]
+    fn partitions_add_up() {
+        let exposition = install();
+        let shown = || {
+            let text = exposition.render();
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("tideline_test_shares "));
+            line.map(|line| line.to_owned())
+        };
+        let gauge = ::metrics::gauge!("tideline_test_shares");
+        let (mut one, mut other) = (Share::of(&gauge), Share::of(&gauge));
+        one.set(5.0);
+        other.set(3.0);
+        one.set(4.0);
+        assert_eq!(shown().unwrap(), "tideline_test_shares 7");
+        drop(one);
+        assert_eq!(shown().unwrap(), "tideline_test_shares 3");
     }
 }

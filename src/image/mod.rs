@@ -86,6 +86,8 @@ struct State {
 /// How full the image is and how far compaction is behind.
 #[derive(Clone, Copy, Debug)]
 pub struct Pressure {
+    /// Runs of all levels.
+    pub runs: usize,
     /// Runs of level 0, those in a merge too.
     pub level0_runs: usize,
     /// Whether writers should be slowed down.
@@ -172,6 +174,7 @@ impl Image {
         let level0_runs = catalog.level0_runs();
         let free_slots = inner.slots_left.get();
         Pressure {
+            runs: catalog.runs.len(),
             level0_runs,
             slow: level0_runs >= inner.options.level0_slow_runs,
             busy: level0_runs >= inner.options.level0_busy_runs || free_slots < 2,

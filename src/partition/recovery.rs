@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, watch};
 
-use super::flusher::{self, Flusher};
+use super::flusher::{self, Flusher, Shares};
 use super::memtable::Memtable;
 use super::shared::Shared;
 use super::txn::Pending;
@@ -20,6 +20,7 @@ use super::{OpenError, Options, Rules};
 use crate::ids::{Clock, PartitionId, Position};
 use crate::image::{self, Image};
 use crate::log::{self, Log, Storage};
+use crate::metrics::{self, Share};
 
 /// Opens a partition on its log's storage and its image's folder, and starts its threads.
 pub(super) fn start(
@@ -59,6 +60,7 @@ pub(super) fn start(
         work,
         keeper: log.keeper(),
         kept: Instant::now(),
+        shares: Shares::new(),
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = Builder::new()
@@ -80,6 +82,7 @@ pub(super) fn start(
         answers: Vec::new(),
         is_closing: false,
         is_rotating: false,
+        queue_depth: Share::of(&metrics::commit().queue_depth),
         flusher: wake,
         flushing,
     };

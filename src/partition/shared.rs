@@ -221,13 +221,12 @@ impl Shared {
                 .filter(|memtable| !Arc::ptr_eq(memtable, flushed));
             stays.cloned().collect::<Vec<_>>()
         });
-        let bytes: usize = self
-            .memtables
-            .load()
-            .iter()
-            .map(|memtable| memtable.bytes())
-            .sum();
-        metrics::commit().memtable_bytes.set(bytes as f64);
+    }
+
+    /// Bytes of all memtables that are not flushed.
+    pub(super) fn memtable_bytes(&self) -> usize {
+        let memtables = self.memtables.load();
+        memtables.iter().map(|memtable| memtable.bytes()).sum()
     }
 
     pub(super) fn pressure(&self) -> Pressure {

@@ -18,7 +18,7 @@ use super::txn::{Pending, Txn};
 use super::{Options, Rules};
 use crate::ids::{Clock, Position};
 use crate::log::{AppendError, EffectRef, Frame, Log};
-use crate::metrics;
+use crate::metrics::{self, Share};
 
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
@@ -37,6 +37,8 @@ pub(super) struct Writer {
     pub(super) answers: Vec<Box<dyn Job>>,
     pub(super) is_closing: bool,
     pub(super) is_rotating: bool,
+    /// This partition's part of the gauge.
+    pub(super) queue_depth: Share,
     pub(super) flusher: SyncSender<Work>,
     pub(super) flushing: JoinHandle<()>,
 }
@@ -114,7 +116,7 @@ impl Writer {
             }
         }
         self.shared.dequeued(freed);
-        metrics::commit().queue_depth.set(self.jobs.len() as f64);
+        self.queue_depth.set(self.jobs.len() as f64);
     }
 
     /// One frame, one sync; then the memtable shows it, then the tail moves. Answers come after that.

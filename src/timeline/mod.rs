@@ -21,6 +21,8 @@ mod tables;
 mod write;
 
 #[cfg(test)]
+mod image_test;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod model_test;

@@ -597,7 +597,7 @@ const LIMITS: EntryLimits = EntryLimits {
 };
 
 /// In memory where the system has such a place: nothing here is about the disk, and each write is one sync.
-fn directory() -> tempfile::TempDir {
+pub(super) fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
         .unwrap()
