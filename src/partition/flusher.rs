@@ -207,6 +207,7 @@ impl Flusher {
 
 /// Writes a memtable into the image as its newest run.
 pub(super) fn flush(image: &Image, memtable: &Memtable, rules: &dyn Rules) -> Result<(), Error> {
+    memtable.sort();
     let all = (Bound::Unbounded, Bound::Unbounded);
     let cursor = memtable.cursor(all.0, all.1, Position(u64::MAX), Direction::Forward);
     let mut entries = cursor.map(|(key, entries)| newest(key, entries, rules));

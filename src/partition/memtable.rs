@@ -27,6 +27,9 @@ const ENTRY_BYTES: usize = 32;
 const CHUNK_ROWS_MIN: usize = 16;
 const CHUNK_ROWS_MAX: usize = 256;
 
+/// Groups that are brought into order under one lock.
+const SORT_GROUPS: u32 = 256;
+
 /// No older version.
 const NONE: u32 = u32::MAX;
 
@@ -150,6 +153,20 @@ impl Memtable {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.log_bytes.fetch_add(log_bytes, Ordering::Relaxed);
         self.last.store(position.0, Ordering::Release);
+    }
+
+    /// Brings all rows into order, for who will walk them all. Readers wait for a few groups at a time only.
+    pub(super) fn sort(&self) {
+        let mut group = 0;
+        loop {
+            let mut rows = self.write();
+            let end = number(rows.groups.len()).min(group + SORT_GROUPS);
+            (group..end).for_each(|group| rows.sort(group));
+            if group == end {
+                return;
+            }
+            group = end;
+        }
     }
 
     /// The key's entries at or below `at`, newest first, until `found` says stop.
@@ -306,6 +323,18 @@ impl Rows {
             .skip_while(move |version| version.position > at)
     }
 
+    /// A row's entries at or below `at`, newest first, down to the first that masks the rest.
+    fn entries(&self, row: &Row, at: Position) -> Vec<Entry> {
+        let mut entries = Vec::with_capacity(1);
+        for version in self.newest_first(row, at) {
+            entries.push(self.entry(version));
+            if version.kind != EntryKind::Delta {
+                break;
+            }
+        }
+        entries
+    }
+
     fn entry(&self, version: &Version) -> Entry {
         Entry {
             kind: version.kind,
@@ -347,7 +376,12 @@ impl Rows {
         while let Some((_, &group)) = next() {
             let rows = &self.groups[group as usize];
             if rows.sorted < rows.rows.len() {
-                return Err(group);
+                if found.is_empty() {
+                    return Err(group);
+                }
+                // What was found so far is not found again for it.
+                found.reverse();
+                return Ok((found, true));
             }
             let rows = self.between(rows, bounds);
             for index in 0..rows.len() {
@@ -355,8 +389,7 @@ impl Rows {
                     Direction::Forward => &self.list[rows[index] as usize],
                     Direction::Backward => &self.list[rows[rows.len() - 1 - index] as usize],
                 };
-                let versions = self.newest_first(row, walk.at);
-                let entries: Vec<Entry> = versions.map(|version| self.entry(version)).collect();
+                let entries = self.entries(row, walk.at);
                 if !entries.is_empty() {
                     found.push((self.arena.take(row.key), entries));
                 }
