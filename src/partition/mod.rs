@@ -20,6 +20,7 @@ mod merge;
 mod model_test;
 mod recovery;
 mod shared;
+mod syncer;
 mod txn;
 mod view;
 mod writer;

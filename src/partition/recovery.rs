@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::flusher::{self, Flusher, Shares};
 use super::memtable::Memtable;
 use super::shared::Shared;
+use super::syncer::Syncer;
 use super::txn::Pending;
 use super::writer::Writer;
 use super::{OpenError, Options, Rules};
@@ -80,6 +81,8 @@ pub(super) fn start(
         last_ms,
         pending: Pending::new(),
         answers: Vec::new(),
+        in_flight: None,
+        syncer: Syncer::start(id).map_err(thread)?,
         is_closing: false,
         is_rotating: false,
         queue_depth: Share::of(&metrics::commit().queue_depth),

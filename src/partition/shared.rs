@@ -161,10 +161,11 @@ impl Shared {
         View::new(tail, memtables, &self.image, Arc::clone(&self.rules))
     }
 
-    /// A view for the thread that moves the tail itself: nothing can come between, so the image is opened only when needed.
-    pub(super) fn writers_view(&self) -> View {
+    /// A view for the thread that moves the tail itself, up to `position`, which may be written and not yet synced. Nothing
+    /// can come between, so the image is opened only when needed.
+    pub(super) fn writers_view(&self, position: Position) -> View {
         let memtables = self.memtables.load_full();
-        View::lazy(self.tail(), memtables, &self.image, Arc::clone(&self.rules))
+        View::lazy(position, memtables, &self.image, Arc::clone(&self.rules))
     }
 
     /// Committed batches above `after`, from the log's memory or its files.

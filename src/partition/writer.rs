@@ -1,4 +1,4 @@
-//! The one thread that decides: drain the queue, run each job, commit one frame, publish, answer.
+//! The one thread that decides: drain the queue, run each job, write one frame, have it synced, publish, answer.
 //!
 //! Owns: the log's end and the active memtable. Promises: nobody is answered "done" before the frame is on disk; after a
 //! failed write or sync nothing is acknowledged any more. Must not: read the clock twice in a batch, or wait for readers.
@@ -14,10 +14,11 @@ use super::flusher::Work;
 use super::job::{Job, Outcome};
 use super::memtable::Memtable;
 use super::shared::{Pressure, Queued, Shared};
+use super::syncer::{Synced, Syncer, sync};
 use super::txn::{Pending, Txn};
 use super::{Options, Rules};
 use crate::ids::{Clock, Position};
-use crate::log::{AppendError, EffectRef, Frame, Log};
+use crate::log::{AppendError, EffectRef, Log, Written};
 use crate::metrics::{self, Share};
 
 pub(super) struct Writer {
@@ -33,8 +34,11 @@ pub(super) struct Writer {
     /// Commit time of the newest batch: time never falls.
     pub(super) last_ms: u64,
     pub(super) pending: Pending,
-    /// Jobs of this batch that wait for their answer.
+    /// Jobs of the batch that is being filled, which wait for their answer.
     pub(super) answers: Vec<Box<dyn Job>>,
+    /// The batch before, while it is being synced.
+    pub(super) in_flight: Option<InFlight>,
+    pub(super) syncer: Syncer,
     pub(super) is_closing: bool,
     pub(super) is_rotating: bool,
     /// This partition's part of the gauge.
@@ -43,35 +47,57 @@ pub(super) struct Writer {
     pub(super) flushing: JoinHandle<()>,
 }
 
+/// A batch that is written and not yet known to be on disk.
+pub(super) struct InFlight {
+    answers: Vec<Box<dyn Job>>,
+    /// `None`: the syncing thread has it.
+    synced: Option<Synced>,
+}
+
 /// Why a batch was not committed; decides what its jobs hear.
 type Failed = Outcome;
 
 impl Writer {
     pub(super) fn run(mut self) {
-        while !self.is_closing {
-            let Some(first) = self.jobs.blocking_recv() else {
-                break;
-            };
+        while let Some(first) = self.next() {
             match first {
                 Queued::Tick => self.upkeep(),
                 Queued::Rotate => self.rotate(),
                 first => self.batch(first),
             }
+            if self.is_closing {
+                break;
+            }
         }
+        self.settle();
         self.refuse_the_rest();
         self.finish();
     }
 
+    /// What comes next. While nothing is queued the batch in flight is all there is to wait for.
+    fn next(&mut self) -> Option<Queued> {
+        if self.in_flight.is_some() {
+            if let Ok(queued) = self.jobs.try_recv() {
+                return Some(queued);
+            }
+            self.settle();
+        }
+        self.jobs.blocking_recv()
+    }
+
+    /// Fills a batch while the one before it syncs; then settles that one, and sends this one after it.
     fn batch(&mut self, first: Queued) {
         self.slow_down();
         self.fill(first);
+        self.settle();
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeLog);
-        let outcome = match self.commit() {
-            Ok(()) => Outcome::Committed,
-            Err(failed) => failed,
-        };
-        self.answer(outcome);
+        match self.write() {
+            Ok(Some(written)) => self.begin_sync(written),
+            // Only reads: what they saw is on disk by now.
+            Ok(None) => self.answer(Outcome::Committed),
+            Err(failed) => self.answer(failed),
+        }
         if self.is_rotating
             || self.memtable.bytes() >= self.options.memtable_bytes
             || self.memtable.log_bytes() >= self.options.memtable_log_bytes
@@ -80,11 +106,12 @@ impl Writer {
         }
     }
 
-    /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers.
+    /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers. Jobs see the
+    /// batch that is still being synced: if its sync fails, theirs is never written.
     fn fill(&mut self, first: Queued) {
         self.last_ms = self.clock.now_ms().max(self.last_ms);
         self.pending.begin(self.position.next(), self.last_ms);
-        let base = self.shared.writers_view();
+        let base = self.shared.writers_view(self.position);
         let mut next = Some(first);
         let mut freed = 0;
         while let Some(queued) = next.take() {
@@ -119,31 +146,14 @@ impl Writer {
         self.queue_depth.set(self.jobs.len() as f64);
     }
 
-    /// One frame, one sync; then the memtable shows it, then the tail moves. Answers come after that.
-    fn commit(&mut self) -> Result<(), Failed> {
+    /// Writes the batch as one frame. `None` = there is nothing to write.
+    fn write(&mut self) -> Result<Option<Written>, Failed> {
         if self.pending.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         if self.shared.is_stopped() {
             return Err(Outcome::Unavailable);
         }
-        let frame = self.append().map_err(|error| self.failed(&error))?;
-        assert_eq!(
-            frame.position, self.pending.position,
-            "the log and the writer count together"
-        );
-        self.memtable
-            .insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
-        self.position = frame.position;
-        self.last_ms = frame.commit_ms;
-        self.log.publish(frame);
-        self.shared.publish(self.position);
-        self.tail_watch.send_replace(self.position);
-        Ok(())
-    }
-
-    fn append(&mut self) -> Result<Arc<Frame>, AppendError> {
-        let metrics = metrics::commit();
         let started = Instant::now();
         let effects = self.pending.effects.iter().map(|effect| EffectRef {
             key: &effect.key,
@@ -151,25 +161,79 @@ impl Writer {
             value: &effect.value,
         });
         let changes = self.pending.changes.iter().map(|change| &change[..]);
-        let written = self.log.write(self.pending.now_ms, effects, changes)?;
+        let written = self
+            .log
+            .write(self.pending.now_ms, effects, changes)
+            .map_err(|error| self.failed(&error, self.answers.len()))?;
+        metrics::commit()
+            .write_seconds
+            .record(started.elapsed().as_secs_f64());
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeSync);
-        let handed_over = Instant::now();
-        let frame = self.log.sync(written)?;
-        metrics
-            .write_seconds
-            .record((handed_over - started).as_secs_f64());
-        metrics
-            .sync_seconds
-            .record(handed_over.elapsed().as_secs_f64());
-        metrics.batches.increment(1);
-        metrics.batch_closures.record(self.answers.len() as f64);
-        metrics.batch_bytes.record(frame.bytes as f64);
-        Ok(frame)
+        Ok(Some(written))
+    }
+
+    /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch sees it.
+    fn begin_sync(&mut self, written: Written) {
+        let frame = Arc::clone(written.frame());
+        assert_eq!(
+            frame.position, self.pending.position,
+            "the log and the writer count together"
+        );
+        let is_alone = self.jobs.is_empty();
+        let synced = if is_alone {
+            // Nothing to do meanwhile: the way to another thread would only cost.
+            Some(sync(written))
+        } else {
+            self.syncer.begin(written);
+            None
+        };
+        self.memtable
+            .insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
+        self.position = frame.position;
+        self.last_ms = frame.commit_ms;
+        let answers = std::mem::take(&mut self.answers);
+        self.in_flight = Some(InFlight { answers, synced });
+        if is_alone {
+            self.settle();
+        }
+    }
+
+    /// Ends the batch in flight: waits for its sync, moves the tail, answers everybody, in this order.
+    fn settle(&mut self) {
+        let Some(InFlight {
+            mut answers,
+            synced,
+        }) = self.in_flight.take()
+        else {
+            return;
+        };
+        let Synced { written, took } = synced.unwrap_or_else(|| self.syncer.end());
+        let outcome = match self.log.sync(written) {
+            Ok(frame) => {
+                let metrics = metrics::commit();
+                metrics.sync_seconds.record(took.as_secs_f64());
+                metrics.batches.increment(1);
+                metrics.batch_closures.record(answers.len() as f64);
+                metrics.batch_bytes.record(frame.bytes as f64);
+                let position = frame.position;
+                self.log.publish(frame);
+                self.shared.publish(position);
+                self.tail_watch.send_replace(position);
+                Outcome::Committed
+            }
+            Err(error) => self.failed(&error, answers.len()),
+        };
+        for job in answers.drain(..) {
+            job.answer(outcome);
+        }
+        if self.answers.capacity() == 0 {
+            self.answers = answers;
+        }
     }
 
     /// After a failed append: what its jobs hear, and whether the partition goes on.
-    fn failed(&self, error: &AppendError) -> Failed {
+    fn failed(&self, error: &AppendError, jobs: usize) -> Failed {
         match error {
             AppendError::Refused(refusal) => {
                 tracing::error!(?refusal, "the log refused a batch; the partition stops");
@@ -178,9 +242,7 @@ impl Writer {
             }
             AppendError::Full(error) => {
                 tracing::warn!(%error, "the disk is full; writes are refused");
-                metrics::commit()
-                    .refused_full
-                    .increment(self.answers.len() as u64);
+                metrics::commit().refused_full.increment(jobs as u64);
                 Outcome::Full
             }
             AppendError::Unknown(error) => {
@@ -216,6 +278,8 @@ impl Writer {
     /// Freezes the active memtable and begins a new one.
     fn rotate(&mut self) {
         self.is_rotating = false;
+        // What is flushed must be on disk: the image never runs ahead of the log.
+        self.settle();
         if self.memtable.is_empty() {
             return;
         }
