@@ -18,6 +18,8 @@ pub(super) type Db = heed::Database<'static, Raw, Raw>;
 /// A read transaction that owns its environment and may move between threads.
 pub(super) type ReadTxn = RoTxn<'static, WithoutTls>;
 
+/// LMDB's name for the file.
+const DATA: &str = "data.mdb";
 /// Read transactions open at once. Past it a read fails with `Full`; callers bound themselves below it.
 const READERS_MAX: u32 = 1024;
 /// Sub-databases, the catalog's included. LMDB clears an array of this length for each transaction.
@@ -28,6 +30,11 @@ const SLOT_STEP: u16 = 32;
 pub(super) const SLOTS_MAX: u16 = (DBS_MAX - 1) / SLOT_STEP * SLOT_STEP;
 /// LMDB's page size on this machine's kind; only used to shape values and to tell sizes.
 pub(super) const PAGE_BYTES: usize = 4096;
+
+/// Whether a directory holds an image, however damaged.
+pub(super) fn is_there(dir: &Path) -> bool {
+    fs::metadata(dir.join(DATA)).is_ok_and(|file| file.len() > 0)
+}
 
 /// One open environment.
 pub(super) struct Store {
@@ -50,6 +57,7 @@ impl Store {
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
         let env = open_env(dir, map_bytes)?;
+        back_all_pages(&env, dir)?;
         let wtxn = env.write_txn()?;
         let catalog = env
             .create_databases_and_commit(wtxn, |opener, wtxn| {
@@ -146,6 +154,18 @@ impl Store {
     pub(super) fn map_bytes(&self) -> u64 {
         self.env.info().map_size as u64
     }
+}
+
+/// Gives the file the length that its newest meta page tells, by a hole. A file that was cut would end the process with SIGBUS
+/// where a missing page is touched; pages of zeros are only wrong, and LMDB and our checksums say so. Also a whole file may be
+/// a little shorter: pages at its end that were never written because they were free again.
+fn back_all_pages(env: &Env<WithoutTls>, dir: &Path) -> Result<(), Error> {
+    let needed = (env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64;
+    let file = File::options().write(true).open(dir.join(DATA))?;
+    if file.metadata()?.len() < needed {
+        file.set_len(needed)?;
+    }
+    Ok(())
 }
 
 fn slot_name(slot: u16) -> String {

@@ -147,6 +147,12 @@ impl Image {
         })
     }
 
+    /// Whether `dir` holds an image, however damaged: what [`Image::open`] would open and not make.
+    #[must_use]
+    pub fn is_there(dir: &Path) -> bool {
+        env::is_there(dir)
+    }
+
     /// The log position that the image covers.
     pub fn covered(&self) -> Position {
         self.inner.catalog().covered

@@ -92,6 +92,10 @@ impl Inspection {
             // Opening makes what is not there, and looking must not.
             std::fs::metadata(folder).map_err(|error| OpenError::from_io("open", folder, error))?;
         }
+        if !Image::is_there(&image_folder) {
+            let text = format!("{}: there is no image in it", image_folder.display());
+            return Err(OpenError::Damaged { text });
+        }
         let image = Image::open(
             &image_folder,
             ImageOptions::default(),

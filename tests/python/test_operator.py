@@ -1,0 +1,106 @@
+"""What an operator is told when the server can't start: one clear line on standard error, exit code 1, at once."""
+
+import os
+import socket
+import subprocess
+
+import pytest
+
+from client import Client
+from server import free_port
+
+
+@pytest.fixture
+def refusal(own_server):
+    """Starts a server that must not start; returns its one line."""
+
+    def run(data, port=None):
+        ended = subprocess.run(
+            [own_server.binary, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port or free_port()}"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            env={**os.environ, "TIDELINE_LOG": "error"},
+        )
+        assert ended.returncode == 1, (ended.returncode, ended.stderr)
+        assert ended.stdout == ""
+        lines = ended.stderr.splitlines()
+        assert len(lines) == 1 and lines[0].startswith("tideline: "), lines
+        assert "panicked" not in ended.stderr
+        return lines[0]
+
+    return run
+
+
+def test_a_port_in_use(tmp_path, refusal):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        line = refusal(tmp_path / "data", port)
+    assert f"127.0.0.1:{port} is in use" in line and "--listen" in line
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_directory_that_cannot_be_made_or_written(tmp_path, refusal):
+    (tmp_path / "file").write_text("not a folder")
+    for data in [tmp_path / "file", tmp_path / "file" / "data"]:
+        line = refusal(data)
+        assert str(data) in line and "cannot" in line
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_directory_without_permission(tmp_path, refusal):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert "denied" in refusal(tmp_path / "closed" / "data")
+
+
+def test_a_directory_of_another_version_is_not_touched(own_server, refusal):
+    own_server.start()
+    own_server.stop()
+    manifest = os.path.join(own_server.data, "directory.toml")
+    with open(manifest) as file:
+        text = file.read()
+    assert "format = 1" in text
+    newer = text.replace("format = 1", "format = 2") + "something_new = true\n"
+    with open(manifest, "w") as file:
+        file.write(newer)
+    line = refusal(own_server.data)
+    assert own_server.data in line and "format 2" in line and "format 1" in line
+    with open(manifest) as file:
+        assert file.read() == newer
+    with open(manifest, "w") as file:
+        file.write("format = ")
+    line = refusal(own_server.data)
+    assert "directory.toml" in line
+
+
+def test_a_second_process_on_one_directory(own_server, refusal):
+    own_server.start()
+    line = refusal(own_server.data)
+    assert "another process" in line and own_server.data in line
+    for command in ["verify", "dump"]:
+        ended = subprocess.run([own_server.binary, command, own_server.data], capture_output=True, text=True, timeout=20)
+        assert ended.returncode == 1 and "another process" in ended.stderr
+        assert len(ended.stderr.splitlines()) == 1
+    with Client(own_server) as client:
+        assert client.append("t")["sequence"] == 1
+
+
+def test_a_folder_with_other_things_in_it(tmp_path, refusal):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "letter.txt").write_text("dear")
+    line = refusal(home)
+    assert str(home) in line and "not a Tideline data directory" in line
+    assert [entry.name for entry in home.iterdir()] == ["letter.txt"]
+
+
+def test_looking_at_what_is_not_there_makes_nothing(own_server, tmp_path):
+    for command in ["verify", "dump"]:
+        missing = tmp_path / "missing"
+        ended = subprocess.run([own_server.binary, command, str(missing)], capture_output=True, text=True, timeout=20)
+        assert ended.returncode == 1
+        assert len(ended.stderr.splitlines()) == 1 and str(missing) in ended.stderr
+        assert not missing.exists()
