@@ -30,6 +30,8 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         for problem in &problems[before..] {
             writeln!(out, "PROBLEM {problem}")?;
         }
+        // Whatever the next partition does to this process, this one is told.
+        out.flush()?;
     }
     let Surveyed {
         timelines,
