@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::check::Survey;
@@ -133,13 +133,13 @@ impl Bed {
                 self.edit(name, last - back);
             }
             self.run(|timelines| timelines.delete_message(name.to_owned(), last - 2, None));
-            if (round + at) % 2 == 0 {
+            if (round + at).is_multiple_of(2) {
                 self.trim(name, last - 19);
             }
-            if (round + at) % 3 == 0 {
+            if (round + at).is_multiple_of(3) {
                 self.delete(name);
             }
-            if (round + at) % 6 == 0 {
+            if (round + at).is_multiple_of(6) {
                 self.append(name, 0..10);
             }
             self.now_ms += 40;
@@ -229,31 +229,36 @@ fn whole(
     }
 }
 
+/// Threads that read every timeline again and again until told to end; each gives how many it read.
+fn readers(bed: &Bed, is_over: &Arc<AtomicBool>) -> Vec<std::thread::JoinHandle<u64>> {
+    let reader = |_| {
+        let (timelines, is_over) = (bed.timelines.clone(), Arc::clone(is_over));
+        let pool = bed.runtime.handle().clone();
+        let read = move || {
+            let own = tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap();
+            let _pool = pool.enter();
+            let mut reads = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                for name in NAMES {
+                    whole(&own, &timelines, name);
+                    reads += 1;
+                }
+            }
+            reads
+        };
+        std::thread::Builder::new().spawn(read).expect("a thread")
+    };
+    (0..2).map(reader).collect()
+}
+
 #[test]
 fn what_is_over_leaves_the_image_and_what_is_seen_stays() {
     let dir = super::model_test::directory();
     let mut bed = Bed::open(dir.path(), 1_000_000);
     let is_over = Arc::new(AtomicBool::new(false));
-    let reads = Arc::new(AtomicU64::new(0));
-    let readers: Vec<_> = (0..2)
-        .map(|_| {
-            let (timelines, is_over) = (bed.timelines.clone(), Arc::clone(&is_over));
-            let (runtime, reads) = (bed.runtime.handle().clone(), Arc::clone(&reads));
-            let read = move || {
-                let own = tokio::runtime::Builder::new_current_thread()
-                    .build()
-                    .unwrap();
-                let _pool = runtime.enter();
-                while !is_over.load(Ordering::Relaxed) {
-                    for name in NAMES {
-                        whole(&own, &timelines, name);
-                        reads.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            };
-            std::thread::Builder::new().spawn(read).expect("a thread")
-        })
-        .collect();
+    let readers = readers(&bed, &is_over);
     for round in 0..12 {
         bed.round(round);
         let before = bed.visible();
@@ -261,10 +266,10 @@ fn what_is_over_leaves_the_image_and_what_is_seen_stays() {
         assert_eq!(bed.visible(), before, "round {round}");
     }
     is_over.store(true, Ordering::Relaxed);
-    for reader in readers {
-        reader.join().expect("no reader fails");
-    }
-    assert!(reads.load(Ordering::Relaxed) > 100);
+    let reads = readers
+        .into_iter()
+        .map(|reader| reader.join().expect("no reader fails"));
+    assert!(reads.sum::<u64>() > 100);
     // One timeline stands and is trimmed at the very end, so that the last thing to be dropped is not a crumb.
     bed.append("busy", 1_000..1_040);
     let last = bed.append("busy", 1_040..1_080);
@@ -317,7 +322,7 @@ fn space_comes_back_round_after_round() {
     let dir = super::model_test::directory();
     let bed = Bed::open(dir.path(), 1_000_000);
     let mut file_bytes = Vec::new();
-    for round in 0..8u64 {
+    for round in 0..10u64 {
         for name in NAMES {
             for batch in 0..30 {
                 let first = (round * 30 + batch) * 10;
@@ -340,7 +345,12 @@ fn space_comes_back_round_after_round() {
     }
     let used = bed.partitions.image(AT).pressure().bytes_used;
     assert!(used < 1 << 20, "{used} bytes for what is left");
-    // The first rounds find the size that the work needs; from then on freed pages are used again.
-    assert!(file_bytes[7] <= file_bytes[2] * 5 / 4, "{file_bytes:?}");
+    // The first rounds find the size that the work needs; from then on freed pages are used again. Without that the file would
+    // grow by as much each round.
+    let (first, later) = file_bytes.split_at(3);
+    assert!(
+        later.iter().max() <= first.iter().map(|bytes| bytes * 2).max().as_ref(),
+        "{file_bytes:?}"
+    );
     bed.close();
 }
