@@ -16,6 +16,7 @@ mod failure;
 pub mod jsonrpc;
 mod limits;
 pub mod message;
+mod methods;
 mod nested;
 mod openrpc;
 mod params;

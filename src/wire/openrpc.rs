@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::close::Close;
 use super::failure::Said;
+use super::methods::{self, METHODS, Method, PUSHES, Pushed};
 use super::reason::Reason;
-use super::schemas::{self, METHODS, Method, PUSHES, Pushed};
 
 /// Where the document keeps what is named more than once.
 const DEFINITIONS: &str = "/components/schemas";
@@ -36,8 +36,8 @@ impl Serialize for Discovered {
 }
 
 fn document() -> Value {
-    let mut reading = schemas::reading(DEFINITIONS);
-    let mut writing = schemas::writing(DEFINITIONS);
+    let mut reading = methods::reading(DEFINITIONS);
+    let mut writing = methods::writing(DEFINITIONS);
     let methods: Vec<Value> = METHODS
         .iter()
         .map(
@@ -86,7 +86,7 @@ fn document() -> Value {
         "x-pushes": pushes,
         "x-close-codes": close_codes(),
     });
-    schemas::below_2_53(&mut whole);
+    methods::below_2_53(&mut whole);
     whole
 }
 

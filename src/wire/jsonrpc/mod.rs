@@ -5,6 +5,7 @@
 //! whenever an id can be made out the failure carries it; encoding can't fail.
 //! Must not: know what a method does; `Request` and the families do.
 
+mod call;
 mod decode;
 mod encode;
 mod envelope;

@@ -5,7 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::decode::{Asked, batch_count, checked_id, request, well_formed};
+use super::call::{Asked, batch_count, checked_id, request, well_formed};
 use super::packed::{Head, Malformed, Reader};
 use super::{Call, Id, Incoming};
 use crate::wire::failure::Failure;

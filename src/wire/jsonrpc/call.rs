@@ -1,0 +1,158 @@
+//! From the parts of a request object to a checked call: what both encodings share.
+//!
+//! Owns: which failure an unfit call gets, and the way from a method's name to its parameters. Promises: the common way reads
+//! parameters once, straight into their struct; only a refused call is read again, to find the path of what is wrong. Must
+//! not: know how the parts were found in the bytes.
+
+use serde::de::Deserialize;
+
+use super::Id;
+use crate::wire::check::Check;
+use crate::wire::failure::Failure;
+use crate::wire::limits::Limits;
+use crate::wire::reason::Reason;
+use crate::wire::request::Request;
+use crate::wire::session::Nothing;
+
+/// Refuses empty batches and those that could never be in flight at once.
+pub(super) fn batch_count(count: u64, limits: &Limits) -> Result<(), Failure> {
+    if count == 0 {
+        return Err(Failure::new(Reason::InvalidRequest).saying("an empty batch"));
+    }
+    let limit = limits.requests_in_flight_max;
+    if count > limit {
+        let failure = Failure::new(Reason::TooLarge);
+        return Err(failure
+            .saying("more calls than requests_in_flight_max")
+            .over(limit, count));
+    }
+    Ok(())
+}
+
+/// Whether a call came alone or in a batch, where it may not wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Alone,
+    InBatch,
+}
+
+/// Refuses what is no id, and texts that are too long.
+pub(super) fn checked_id(id: Option<Id>) -> Result<Id, Failure> {
+    match id {
+        Some(Id::Text(text)) if text.len() > Id::BYTES_MAX => {
+            let failure = Failure::new(Reason::InvalidRequest).about("id");
+            let failure = failure.saying("an id is at most 64 bytes");
+            Err(failure.over(Id::BYTES_MAX as u64, text.len() as u64))
+        }
+        Some(id) => Ok(id),
+        None => {
+            let failure = Failure::new(Reason::InvalidRequest).about("id");
+            Err(failure.saying("an id is text or a 64-bit integer"))
+        }
+    }
+}
+
+/// Refuses what is no JSON-RPC 2.0 request.
+pub(super) fn well_formed<T>(twice: bool, version: bool, method: Option<T>) -> Result<T, Failure> {
+    let refuse = |field, message: &'static str| {
+        Err(Failure::new(Reason::InvalidRequest)
+            .about(field)
+            .saying(message))
+    };
+    match method {
+        _ if twice => refuse("", "a member stands twice"),
+        _ if !version => refuse("jsonrpc", "jsonrpc must be \"2.0\""),
+        None => refuse("method", "method must be a text"),
+        Some(method) => Ok(method),
+    }
+}
+
+/// The request of a method and its parameters' JSON text.
+pub(super) fn request(
+    method: &str,
+    text: &str,
+    asked: Asked,
+    limits: &Limits,
+) -> Result<Request, Failure> {
+    Ok(match method {
+        "message.append" => Request::MessageAppend(params(text, limits)?),
+        "message.append_batch" => Request::MessageAppendBatch(params(text, limits)?),
+        "message.get" => Request::MessageGet(params(text, limits)?),
+        "message.range" => Request::MessageRange(params(text, limits)?),
+        "message.update" => Request::MessageUpdate(params(text, limits)?),
+        "message.delete" => Request::MessageDelete(params(text, limits)?),
+        "timeline.create" => Request::TimelineCreate(params(text, limits)?),
+        "timeline.get" => Request::TimelineGet(params(text, limits)?),
+        "timeline.update" => Request::TimelineUpdate(params(text, limits)?),
+        "timeline.delete" => Request::TimelineDelete(params(text, limits)?),
+        "timeline.trim" => Request::TimelineTrim(params(text, limits)?),
+        "timeline.list" => Request::TimelineList(params(text, limits)?),
+        "sync" => {
+            let sync: crate::wire::sync::Sync = params(text, limits)?;
+            if sync.wait_ms.is_some() && asked == Asked::InBatch {
+                return Err(Failure::invalid(
+                    "wait_ms",
+                    "a call in a batch may not wait",
+                ));
+            }
+            Request::Sync(sync)
+        }
+        "subscribe" => Request::Subscribe(params(text, limits)?),
+        "unsubscribe" => Request::Unsubscribe(params(text, limits)?),
+        "session.open" => Request::SessionOpen(params(text, limits)?),
+        "ping" => params(text, limits).map(|Nothing {}| Request::Ping)?,
+        "rpc.discover" => params(text, limits).map(|Nothing {}| Request::Discover)?,
+        unknown => {
+            let failure = Failure::new(Reason::MethodNotFound);
+            return Err(failure.saying(format!("no method {unknown}")));
+        }
+    })
+}
+
+/// Reads and checks one method's parameters.
+fn params<'a, T>(text: &'a str, limits: &Limits) -> Result<T, Failure>
+where
+    T: Deserialize<'a> + Check,
+{
+    if !text.starts_with('{') {
+        return Err(Failure::invalid("params", "params must be an object"));
+    }
+    let mut params: T = serde_json::from_str(text).map_err(|_| explained::<T>(text))?;
+    params.check(limits)?;
+    Ok(params)
+}
+
+/// Reads parameters that were refused once more, to say what is wrong and where.
+#[cold]
+fn explained<'a, T: Deserialize<'a>>(text: &'a str) -> Failure {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+        return Failure::invalid("params", "not to be read");
+    };
+    let path = error.path().to_string();
+    let message = without_place(error.inner());
+    // serde notes these at the object that lacks or has the member.
+    let quoted = |prefix: &str| {
+        let rest = message.strip_prefix(prefix)?.strip_prefix('`')?;
+        Some(rest.split('`').next().unwrap_or(rest).to_owned())
+    };
+    let missing = quoted("missing field ").or_else(|| quoted("duplicate field "));
+    let member = missing.or_else(|| quoted("unknown field "));
+    let field = match member {
+        Some(member) if path == "." => member,
+        Some(member) if path == member || path.ends_with(&format!(".{member}")) => path,
+        Some(member) => format!("{path}.{member}"),
+        None if path == "." => "params".to_owned(),
+        None => path,
+    };
+    Failure::invalid(field, message)
+}
+
+/// An error's text without the line and column, which are those of a part.
+pub(super) fn without_place(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(place) = text.rfind(" at line ") {
+        text.truncate(place);
+    }
+    text
+}
