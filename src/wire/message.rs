@@ -11,6 +11,7 @@ use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::params::{one_of, or_default, page_default, page_limit};
+use crate::value::json_text_bytes;
 
 pub use super::append::{Append, AppendBatch, Appended, AppendedBatch, AppendedOne, BatchMessage};
 
@@ -46,7 +47,7 @@ impl Message {
     #[must_use]
     pub fn encoded_bytes_max(&self) -> usize {
         // The names, punctuation and numbers of all members in JSON are 194 bytes together; MessagePack is below.
-        let text = |text: &str| super::size::text_json_bytes(text) + 5;
+        let text = |text: &str| json_text_bytes(text) + 5;
         200 + text(&self.message_id)
             + self.sender.as_deref().map_or(0, text)
             + self.entry.as_ref().map_or(0, Entry::encoded_bytes_max)
