@@ -13,11 +13,11 @@
 
 use crate::ids::EntryKind;
 
-use super::keys::PLAIN_MAX;
-
 const KIND_BITS: u8 = 0b0000_0011;
 const SHAPE_BITS: u8 = 0b0000_1100;
 const LONG_KEY: u8 = 0b0001_0000;
+/// Up to this length a key is stored as it is; the rest of a longer one lies in the row.
+pub(super) const PLAIN_MAX: usize = 500;
 /// Flags and checksum.
 const HEAD_BYTES: usize = 5;
 /// Checksum of a piece.

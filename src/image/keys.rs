@@ -11,11 +11,9 @@ use std::ops::Bound;
 use heed::RoTxn;
 
 use super::Error;
-use super::entry::Stored;
+use super::entry::{PLAIN_MAX, Stored};
 use super::env::Db;
 
-/// Up to this length a key is stored as it is.
-pub(super) const PLAIN_MAX: usize = 500;
 /// The length of every stored long key; no plain key has it.
 pub(super) const LONG_LEN: usize = PLAIN_MAX + 8;
 /// The longest key that callers may use: its rest must leave room for a value in a page-shaped piece.

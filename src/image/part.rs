@@ -11,10 +11,10 @@ use heed::{PutFlags, RoTxn, RwTxn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::catalog::{Part, TableCounts};
-use super::entry::{NewRow, PIECE_HEAD_BYTES, Shape, Stored, encode_piece, piece_key};
+use super::entry::{NewRow, PIECE_HEAD_BYTES, PLAIN_MAX, Shape, Stored, encode_piece, piece_key};
 use super::env::{Db, PAGE_BYTES};
 use super::filter;
-use super::keys::{KEY_MAX, PLAIN_MAX, StoredKey};
+use super::keys::{KEY_MAX, StoredKey};
 use super::{Entry, Error, Rules};
 use crate::ids::EntryKind;
 

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use heed::RoTxn;
 
 use super::catalog::Part;
-use super::entry::{Shape, Stored, decode_piece, piece_key};
+use super::entry::{PLAIN_MAX, Shape, Stored, decode_piece, piece_key};
 use super::env::Db;
 use super::filter::{self, Budget, Filter};
-use super::keys::{self, PLAIN_MAX};
+use super::keys;
 use super::{Entry, Error, Rules};
 
 /// A part, with what is needed to read it.

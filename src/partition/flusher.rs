@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::memtable::Memtable;
-use super::merge::Stack;
+use super::merge::{Direction, Stack};
 use super::shared::{Pressure, Shared};
-use super::view::{Direction, View};
+use super::view::View;
 use super::{Options, Rules};
 use crate::ids::{Clock, Position};
 use crate::image::{self, Entry, Error, Image};

@@ -25,6 +25,9 @@ pub(super) trait Job: Send {
     fn answer(self: Box<Self>, outcome: Outcome);
 }
 
+/// Where the submitter waits for what became of its closure.
+type Answer<R, E> = oneshot::Receiver<Result<R, SubmitError<E>>>;
+
 /// A closure with its result's way back.
 pub(super) struct Task<R, E, F> {
     closure: Option<F>,
@@ -33,7 +36,7 @@ pub(super) struct Task<R, E, F> {
 }
 
 impl<R, E, F> Task<R, E, F> {
-    pub(super) fn new(closure: F) -> (Task<R, E, F>, oneshot::Receiver<Result<R, SubmitError<E>>>) {
+    pub(super) fn new(closure: F) -> (Task<R, E, F>, Answer<R, E>) {
         let (reply, answer) = oneshot::channel();
         (
             Task {

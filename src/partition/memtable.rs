@@ -17,7 +17,8 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::arena::{Arena, Place};
-use super::{Direction, Effect, Rules};
+use super::merge::Direction;
+use super::{Effect, Rules};
 use crate::ids::{EntryKind, Position};
 use crate::image::Entry;
 

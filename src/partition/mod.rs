@@ -41,9 +41,10 @@ pub use error::{OpenError, ReadError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
 pub use inspection::{Inspected, Inspection};
+pub use merge::Direction;
 use shared::{Refusal, Shared};
 pub use txn::Txn;
-pub use view::{Direction, Rows, View};
+pub use view::{Rows, View};
 
 /// The partitions of one data directory. Cheap to clone.
 #[derive(Clone)]

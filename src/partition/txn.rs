@@ -10,8 +10,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 
-use super::merge::{Entries, Merge};
-use super::view::{Direction, Rows, View, settled};
+use super::merge::{Direction, Entries, Merge};
+use super::view::{Rows, View, settled};
 use super::{Effect, ReadError, Rules};
 use crate::ids::{EntryKind, Position};
 use crate::image::Entry;

@@ -10,19 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::memtable::Memtable;
-use super::merge::{Entries, Merge, Stack};
+use super::merge::{Direction, Entries, Merge, Stack};
 use super::{ReadError, Rules};
 use crate::ids::Position;
 use crate::image::{Image, Snapshot};
-
-/// Which way a range is walked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Keys rising.
-    Forward,
-    /// Keys falling.
-    Backward,
-}
 
 /// Rows in key order, either way; a row is (key, value).
 pub type Rows<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes), ReadError>> + 'a>;

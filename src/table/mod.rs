@@ -16,6 +16,12 @@ mod rules;
 #[cfg(test)]
 pub(crate) mod arbitrary;
 
+/// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from here,
+/// so that this list says what of the store they may know.
+pub use crate::partition::{
+    Batch, Direction, DropContext, Effect, Entry, Partitions, ReadError, Rules, SubmitError, Tail,
+    Txn, Verdict, View,
+};
 pub use access::{Source, damaged, delete, put, record, scan};
 pub use cell::ValueRef;
 pub use change::{Action, Change};

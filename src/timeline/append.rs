@@ -4,13 +4,12 @@
 //! first answer again, before the condition on the head is looked at. What does not need the writer (encoding, hashing, keys) is
 //! done by the caller; the writer's thread looks up, numbers and puts. Must not: check names and sizes; the caller has.
 
-use crate::partition::{ReadError, Txn};
-use crate::table::{Action, RowWriter, Source, damaged, put, record};
+use crate::table::{Action, ReadError, RowWriter, Source, Txn, damaged, put, record};
 
 use super::head::HeadRow;
-use super::stored::{IdRow, MessageRow, MetaRow, Stamp};
+use super::stored::{IdRow, MessageRow, Stamp};
 use super::tables::{MESSAGES, Name, id_columns};
-use super::write::{Site, new_head, version};
+use super::write::{Site, new_head, put_new_meta, sort, version};
 use super::{Append, Appended, Error, Meta};
 
 /// An append, ready for the writer.
@@ -183,24 +182,4 @@ impl Prepared {
             record(txn, MESSAGES, Action::Put, first, count);
         }
     }
-}
-
-/// Brings columns into the order of the store.
-pub(super) fn sort(columns: &mut [(String, crate::value::Value)]) {
-    if !columns.is_sorted_by(|a, b| a.0 < b.0) {
-        columns.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    }
-}
-
-/// Writes the meta of a timeline that begins.
-pub(super) fn put_new_meta(txn: &mut Txn<'_>, name: &Name, meta: Meta) -> MetaRow {
-    let now = txn.now_ms();
-    let row = MetaRow {
-        meta,
-        version: 1,
-        created_at: now,
-        updated_at: now,
-    };
-    put(txn, name.meta_key(), row.encode(), version(now));
-    row
 }

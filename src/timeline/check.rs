@@ -5,8 +5,7 @@
 
 use crate::ids::{HistoryId, PartitionId};
 use crate::ordered::Reader;
-use crate::partition::{Direction, ReadError, View};
-use crate::table::{Key, damaged, scan, split_key};
+use crate::table::{Direction, Key, ReadError, View, damaged, scan, split_key};
 
 use super::head::{Epochs, HeadRow};
 use super::stored::{self, IdRow};

@@ -4,8 +4,7 @@
 //! has one change row, that of its last change, so that who catches up meets each message once. Must not: touch ID rows: an
 //! ID is compared with the entry as first appended.
 
-use crate::partition::{ReadError, Txn};
-use crate::table::{Action, Source, damaged, delete, put, record};
+use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
 use super::head::HeadRow;
 use super::stored::{self, MessageRow, change_row};

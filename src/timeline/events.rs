@@ -7,8 +7,7 @@ use std::collections::HashMap;
 
 use crate::ids::EntryKind;
 use crate::ordered::Reader;
-use crate::partition::{Batch, Effect};
-use crate::table::{Action, Change, Malformed, split_key};
+use crate::table::{Action, Batch, Change, Effect, Malformed, split_key};
 
 use super::TimelineEvent;
 use super::head::HeadRow;

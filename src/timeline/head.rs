@@ -5,11 +5,10 @@
 //! histories of the data directory, partitions and incarnations. Must not: decide anything.
 
 use crate::ids::{HistoryId, PartitionId};
-use crate::table::{Key, Malformed, Row, RowWriter, Source, ValueRef, damaged};
+use crate::table::{Key, Malformed, ReadError, Row, RowWriter, Source, ValueRef, damaged};
 
 use super::Head;
 use super::tables::Name;
-use crate::partition::ReadError;
 
 /// The state of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

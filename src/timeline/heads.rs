@@ -17,8 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use crate::ids::{EntryKind, PartitionId, Position};
-use crate::partition::{Batch, Partitions, Tail};
-use crate::table::split_key;
+use crate::table::{Batch, Partitions, Tail, split_key};
 
 use super::head::HeadRow;
 use super::tables::HEADS;

@@ -1,6 +1,9 @@
-//! What goes in and out of the timeline layer, as types. No rule lives here.
+//! What goes in and out of the timeline layer, as types.
+//!
+//! Owns: arguments, answers, limits and the layer's [`Error`]. Promises: every number says its unit, every answer carries the
+//! epoch that its positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on the wire.
 
-use crate::partition::ReadError;
+use crate::table::ReadError;
 use crate::value::{Value, json_bytes, json_text_bytes};
 
 /// A column name and its value; names are unique within an entry, sorted bytewise when they come out of the store.
@@ -351,11 +354,11 @@ pub enum Error {
     },
     /// An update of a deleted message.
     Deleted,
-    /// See [`crate::partition::SubmitError`].
+    /// See [`crate::table::SubmitError`].
     Busy,
-    /// See [`crate::partition::SubmitError`].
+    /// See [`crate::table::SubmitError`].
     StorageFull,
-    /// See [`crate::partition::SubmitError`].
+    /// See [`crate::table::SubmitError`].
     OutcomeUnknown,
     /// Stopped after a disk failure, or a read met damage.
     Unavailable,

@@ -32,8 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Clock, PartitionId};
-use crate::partition::{Batch, Partitions, Rules, SubmitError, Txn, View};
-use crate::table::TableRules;
+use crate::table::{Batch, Partitions, Rules, SubmitError, TableRules, Txn, View};
 
 use append::Prepared;
 use head::Epochs;

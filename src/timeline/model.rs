@@ -323,7 +323,9 @@ impl Model {
             changed.sort_by_key(|message| message.change);
             changed
         });
-        let position = news.last().map_or(after.max(oldest), |last| last.sequence);
+        let position = news
+            .last()
+            .map_or_else(|| after.max(oldest), |last| last.sequence);
         Ok(Changed {
             state: if after < oldest {
                 ResumeState::TooOld

@@ -207,7 +207,10 @@ impl World {
             Epoch::None => None,
             Epoch::Current => {
                 let timeline = self.model.timelines.get(name);
-                Some(timeline.map_or("gone".to_owned(), |timeline| timeline.head.epoch.clone()))
+                Some(
+                    timeline
+                        .map_or_else(|| "gone".to_owned(), |timeline| timeline.head.epoch.clone()),
+                )
             }
             Epoch::Other => Some("other".to_owned()),
         }
@@ -463,26 +466,28 @@ impl World {
                     }
                 }
             }
-            Command::List(prefix, after, limit) => {
-                let predicted = self.model.list(prefix, after);
-                let (mut real, mut next) = (Vec::new(), Some(after.to_owned()));
-                while let Some(after) = next {
-                    let list = List {
-                        prefix: prefix.to_owned(),
-                        after: Some(after),
-                        limit,
-                        bytes_max: 1_000,
-                    };
-                    let page = self.timelines.list(list).await.unwrap();
-                    assert!(page.timelines.len() <= limit);
-                    assert!(page.next.is_none() || !page.timelines.is_empty());
-                    real.extend(page.timelines);
-                    next = page.next;
-                }
-                assert_eq!(real, predicted);
-            }
+            Command::List(prefix, after, limit) => self.list(prefix, after, limit).await,
             other => panic!("{other:?} is no read"),
         }
+    }
+
+    /// All pages of a list, one after the other.
+    async fn list(&self, prefix: &str, after: &str, limit: usize) {
+        let (mut real, mut next) = (Vec::new(), Some(after.to_owned()));
+        while let Some(after) = next {
+            let list = List {
+                prefix: prefix.to_owned(),
+                after: Some(after),
+                limit,
+                bytes_max: 1_000,
+            };
+            let page = self.timelines.list(list).await.unwrap();
+            assert!(page.timelines.len() <= limit);
+            assert!(page.next.is_none() || !page.timelines.is_empty());
+            real.extend(page.timelines);
+            next = page.next;
+        }
+        assert_eq!(real, self.model.list(prefix, after));
     }
 
     /// A reader catches up with one timeline in small pages, as a subscription does.

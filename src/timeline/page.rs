@@ -4,8 +4,7 @@
 //! missing between floor and head is an error, never a gap; a page holds at least one message, unless it may be empty.
 //! Must not: live longer than the view that it was given.
 
-use crate::partition::{Direction, ReadError, View};
-use crate::table::{damaged, scan};
+use crate::table::{Direction, ReadError, View, damaged, scan};
 
 use super::Message;
 use super::head::HeadRow;

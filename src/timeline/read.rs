@@ -5,8 +5,7 @@
 //! Must not: keep a view while it waits for another.
 
 use crate::ordered::Reader;
-use crate::partition::{Direction, View};
-use crate::table::{Key, damaged, scan, split_key};
+use crate::table::{Direction, Key, View, damaged, scan, split_key};
 use crate::value::json_bytes;
 
 use super::edit::load;

@@ -4,8 +4,7 @@
 //! position on, or the state says why not; a change is told once, in change order, in the message's newest form; whatever is
 //! cut short says `more` and where to go on. Must not: wait for anything.
 
-use crate::partition::{Direction, ReadError, View};
-use crate::table::{damaged, scan};
+use crate::table::{Direction, ReadError, View, damaged, scan};
 
 use super::edit::load_held;
 use super::head::HeadRow;

@@ -5,8 +5,7 @@
 //! row, or one that can't be read, means keep; head rows and metas are never over. Must not: look at the clock itself.
 
 use crate::ids::{EntryKind, TableId};
-use crate::partition::{DropContext, Entry};
-use crate::table::{Malformed, Retention};
+use crate::table::{DropContext, Entry, Malformed, Retention};
 
 use super::Limits;
 use super::head::HeadRow;
@@ -102,8 +101,8 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::partition::{Rules, Verdict};
     use crate::table::{Key, TableRules};
+    use crate::table::{Rules, Verdict};
     use crate::timeline::stored::change_row;
     use crate::timeline::tables::id_columns;
 

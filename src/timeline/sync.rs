@@ -4,7 +4,7 @@
 //! `start` comes first, so that none starves if the caller begins elsewhere each time. Must not: wait for news.
 
 use crate::ids::PartitionId;
-use crate::partition::View;
+use crate::table::View;
 
 use super::head::HeadRow;
 use super::tables::Name;

@@ -5,11 +5,9 @@
 //! earlier one of its name. Must not: number messages or changes.
 
 use crate::ids::PartitionId;
-use crate::partition::{ReadError, Txn};
-use crate::table::{Action, Source, damaged, delete, put, record};
-use crate::value::json_bytes;
+use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
+use crate::value::{Value, json_bytes};
 
-use super::append::{put_new_meta, sort};
 use super::head::{Epochs, HeadRow};
 use super::retention::Window;
 use super::stored::MetaRow;
@@ -177,6 +175,19 @@ pub(super) fn put_head(txn: &mut Txn<'_>, name: &Name, head: &HeadRow) {
     put(txn, name.head_key(), head.encode(), now);
 }
 
+/// Writes the meta of a timeline that begins.
+pub(super) fn put_new_meta(txn: &mut Txn<'_>, name: &Name, meta: Meta) -> MetaRow {
+    let now = txn.now_ms();
+    let row = MetaRow {
+        meta,
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    put(txn, name.meta_key(), row.encode(), version(now));
+    row
+}
+
 /// The meta of a timeline that stands.
 pub(super) fn load_meta(rows: &impl Source, name: &Name) -> Result<MetaRow, ReadError> {
     let key = name.meta_key();
@@ -184,6 +195,13 @@ pub(super) fn load_meta(rows: &impl Source, name: &Name) -> Result<MetaRow, Read
         .row(&key)?
         .ok_or_else(|| damaged(key.as_bytes(), "the timeline stands without its meta"))?;
     MetaRow::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a meta"))
+}
+
+/// Brings columns into the order of the store.
+pub(super) fn sort(columns: &mut [(String, Value)]) {
+    if !columns.is_sorted_by(|a, b| a.0 < b.0) {
+        columns.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    }
 }
 
 /// Merges new values into sorted columns and takes names out.
