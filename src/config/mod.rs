@@ -256,6 +256,7 @@ impl Config {
             ),
             (
                 "commit_jobs_max",
+                "frozen_memtables_max",
                 self.commit_jobs_max,
                 "queue_jobs_max",
                 self.queue_jobs_max,
@@ -341,6 +342,7 @@ mod tests {
             "partitions",
             "queue_jobs_max",
             "commit_jobs_max",
+            "frozen_memtables_max",
             "reads_max",
             "message_id_window_count",
             "heads_max",
