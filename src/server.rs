@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin::Admin;
 use crate::config::Config;
 use crate::feed::Feed;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Pages};
 use crate::ids::Clock;
 use crate::metrics;
 use crate::partition::{OpenError, Partitions};
@@ -96,7 +96,7 @@ impl Server {
             timelines,
             feed.clone(),
             clock,
-            Arc::clone(&admin),
+            Arc::<Admin>::clone(&admin),
         )
         .map_err(|error| StartError::Listen(config.listen, error))?;
         admin.set_ready(true);
@@ -146,6 +146,20 @@ impl Server {
         // 5. What is committed goes into the image, and the files are closed.
         partitions.close().await;
         tracing::info!("stopped");
+    }
+}
+
+impl Pages for Admin {
+    fn start(&self) -> String {
+        Admin::page()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_ready()
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics()
     }
 }
 

@@ -256,7 +256,6 @@ impl Config {
             ),
             (
                 "commit_jobs_max",
-                "frozen_memtables_max",
                 self.commit_jobs_max,
                 "queue_jobs_max",
                 self.queue_jobs_max,

@@ -1,17 +1,13 @@
 //! Fresh messages, kept for a while so that subscribers need not read them back from the store.
 //!
-//! Owns: one group of consecutive messages with its encoded forms, and the budget that bounds all groups together. Promises:
-//! a group is encoded at most once per encoding, whoever asks first; the oldest groups go first when the budget is spent.
+//! Owns: one group of consecutive messages with its encoded forms. Promises: a group is encoded at most once per encoding,
+//! whoever asks first.
 //! Must not: be changed after it was made: an edit removes the group, and readers find the newest form in the store.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::mailbox::lock;
-use super::topic::Topic;
-use crate::metrics;
 use crate::timeline::Message;
 use crate::value::Value;
 
@@ -58,7 +54,7 @@ impl Fresh {
     }
 
     /// About what the group holds in memory, one encoded form included.
-    fn weight(&self) -> usize {
+    pub(super) fn weight(&self) -> usize {
         256 + self
             .messages
             .iter()
@@ -112,53 +108,4 @@ fn weight(message: &Message) -> usize {
         })
         .sum();
     128 + message.message_id.len() + message.sender.len() + entry
-}
-
-/// Bounds the bytes of all groups, oldest out first, whatever timeline they belong to.
-#[derive(Debug)]
-pub(super) struct Budget {
-    bytes_max: usize,
-    kept: Mutex<Kept>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    bytes: usize,
-    order: VecDeque<(Weak<Topic>, Weak<Fresh>, usize)>,
-}
-
-impl Budget {
-    pub(super) fn new(bytes_max: usize) -> Budget {
-        Budget {
-            bytes_max,
-            kept: Mutex::default(),
-        }
-    }
-
-    /// Counts a group in and puts out the oldest ones beyond the budget. Call without holding a topic's lock.
-    pub(super) fn add(&self, topic: &Arc<Topic>, fresh: &Arc<Fresh>) {
-        let weight = fresh.weight();
-        let mut evicted = Vec::new();
-        let bytes = {
-            let mut kept = lock(&self.kept);
-            kept.bytes += weight;
-            kept.order
-                .push_back((Arc::downgrade(topic), Arc::downgrade(fresh), weight));
-            while kept.bytes > self.bytes_max {
-                let Some((topic, fresh, weight)) = kept.order.pop_front() else {
-                    break;
-                };
-                kept.bytes -= weight;
-                evicted.push((topic, fresh));
-            }
-            kept.bytes
-        };
-        #[allow(clippy::cast_precision_loss)] // a gauge
-        metrics::feed().ring_bytes.set(bytes as f64);
-        for (topic, fresh) in evicted {
-            if let Some(topic) = topic.upgrade() {
-                topic.forget(&fresh);
-            }
-        }
-    }
 }

@@ -4,6 +4,8 @@
 //! subscriptions are. Promises: nothing is told before it is on disk and visible; a watcher that registers and then reads the
 //! store misses nothing; a lagging reader costs no memory but its cursor. Must not: encode for a wire, know a socket.
 
+mod budget;
+mod cursor;
 mod fresh;
 mod mailbox;
 mod registry;
@@ -19,10 +21,11 @@ use tokio_util::task::TaskTracker;
 use crate::partition::Partitions;
 use crate::timeline::Timelines;
 
+pub use cursor::{Cursor, Next, Page};
 pub use fresh::{ENCODINGS, Fresh};
 pub use mailbox::Mailbox;
 pub use registry::Watch;
-pub use subscription::{Cursor, Ended, Next, Page, Pull, Subscription};
+pub use subscription::{Ended, Pull, Subscription};
 
 use registry::Registry;
 

@@ -8,7 +8,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::fresh::Budget;
+use super::budget::Budget;
+use super::cursor::Cursor;
 use super::mailbox::{Mailbox, lock};
 use super::topic::Topic;
 use crate::metrics;
@@ -69,7 +70,7 @@ impl Registry {
             .get(event.timeline.as_str())
             .cloned();
         if let Some(topic) = topic {
-            topic.publish(event, &self.budget);
+            publish(&topic, event, &self.budget);
         }
     }
 
@@ -100,6 +101,15 @@ impl Registry {
 
 const SHARDS: usize = 16;
 
+/// Tells a topic what a committed batch did. Groups are counted in before anybody comes to fetch them, and with none of the
+/// topic's locks held, because the budget takes those of the topics that lose a group.
+pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) {
+    for fresh in &topic.apply(event) {
+        budget.add(topic, fresh);
+    }
+    topic.wake();
+}
+
 /// A standing watch on one timeline; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Watch {
@@ -113,6 +123,13 @@ impl Watch {
     #[must_use]
     pub fn timeline(&self) -> &Arc<str> {
         &self.topic.name
+    }
+
+    /// A cursor that stands nowhere yet. Take it before the store is read, so that what the log tells meanwhile counts as new.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        let (doubt, meta_version) = self.topic.seen();
+        Cursor::begin(doubt, meta_version)
     }
 }
 

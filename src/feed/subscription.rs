@@ -1,119 +1,16 @@
-//! A subscription: a cursor into one timeline, and the way from it to what comes next.
+//! A subscription: the way from a cursor to what comes next.
 //!
-//! Owns: the cursor and its moves. Promises: every sequence above the start once and in order, every change of what lies
+//! Owns: the moves of the cursor. Promises: every sequence above the start once and in order, every change of what lies
 //! behind the cursor; ends are final. Must not: hold payloads: a page or a group belongs to whoever sends it.
 
-use std::sync::{Arc, OnceLock};
-
-use bytes::Bytes;
+use std::sync::Arc;
 
 use super::Options;
-use super::fresh::{ENCODINGS, Fresh};
+use super::cursor::{Cursor, Next, Page, PageKey};
+use super::fresh::Fresh;
 use super::registry::Watch;
-use super::topic::PageKey;
 use crate::metrics;
-use crate::timeline::{Changed, Error, Meta, Resume, ResumeState, Timelines};
-
-/// Where a reader stands.
-#[derive(Clone, Debug)]
-pub struct Cursor {
-    /// Of the timeline.
-    pub epoch: Arc<str>,
-    /// Everything up to this was delivered.
-    pub sequence: u64,
-    /// Every change up to this was delivered.
-    pub change: u64,
-    /// The newest meta that was told.
-    pub(super) meta_version: u64,
-    /// The topic's doubt that was settled with the store.
-    pub(super) doubt: u64,
-    /// Another epoch that the log told of and the store did not confirm.
-    pub(super) foreign: Option<Arc<str>>,
-    /// The last page ended early: there is more in the store, whatever the log has told.
-    pub(super) more: bool,
-}
-
-impl Cursor {
-    /// A cursor that stands nowhere yet. Take it after the watch and before the store is read.
-    #[must_use]
-    pub fn begin(watch: &Watch) -> Cursor {
-        let (doubt, meta_version) = watch.topic.seen();
-        Cursor {
-            epoch: Arc::from(""),
-            sequence: 0,
-            change: 0,
-            // The making of a timeline is version 1 and is no news to who subscribes.
-            meta_version: meta_version.max(1),
-            doubt,
-            foreign: None,
-            more: false,
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn at(epoch: &str, sequence: u64, change: u64) -> Cursor {
-        Cursor {
-            epoch: Arc::from(epoch),
-            sequence,
-            change,
-            meta_version: 1,
-            doubt: 0,
-            foreign: None,
-            more: false,
-        }
-    }
-
-    /// The cursor behind what a `resume` has returned.
-    #[must_use]
-    pub fn resumed(mut self, changed: &Changed) -> Cursor {
-        self.epoch = Arc::from(changed.head.epoch.as_str());
-        self.sequence = changed.position;
-        self.change = match changed.changed {
-            Some(_) => changed.change_position,
-            // Nobody asked for changes before now; those from now on are told.
-            None => changed.head.change_head,
-        };
-        self.more = changed.more;
-        self
-    }
-}
-
-/// What comes next for a cursor.
-#[derive(Debug)]
-pub enum Next {
-    /// Nothing: wait for the mailbox.
-    CaughtUp,
-    /// Fresh messages, from the cursor on.
-    Fresh(Arc<Fresh>),
-    /// The store has to be asked.
-    Read {
-        /// The doubt that this read settles.
-        doubt: u64,
-        /// The epoch that this read checks.
-        foreign: Option<Arc<str>>,
-    },
-    /// The meta has changed.
-    Meta,
-}
-
-/// A page that was read from the store, shared by all who stand at the same place.
-#[derive(Debug)]
-pub struct Page {
-    /// What the store returned.
-    pub changed: Changed,
-    frames: [OnceLock<Arc<[Bytes]>>; ENCODINGS],
-}
-
-impl Page {
-    /// The push frames in an encoding, made by `encode` if nobody has asked before.
-    pub fn frames(
-        &self,
-        encoding: usize,
-        encode: impl FnOnce(&Changed) -> Vec<Bytes>,
-    ) -> Arc<[Bytes]> {
-        Arc::clone(self.frames[encoding].get_or_init(|| encode(&self.changed).into()))
-    }
-}
+use crate::timeline::{Error, Meta, Resume, ResumeState, Timelines};
 
 /// Why a subscription is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,10 +107,7 @@ impl Subscription {
                 .get_or_try_init(async || {
                     own = true;
                     let changed = timelines.resume(resume(&topic.name, key, &options)).await?;
-                    Ok(Arc::new(Page {
-                        changed,
-                        frames: Default::default(),
-                    }))
+                    Ok(Arc::new(Page::new(changed)))
                 })
                 .await;
             let counted = metrics::feed();

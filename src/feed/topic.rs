@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::OnceCell;
 
-use super::fresh::{Budget, Fresh, group};
+use super::cursor::{Cursor, Next, Page, PageKey};
+use super::fresh::{Fresh, group};
 use super::mailbox::{Mailbox, lock};
-use super::subscription::{Cursor, Next, Page};
 use crate::timeline::TimelineEvent;
 
 /// A timeline that is watched.
@@ -35,14 +35,6 @@ struct State {
     ring: VecDeque<Arc<Fresh>>,
     /// The page that someone is reading just now; weak, so that it is kept only while it is used.
     shared: Option<(PageKey, Weak<OnceCell<Arc<Page>>>)>,
-}
-
-/// What a page of the store depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PageKey {
-    pub(super) epoch: Arc<str>,
-    pub(super) sequence: u64,
-    pub(super) change: u64,
 }
 
 #[derive(Debug, Default)]
@@ -81,17 +73,11 @@ impl Topic {
         watchers.free.len() == watchers.entries.len()
     }
 
-    /// What one committed batch did to this timeline.
-    pub(super) fn publish(self: &Arc<Topic>, event: TimelineEvent, budget: &Budget) {
-        let added = {
-            let mut state = lock(&self.state);
-            state.shared = None;
-            state.apply(event)
-        };
-        for fresh in &added {
-            budget.add(self, fresh);
-        }
-        self.wake();
+    /// Takes in what one committed batch did to this timeline; gives the groups that are new. [`Topic::wake`] is to follow.
+    pub(super) fn apply(&self, event: TimelineEvent) -> Vec<Arc<Fresh>> {
+        let mut state = lock(&self.state);
+        state.shared = None;
+        state.apply(event)
     }
 
     /// The place in the log was lost: every reader must ask the store.
@@ -141,7 +127,8 @@ impl Topic {
         }
     }
 
-    fn wake(&self) {
+    /// Tells every watcher that there may be something.
+    pub(super) fn wake(&self) {
         let watchers = lock(&self.watchers);
         for (mailbox, slot) in watchers.entries.iter().flatten() {
             mailbox.post(*slot);
@@ -235,6 +222,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feed::budget::Budget;
+    use crate::feed::registry::publish;
     use crate::timeline::{Head, Message};
 
     fn topic() -> (Arc<Topic>, Budget) {
@@ -282,8 +271,8 @@ mod tests {
     #[test]
     fn fresh_messages_come_from_the_ring_and_older_ones_from_the_store() {
         let (topic, budget) = topic();
-        topic.publish(event("A", 3, 0, &[2, 3]), &budget);
-        topic.publish(event("A", 4, 0, &[4]), &budget);
+        publish(&topic, event("A", 3, 0, &[2, 3]), &budget);
+        publish(&topic, event("A", 4, 0, &[4]), &budget);
         assert_eq!(fresh_range(topic.next(&cursor("A", 1, 0))), Some((2, 3)));
         assert_eq!(fresh_range(topic.next(&cursor("A", 3, 0))), Some((4, 4)));
         assert!(matches!(topic.next(&cursor("A", 4, 0)), Next::CaughtUp));
@@ -296,11 +285,11 @@ mod tests {
     #[test]
     fn an_edit_takes_its_group_out_and_sends_readers_to_the_store() {
         let (topic, budget) = topic();
-        topic.publish(event("A", 1, 0, &[1]), &budget);
-        topic.publish(event("A", 3, 0, &[2, 3]), &budget);
+        publish(&topic, event("A", 1, 0, &[1]), &budget);
+        publish(&topic, event("A", 3, 0, &[2, 3]), &budget);
         let mut edit = event("A", 3, 1, &[]);
         edit.changed = vec![3];
-        topic.publish(edit, &budget);
+        publish(&topic, edit, &budget);
         assert!(matches!(topic.next(&cursor("A", 3, 0)), Next::Read { .. }));
         assert!(matches!(topic.next(&cursor("A", 3, 1)), Next::CaughtUp));
         assert_eq!(fresh_range(topic.next(&cursor("A", 0, 1))), Some((1, 1)));
@@ -310,11 +299,11 @@ mod tests {
     #[test]
     fn a_deletion_or_a_lost_place_makes_every_reader_ask_once() {
         let (topic, budget) = topic();
-        topic.publish(event("A", 1, 0, &[1]), &budget);
+        publish(&topic, event("A", 1, 0, &[1]), &budget);
         let mut reader = cursor("A", 1, 0);
         let mut gone = event("A", 0, 0, &[]);
         gone.head = None;
-        topic.publish(gone, &budget);
+        publish(&topic, gone, &budget);
         let Next::Read { doubt, .. } = topic.next(&reader) else {
             panic!("the store must be asked")
         };
@@ -329,16 +318,16 @@ mod tests {
         // The timeline was made anew and read before the follower of the log got there.
         let (topic, budget) = topic();
         let mut reader = cursor("B", 0, 0);
-        topic.publish(event("A", 7, 0, &[7]), &budget);
+        publish(&topic, event("A", 7, 0, &[7]), &budget);
         let Next::Read { foreign, .. } = topic.next(&reader) else {
             panic!("the store must be asked")
         };
         assert_eq!(foreign.as_deref(), Some("A"));
         reader.foreign = foreign;
         assert!(matches!(topic.next(&reader), Next::CaughtUp));
-        topic.publish(event("A", 8, 0, &[8]), &budget);
+        publish(&topic, event("A", 8, 0, &[8]), &budget);
         assert!(matches!(topic.next(&reader), Next::CaughtUp));
-        topic.publish(event("B", 1, 0, &[1]), &budget);
+        publish(&topic, event("B", 1, 0, &[1]), &budget);
         let Next::Read { doubt, .. } = topic.next(&reader) else {
             panic!("a new epoch is a doubt")
         };
@@ -351,7 +340,7 @@ mod tests {
         let topic = Arc::new(Topic::new(Arc::from("t")));
         let budget = Budget::new(2_000);
         for sequence in 1..=50 {
-            topic.publish(event("A", sequence, 0, &[sequence]), &budget);
+            publish(&topic, event("A", sequence, 0, &[sequence]), &budget);
         }
         assert!(matches!(topic.next(&cursor("A", 0, 0)), Next::Read { .. }));
         assert_eq!(fresh_range(topic.next(&cursor("A", 49, 0))), Some((50, 50)));
@@ -364,7 +353,7 @@ mod tests {
         let (one, two) = (Arc::new(Mailbox::default()), Arc::new(Mailbox::default()));
         let first = topic.join(&one, 5);
         let second = topic.join(&two, 6);
-        topic.publish(event("A", 1, 0, &[1]), &budget);
+        publish(&topic, event("A", 1, 0, &[1]), &budget);
         let take = |mailbox: &Arc<Mailbox>| {
             let mut slots = Vec::new();
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -373,7 +362,7 @@ mod tests {
         };
         assert_eq!((take(&one), take(&two)), (vec![5], vec![6]));
         assert!(!topic.leave(first));
-        topic.publish(event("A", 2, 0, &[2]), &budget);
+        publish(&topic, event("A", 2, 0, &[2]), &budget);
         assert_eq!((take(&one), take(&two)), (vec![], vec![6]));
         assert!(topic.leave(second));
     }

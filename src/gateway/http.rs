@@ -16,25 +16,19 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{
-    ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE,
-    X_CONTENT_TYPE_OPTIONS,
-};
+use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
+use super::respond::{Answer, full, not_allowed, say};
 use super::{Shared, rpc, session, upgrade};
-use crate::admin::Admin;
 use crate::metrics;
 use crate::wire::jsonrpc::Dialect;
-
-/// An answer with its whole body.
-pub(super) type Answer = Response<Full<Bytes>>;
 
 /// Serves a connection until it ends, be it HTTP or, after an upgrade, a session.
 pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) {
@@ -120,14 +114,18 @@ async fn route(
         "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, shared).await,
         "/v1/rpc" => not_allowed("POST"),
         "/" | "/healthz" | "/readyz" | "/metrics" if !read => not_allowed("GET, HEAD"),
-        "/" => full(StatusCode::OK, "text/html; charset=utf-8", Admin::page()),
+        "/" => full(
+            StatusCode::OK,
+            "text/html; charset=utf-8",
+            shared.pages.start(),
+        ),
         "/healthz" => say(StatusCode::OK, "ok"),
-        "/readyz" if shared.admin.is_ready() => say(StatusCode::OK, "ready"),
+        "/readyz" if shared.pages.is_ready() => say(StatusCode::OK, "ready"),
         "/readyz" => say(StatusCode::SERVICE_UNAVAILABLE, "not ready"),
         "/metrics" => full(
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",
-            shared.admin.metrics(),
+            shared.pages.metrics(),
         ),
         _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
     }
@@ -160,29 +158,6 @@ fn connect(
             answer
         }
     }
-}
-
-fn not_allowed(allowed: &'static str) -> Answer {
-    let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
-    answer
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static(allowed));
-    answer
-}
-
-/// A line of text.
-pub(super) fn say(status: StatusCode, text: &str) -> Answer {
-    full(status, "text/plain; charset=utf-8", format!("{text}\n"))
-}
-
-/// A body of any kind.
-pub(super) fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    answer
 }
 
 const HEADERS_MAX: usize = 64;

@@ -9,6 +9,7 @@ mod http;
 mod listener;
 mod origin;
 mod outbound;
+mod respond;
 mod rpc;
 mod session;
 mod upgrade;
@@ -24,7 +25,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::admin::Admin;
 use crate::feed::Feed;
 use crate::ids::Clock;
 use crate::metrics;
@@ -62,6 +62,16 @@ pub struct Options {
     pub drain_spread: Duration,
 }
 
+/// What the HTTP pages tell of the server. They are somebody else's; the gateway only serves them. None may wait.
+pub trait Pages: Send + Sync + 'static {
+    /// The HTML at `/`.
+    fn start(&self) -> String;
+    /// Whether writes can be taken.
+    fn is_ready(&self) -> bool;
+    /// Prometheus' text.
+    fn metrics(&self) -> String;
+}
+
 /// The running gateway.
 pub struct Gateway {
     shared: Arc<Shared>,
@@ -77,7 +87,7 @@ struct Shared {
     timelines: Timelines,
     feed: Feed,
     clock: Arc<Clock>,
-    admin: Arc<Admin>,
+    pages: Arc<dyn Pages>,
     counters: Counters,
     origins: origin::Allowed,
     /// Waiting calls are to be answered now.
@@ -96,7 +106,7 @@ impl Gateway {
         timelines: Timelines,
         feed: Feed,
         clock: Arc<Clock>,
-        admin: Arc<Admin>,
+        pages: Arc<dyn Pages>,
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
         let origins = origin::Allowed::new(&options.allowed_origins, &options.allowed_hosts);
@@ -105,7 +115,7 @@ impl Gateway {
             timelines,
             feed,
             clock,
-            admin,
+            pages,
             counters: Counters::default(),
             origins,
             waits_over: CancellationToken::new(),

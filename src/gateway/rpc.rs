@@ -13,7 +13,7 @@ use hyper::{Request, StatusCode};
 
 use super::Shared;
 use super::dispatch::Caller;
-use super::http::{Answer, full, say};
+use super::respond::{Answer, full, say};
 use super::session::answer;
 use crate::metrics;
 use crate::wire::check_user;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::shape::{self, page_bytes, size};
 use super::{Shared, refusal};
-use crate::feed::{Cursor, Subscription, Watch};
+use crate::feed::{Subscription, Watch};
 use crate::timeline::{Changed, Error, Resume, ResumeState};
 use crate::wire::{Failure, Reply, sync};
 
@@ -35,7 +35,7 @@ pub(in crate::gateway) async fn subscribe(
         limit: size(limit),
         bytes_max: page_bytes(&shared.options.limits),
     };
-    let cursor = Cursor::begin(&watch);
+    let cursor = watch.cursor();
     let resumed = match shared.timelines.resume(resume.clone()).await {
         Err(Error::TimelineNotFound) if create => {
             let queued = shared.timelines.create(resume.timeline.clone(), None, None);

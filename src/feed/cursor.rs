@@ -1,0 +1,125 @@
+//! A cursor into one timeline, and what can come next for it.
+//!
+//! Owns: where a reader stands, and the page that it reads. Promises: a page is encoded at most once per encoding, whoever asks
+//! first. Must not: know who reads, or what the log has told.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::fresh::{ENCODINGS, Fresh};
+use crate::timeline::Changed;
+
+/// Where a reader stands.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    /// Of the timeline.
+    pub epoch: Arc<str>,
+    /// Everything up to this was delivered.
+    pub sequence: u64,
+    /// Every change up to this was delivered.
+    pub change: u64,
+    /// The newest meta that was told.
+    pub(super) meta_version: u64,
+    /// The topic's doubt that was settled with the store.
+    pub(super) doubt: u64,
+    /// Another epoch that the log told of and the store did not confirm.
+    pub(super) foreign: Option<Arc<str>>,
+    /// The last page ended early: there is more in the store, whatever the log has told.
+    pub(super) more: bool,
+}
+
+impl Cursor {
+    /// A cursor that stands nowhere yet, with what its topic has told so far.
+    pub(super) fn begin(doubt: u64, meta_version: u64) -> Cursor {
+        Cursor {
+            epoch: Arc::from(""),
+            sequence: 0,
+            change: 0,
+            // The making of a timeline is version 1 and is no news to who subscribes.
+            meta_version: meta_version.max(1),
+            doubt,
+            foreign: None,
+            more: false,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn at(epoch: &str, sequence: u64, change: u64) -> Cursor {
+        Cursor {
+            epoch: Arc::from(epoch),
+            sequence,
+            change,
+            meta_version: 1,
+            doubt: 0,
+            foreign: None,
+            more: false,
+        }
+    }
+
+    /// The cursor behind what a `resume` has returned.
+    #[must_use]
+    pub fn resumed(mut self, changed: &Changed) -> Cursor {
+        self.epoch = Arc::from(changed.head.epoch.as_str());
+        self.sequence = changed.position;
+        self.change = match changed.changed {
+            Some(_) => changed.change_position,
+            // Nobody asked for changes before now; those from now on are told.
+            None => changed.head.change_head,
+        };
+        self.more = changed.more;
+        self
+    }
+}
+
+/// What comes next for a cursor.
+#[derive(Debug)]
+pub enum Next {
+    /// Nothing: wait for the mailbox.
+    CaughtUp,
+    /// Fresh messages, from the cursor on.
+    Fresh(Arc<Fresh>),
+    /// The store has to be asked.
+    Read {
+        /// The doubt that this read settles.
+        doubt: u64,
+        /// The epoch that this read checks.
+        foreign: Option<Arc<str>>,
+    },
+    /// The meta has changed.
+    Meta,
+}
+
+/// A page that was read from the store, shared by all who stand at the same place.
+#[derive(Debug)]
+pub struct Page {
+    /// What the store returned.
+    pub changed: Changed,
+    frames: [OnceLock<Arc<[Bytes]>>; ENCODINGS],
+}
+
+impl Page {
+    pub(super) fn new(changed: Changed) -> Page {
+        Page {
+            changed,
+            frames: Default::default(),
+        }
+    }
+
+    /// The push frames in an encoding, made by `encode` if nobody has asked before.
+    pub fn frames(
+        &self,
+        encoding: usize,
+        encode: impl FnOnce(&Changed) -> Vec<Bytes>,
+    ) -> Arc<[Bytes]> {
+        Arc::clone(self.frames[encoding].get_or_init(|| encode(&self.changed).into()))
+    }
+}
+
+/// What a page of the store depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PageKey {
+    pub(super) epoch: Arc<str>,
+    pub(super) sequence: u64,
+    pub(super) change: u64,
+}

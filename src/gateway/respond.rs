@@ -1,0 +1,36 @@
+//! The answers of plain HTTP.
+//!
+//! Owns: their headers. Promises: every body says what it is and is not to be guessed at; a refusal is one line that says why.
+//! Must not: decide which request gets which answer.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::{Response, StatusCode};
+
+/// An answer with its whole body.
+pub(super) type Answer = Response<Full<Bytes>>;
+
+/// Names the methods that the page has.
+pub(super) fn not_allowed(allowed: &'static str) -> Answer {
+    let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
+    answer
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+/// A line of text.
+pub(super) fn say(status: StatusCode, text: &str) -> Answer {
+    full(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}
+
+/// A body of any kind.
+pub(super) fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
