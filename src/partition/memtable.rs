@@ -1,25 +1,19 @@
 //! A memtable: the newest entries of a partition, with several positions per key.
 //!
-//! Owns: entries between two log positions, from their commit until an image run holds them. A hash finds a row; rows of one
-//! partition key stand together in a group, and groups in order, so that a range is a walk. Promises: a reader at position V
-//! sees exactly the entries at or below V; an insert never sorts (rows mostly arrive in order; where not, the first range
-//! that cares does). Must not: compose deltas or know what a row is.
+//! Owns: entries between two log positions, from their commit until an image run holds them. Promises: a reader at position V
+//! sees exactly the entries at or below V; a writer never waits for a sort (the first range that cares sorts). Must not:
+//! compose deltas or know what a row is.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Range;
-use std::hash::BuildHasher;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 
-use super::arena::{Arena, Place};
 use super::merge::Direction;
+use super::rows::{Bounds, Rows, Walk, Walked};
 use super::{Effect, Rules};
-use crate::ids::{EntryKind, Position};
+use crate::ids::Position;
 use crate::image::Entry;
 
 /// Bytes that an entry adds to a run beside its key and value.
@@ -30,9 +24,6 @@ const CHUNK_ROWS_MAX: usize = 256;
 
 /// Groups that are brought into order under one lock.
 const SORT_GROUPS: u32 = 256;
-
-/// No older version.
-const NONE: u32 = u32::MAX;
 
 /// Rows by key, each with its entries by position.
 pub(super) struct Memtable {
@@ -45,55 +36,11 @@ pub(super) struct Memtable {
     created_ms: u64,
 }
 
-/// Tables of numbers into lists: a look-up touches little memory, and that is what it costs.
-#[derive(Default)]
-struct Rows {
-    arena: Arena,
-    list: Vec<Row>,
-    by_key: HashTable<u32>,
-    /// Versions that are not the newest of their row.
-    older: Vec<Version>,
-    groups: Vec<Group>,
-    by_name: HashTable<u32>,
-    in_order: BTreeMap<Bytes, u32>,
-    hasher: RandomState,
-}
-
-/// A key and its newest version.
-struct Row {
-    hash: u64,
-    key: Place,
-    newest: Version,
-}
-
-/// What one batch did to a row.
-#[derive(Clone, Copy)]
-struct Version {
-    position: Position,
-    value: Place,
-    kind: EntryKind,
-    /// The version before, in `older`.
-    before: u32,
-}
-
-/// The rows of one partition key.
-struct Group {
-    hash: u64,
-    name: Bytes,
-    rows: Vec<u32>,
-    /// So many of its first rows are known to be in order.
-    sorted: usize,
-}
-
 impl Memtable {
     /// `rows_expected`: how many rows it will hold, about; a table that need not grow never makes a writer wait for it.
     pub(super) fn new(after: Position, created_ms: u64, rows_expected: usize) -> Memtable {
-        let by_key = HashTable::with_capacity(rows_expected);
         Memtable {
-            rows: RwLock::new(Rows {
-                by_key,
-                ..Rows::default()
-            }),
+            rows: RwLock::new(Rows::with_capacity(rows_expected)),
             after,
             last: AtomicU64::new(after.0),
             bytes: AtomicUsize::new(0),
@@ -127,12 +74,12 @@ impl Memtable {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.read().list.is_empty()
+        self.read().is_empty()
     }
 
     /// How many rows it holds.
     pub(super) fn rows(&self) -> usize {
-        self.read().list.len()
+        self.read().len()
     }
 
     /// Takes in the batch at `position`, of `log_bytes` in the log. Invisible until the tail reaches `position`. Batches come
@@ -161,7 +108,7 @@ impl Memtable {
         let mut group = 0;
         loop {
             let mut rows = self.write();
-            let end = number(rows.groups.len()).min(group + SORT_GROUPS);
+            let end = rows.groups().min(group + SORT_GROUPS);
             (group..end).for_each(|group| rows.sort(group));
             if group == end {
                 return;
@@ -224,7 +171,12 @@ impl Memtable {
         }
         loop {
             let rows = self.read();
-            match rows.chunk(bounds, walk) {
+            let how = Walk {
+                at: walk.at,
+                direction: walk.direction,
+                rows_max: walk.chunk_rows,
+            };
+            match rows.chunk(bounds, how) {
                 Ok(chunk) => return chunk,
                 Err(unsorted) => {
                     drop(rows);
@@ -232,214 +184,6 @@ impl Memtable {
                 }
             }
         }
-    }
-}
-
-/// A key with its entries newest first.
-type Walked = (Bytes, Vec<Entry>);
-type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
-
-impl Rows {
-    fn insert(&mut self, position: Position, effect: &Effect, rules: &dyn Rules) {
-        let hash = self.hasher.hash_one(&effect.key[..]);
-        let value = self.arena.push(&effect.value);
-        let mut version = Version {
-            position,
-            value,
-            kind: effect.kind,
-            before: NONE,
-        };
-        let Rows {
-            arena,
-            list,
-            by_key,
-            ..
-        } = self;
-        let is_it = |&row: &u32| {
-            let row = &list[row as usize];
-            row.hash == hash && *arena.get(row.key) == effect.key[..]
-        };
-        if let Some(&row) = by_key.find(hash, is_it) {
-            version.before = number(self.older.len());
-            let newest = &mut self.list[row as usize].newest;
-            self.older.push(std::mem::replace(newest, version));
-            return;
-        }
-        let row = number(self.list.len());
-        let key = self.arena.push(&effect.key);
-        self.list.push(Row {
-            hash,
-            key,
-            newest: version,
-        });
-        let list = &self.list;
-        self.by_key
-            .insert_unique(hash, row, |&row| list[row as usize].hash);
-        let name = rules.filter_prefix(&effect.key).unwrap_or(&effect.key);
-        let group = self.group(name);
-        self.groups[group as usize].rows.push(row);
-    }
-
-    /// The group of this name, made if there is none.
-    fn group(&mut self, name: &[u8]) -> u32 {
-        let hash = self.hasher.hash_one(name);
-        let groups = &self.groups;
-        let is_it = |&group: &u32| {
-            let group = &groups[group as usize];
-            group.hash == hash && group.name == name
-        };
-        if let Some(&group) = self.by_name.find(hash, is_it) {
-            return group;
-        }
-        let group = number(self.groups.len());
-        let name = Bytes::copy_from_slice(name);
-        self.in_order.insert(name.clone(), group);
-        self.groups.push(Group {
-            hash,
-            name,
-            rows: Vec::new(),
-            sorted: 0,
-        });
-        let groups = &self.groups;
-        self.by_name
-            .insert_unique(hash, group, |&group| groups[group as usize].hash);
-        group
-    }
-
-    fn find(&self, key: &[u8]) -> Option<&Row> {
-        let hash = self.hasher.hash_one(key);
-        let is_it = |&row: &u32| {
-            let row = &self.list[row as usize];
-            row.hash == hash && self.arena.get(row.key) == key
-        };
-        self.by_key
-            .find(hash, is_it)
-            .map(|&row| &self.list[row as usize])
-    }
-
-    /// A row's versions at or below `at`.
-    fn newest_first<'r>(&'r self, row: &'r Row, at: Position) -> impl Iterator<Item = &'r Version> {
-        let before = |version: &&'r Version| self.older.get(version.before as usize);
-        std::iter::successors(Some(&row.newest), before)
-            .skip_while(move |version| version.position > at)
-    }
-
-    /// A row's entries at or below `at`, newest first, down to the first that masks the rest.
-    fn entries(&self, row: &Row, at: Position) -> Vec<Entry> {
-        let mut entries = Vec::with_capacity(1);
-        for version in self.newest_first(row, at) {
-            entries.push(self.entry(version));
-            if version.kind != EntryKind::Delta {
-                break;
-            }
-        }
-        entries
-    }
-
-    fn entry(&self, version: &Version) -> Entry {
-        Entry {
-            kind: version.kind,
-            value: self.arena.take(version.value),
-        }
-    }
-
-    fn key(&self, row: u32) -> &[u8] {
-        self.arena.get(self.list[row as usize].key)
-    }
-
-    /// Brings a group's rows into order. They mostly are.
-    fn sort(&mut self, group: u32) {
-        let Rows {
-            arena,
-            list,
-            groups,
-            ..
-        } = self;
-        let group = &mut groups[group as usize];
-        let key = |row: &u32| arena.get(list[*row as usize].key);
-        // From the last row that is known to be in order.
-        let new = &group.rows[group.sorted.saturating_sub(1)..];
-        if !new.is_sorted_by(|a, b| key(a) < key(b)) {
-            // Stable: made for lists of which much is in order already, as here.
-            group.rows.sort_by(|a, b| key(a).cmp(key(b)));
-        }
-        group.sorted = group.rows.len();
-    }
-
-    /// `Err` names a group that must be sorted first.
-    fn chunk(&self, bounds: Bounds<'_>, walk: &Cursor<'_>) -> Result<(Vec<Walked>, bool), u32> {
-        let mut found = Vec::new();
-        let mut groups = self.groups_between(bounds);
-        let mut next = || match walk.direction {
-            Direction::Forward => groups.next(),
-            Direction::Backward => groups.next_back(),
-        };
-        while let Some((_, &group)) = next() {
-            let rows = &self.groups[group as usize];
-            if rows.sorted < rows.rows.len() {
-                if found.is_empty() {
-                    return Err(group);
-                }
-                // What was found so far is not found again for it.
-                found.reverse();
-                return Ok((found, true));
-            }
-            let rows = self.between(rows, bounds);
-            for index in 0..rows.len() {
-                let row = match walk.direction {
-                    Direction::Forward => &self.list[rows[index] as usize],
-                    Direction::Backward => &self.list[rows[rows.len() - 1 - index] as usize],
-                };
-                let entries = self.entries(row, walk.at);
-                if !entries.is_empty() {
-                    found.push((self.arena.take(row.key), entries));
-                }
-                if found.len() == walk.chunk_rows {
-                    found.reverse();
-                    return Ok((found, true));
-                }
-            }
-        }
-        found.reverse();
-        Ok((found, false))
-    }
-
-    /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins with
-    /// another, so only the last group at or below the lower bound can reach over it.
-    fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, u32> {
-        let first = match from {
-            Bound::Unbounded => None,
-            Bound::Included(key) | Bound::Excluded(key) => {
-                let below = (Bound::Unbounded, Bound::Included(key));
-                self.in_order
-                    .range::<[u8], _>(below)
-                    .next_back()
-                    .map(|(name, _)| &name[..])
-            }
-        };
-        let last = match to {
-            Bound::Unbounded => Bound::Unbounded,
-            Bound::Included(key) | Bound::Excluded(key) => Bound::Included(key),
-        };
-        self.in_order
-            .range::<[u8], _>((first.map_or(Bound::Unbounded, Bound::Included), last))
-    }
-
-    fn between<'r>(&self, group: &'r Group, (from, to): Bounds<'_>) -> &'r [u32] {
-        let first_not = |is_before: &dyn Fn(&[u8]) -> bool| {
-            group.rows.partition_point(|&row| is_before(self.key(row)))
-        };
-        let start = match from {
-            Bound::Unbounded => 0,
-            Bound::Included(bound) => first_not(&|key| key < bound),
-            Bound::Excluded(bound) => first_not(&|key| key <= bound),
-        };
-        let end = match to {
-            Bound::Unbounded => group.rows.len(),
-            Bound::Included(bound) => first_not(&|key| key <= bound),
-            Bound::Excluded(bound) => first_not(&|key| key < bound),
-        };
-        group.rows.get(start..end).unwrap_or_default()
     }
 }
 
@@ -476,10 +220,6 @@ impl Iterator for Cursor<'_> {
     }
 }
 
-fn number(count: usize) -> u32 {
-    u32::try_from(count).expect("a memtable holds far less than 2^32 rows")
-}
-
 fn is_empty((from, to): Bounds<'_>) -> bool {
     match (from, to) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -494,6 +234,7 @@ fn is_empty((from, to): Bounds<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::EntryKind;
     use crate::partition::model_test::ToyRules;
 
     fn filled() -> Memtable {

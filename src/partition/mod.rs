@@ -19,6 +19,7 @@ mod merge;
 #[cfg(test)]
 mod model_test;
 mod recovery;
+mod rows;
 mod shared;
 mod syncer;
 mod txn;
