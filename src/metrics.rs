@@ -79,7 +79,12 @@ macro_rules! handles {
             $(#[$doc])*
             pub fn $accessor() -> &'static $group {
                 static BOUND: OnceLock<$group> = OnceLock::new();
-                BOUND.get_or_init(|| $group { $( $field: <$kind as Bind>::bind($name, $help), )+ })
+                BOUND.get_or_init(|| {
+                    // Tests of a layer bind its handles in any order; without a recorder they would stay mute.
+                    #[cfg(test)]
+                    recorder();
+                    $group { $( $field: <$kind as Bind>::bind($name, $help), )+ }
+                })
             }
         )+
         /// Binds every handle, so that a metric is at `/metrics` from the start and not from its first event.
@@ -326,24 +331,27 @@ pub const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Sets the process's recorder and binds all handles; again in the same process (tests) it returns the first one's.
 pub fn install() -> Exposition {
+    let exposition = recorder().clone();
+    bind_all();
+    exposition
+}
+
+fn recorder() -> &'static Exposition {
     static INSTALLED: OnceLock<Exposition> = OnceLock::new();
-    INSTALLED
-        .get_or_init(|| {
-            let recorder = PrometheusBuilder::new()
-                .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
-                .and_then(|builder| {
-                    builder.set_buckets_for_metric(Matcher::Suffix("_bytes".to_owned()), BYTES)
-                })
-                .and_then(|builder| builder.set_buckets(COUNTS))
-                .expect("the bucket lists are not empty")
-                .build_recorder();
-            let exposition = Exposition(recorder.handle());
-            // Fails only if a recorder stands already, which a program that embeds us may want.
-            let _ = ::metrics::set_global_recorder(recorder);
-            bind_all();
-            exposition
-        })
-        .clone()
+    INSTALLED.get_or_init(|| {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
+            .and_then(|builder| {
+                builder.set_buckets_for_metric(Matcher::Suffix("_bytes".to_owned()), BYTES)
+            })
+            .and_then(|builder| builder.set_buckets(COUNTS))
+            .expect("the bucket lists are not empty")
+            .build_recorder();
+        let exposition = Exposition(recorder.handle());
+        // Fails only if a recorder stands already, which a program that embeds us may want.
+        let _ = ::metrics::set_global_recorder(recorder);
+        exposition
+    })
 }
 
 /// The catalogue as a table for the reference.

@@ -342,6 +342,8 @@ mod tests {
             "queue_jobs_max",
             "commit_jobs_max",
             "frozen_memtables_max",
+            "level0_slow_runs",
+            "level0_busy_runs",
             "reads_max",
             "message_id_window_count",
             "heads_max",
