@@ -80,8 +80,7 @@ macro_rules! handles {
             pub fn $accessor() -> &'static $group {
                 static BOUND: OnceLock<$group> = OnceLock::new();
                 BOUND.get_or_init(|| {
-                    // Tests of a layer bind its handles in any order; without a recorder they would stay mute.
-                    #[cfg(test)]
+                    // A handle that is bound before there is a recorder stays mute for ever.
                     recorder();
                     $group { $( $field: <$kind as Bind>::bind($name, $help), )+ }
                 })
@@ -331,9 +330,8 @@ pub const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Sets the process's recorder and binds all handles; again in the same process (tests) it returns the first one's.
 pub fn install() -> Exposition {
-    let exposition = recorder().clone();
     bind_all();
-    exposition
+    recorder().clone()
 }
 
 fn recorder() -> &'static Exposition {
@@ -341,9 +339,7 @@ fn recorder() -> &'static Exposition {
     INSTALLED.get_or_init(|| {
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
-            .and_then(|builder| {
-                builder.set_buckets_for_metric(Matcher::Suffix("_bytes".to_owned()), BYTES)
-            })
+            .and_then(|it| it.set_buckets_for_metric(Matcher::Suffix("_bytes".to_owned()), BYTES))
             .and_then(|builder| builder.set_buckets(COUNTS))
             .expect("the bucket lists are not empty")
             .build_recorder();
