@@ -1,7 +1,7 @@
 //! Newtypes that every layer names: partitions, positions, tables, the kinds of an entry, the clock.
 //!
-//! Owns: identity and time. Promises: each type is a plain number with a fixed text form; nothing here allocates a store or
-//! touches a disk. Must not: import anything of the project.
+//! Owns: identity and time. Promises: each type is a plain number with a fixed text form; nothing here allocates a
+//! store or touches a disk. Must not: import anything of the project.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,8 @@ impl fmt::Display for Position {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u32);
 
-/// 128 random bits that tell one history of a data directory from another (a restore sets new ones), and one log from another.
+/// 128 random bits that tell one history of a data directory from another (a restore sets new ones), and one log from
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HistoryId(pub [u8; 16]);
 

@@ -1,7 +1,7 @@
 //! The `tideline` program: arguments, configuration, log, signals, exit code.
 //!
-//! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and SIGINT
-//! stop it in order. Must not: do anything that a library user of the server would miss.
+//! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and
+//! SIGINT stop it in order. Must not: do anything that a library user of the server would miss.
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
@@ -34,8 +34,8 @@ struct Cli {
 enum Command {
     /// Run the server. Also what `tideline` does without a subcommand.
     Serve,
-    /// Check a data directory that no server uses: every checksum, every timeline without holes, log against image, catalog
-    /// against runs. Prints each problem with its place; exit code 1 if there is one.
+    /// Check a data directory that no server uses: every checksum, every timeline without holes, log against image,
+    /// catalog against runs. Prints each problem with its place; exit code 1 if there is one.
     Verify {
         /// The data directory.
         data: PathBuf,
@@ -84,8 +84,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the check in a process of its own. LMDB trusts its own pages, so some damage ends whoever reads them by a signal; that
-/// is a finding too, and has to be told.
+/// Runs the check in a process of its own. LMDB trusts its own pages, so some damage ends whoever reads them by a
+/// signal; that is a finding too, and has to be told.
 fn verify_apart() -> ExitCode {
     let tell = |line: String| {
         let _ = writeln!(std::io::stderr(), "tideline: {line}");

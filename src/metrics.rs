@@ -1,8 +1,9 @@
 //! Every metric of the server: name, unit, labels, meaning, and the handle through which a layer moves it.
 //!
-//! Owns: the catalogue. Promises: a name stands here once, with what to do when it moves; handles are bound once and are
-//! cheap to touch (an atomic each). Label values are texts of enums, never IDs or anything a client sent. Must not: import
-//! anything of ours, open a port. `install` comes first in the process; handles touched before it stay silent for ever.
+//! Owns: the catalogue. Promises: a name stands here once, with what to do when it moves; handles are bound once and
+//! are cheap to touch (an atomic each). Label values are texts of enums, never IDs or anything a client sent. Must not:
+//! import anything of ours, open a port. `install` comes first in the process; handles touched before it stay silent
+//! for ever.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;

@@ -1,10 +1,10 @@
 //! Order-preserving key encoding: typed columns to bytes whose bytewise order is the order of the values.
 //!
-//! Owns: the bytes of a key column; they are part of the format on disk. Promises: every encoded column ends itself, so that
-//! columns follow each other and compare column by column; strings and binaries order bytewise (shorter first), integers
-//! signed; each value has exactly one encoding, and decoding accepts no other; arbitrary bytes never panic. INF_MIN sorts
-//! below and INF_MAX above everything in their column: they are bounds of ranges, never part of a row's key.
-//! Must not: know tables.
+//! Owns: the bytes of a key column; they are part of the format on disk. Promises: every encoded column ends itself, so
+//! that columns follow each other and compare column by column; strings and binaries order bytewise (shorter first),
+//! integers signed; each value has exactly one encoding, and decoding accepts no other; arbitrary bytes never panic.
+//! INF_MIN sorts below and INF_MAX above everything in their column: they are bounds of ranges, never part of a row's
+//! key. Must not: know tables.
 //!
 //! ```text
 //! column  = INF_MIN | integer | string | binary | INF_MAX
@@ -60,7 +60,8 @@ pub fn push_i64(out: &mut Vec<u8>, value: i64) {
     if value >= 0 {
         return push_u64(out, value.unsigned_abs());
     }
-    // value - 1 in n bytes: among equal n the order is that of the unsigned bytes, and more bytes mean a smaller number.
+    // value - 1 in n bytes: among equal n the order is that of the unsigned bytes, and more bytes mean a smaller
+    // number.
     let magnitude = value.unsigned_abs();
     let length = significant(magnitude);
     out.push(INTEGER_ZERO - length);

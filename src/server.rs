@@ -1,7 +1,7 @@
 //! The whole server: what starts in which order, and stops in the reverse one.
 //!
-//! Owns: start and stop. Promises: nothing is served before everything below it stands; a stop takes nothing new, answers what
-//! it took, tells the clients, and flushes last. Must not: know how any layer does its part.
+//! Owns: start and stop. Promises: nothing is served before everything below it stands; a stop takes nothing new,
+//! answers what it took, tells the clients, and flushes last. Must not: know how any layer does its part.
 
 use std::fmt;
 use std::io;
@@ -65,8 +65,8 @@ impl Server {
     /// Starts everything, in the order of the layers, on the current runtime.
     pub async fn start(config: &Config) -> Result<Server, StartError> {
         let admin = Arc::new(Admin::new(metrics::install()));
-        // The socket first: a taken port is known before a large data directory is opened. Nobody is served before `start`
-        // returns; early clients wait in the backlog.
+        // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
+        // `start` returns; early clients wait in the backlog.
         let listener = listen(config.listen, config.socket_send_bytes)
             .map_err(|error| StartError::Listen(config.listen, error))?;
         let clock = Arc::new(Clock::system());

@@ -1,7 +1,7 @@
 //! Attribute values, as the store, the timelines and the wire all name them.
 //!
-//! Owns: the value types and the size of an entry as clients count it. Promises: `json_bytes` is exact for what the wire
-//! writes as compact JSON. Must not: know a format on disk or on the wire beyond that size.
+//! Owns: the value types and the size of an entry as clients count it. Promises: `json_bytes` is exact for what the
+//! wire writes as compact JSON. Must not: know a format on disk or on the wire beyond that size.
 
 use bytes::Bytes;
 

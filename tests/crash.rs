@@ -1,7 +1,8 @@
-//! `kill -9` under sixteen writers, a few rounds of what `tideline-load crash` does in twenty; and the control that must fail.
+//! `kill -9` under sixteen writers, a few rounds of what `tideline-load crash` does in twenty; and the control that
+//! must fail.
 //!
-//! Owns: the proof that an acknowledgement means "in the log" as far as a killed process can show it (power cuts are the
-//! recording backend's matter, in `src/log/`). Must not: assert on time.
+//! Owns: the proof that an acknowledgement means "in the log" as far as a killed process can show it (power cuts are
+//! the recording backend's matter, in `src/log/`). Must not: assert on time.
 
 use std::path::PathBuf;
 

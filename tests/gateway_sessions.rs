@@ -1,6 +1,8 @@
-//! Sessions: order, batches, limits, subscriptions and their resumption, long polls, clients that do not read, shutdown.
+//! Sessions: order, batches, limits, subscriptions and their resumption, long polls, clients that do not read,
+//! shutdown.
 //!
-//! Through real sockets against a whole server in this process. Nothing here asserts on time: waits end, or the test fails.
+//! Through real sockets against a whole server in this process. Nothing here asserts on time: waits end, or the test
+//! fails.
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 

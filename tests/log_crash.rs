@@ -1,8 +1,8 @@
 //! Crashes and faults of the commit log on the recording disk: power cuts at every change, kills, and failing calls.
 //!
-//! Owns: the promise "what was acknowledged is there, byte for byte, in order, without holes; besides it at most the one batch
-//! whose outcome is open". Promises: thousands of crash points, and controls that break the log's rules on purpose and must
-//! be noticed. Must not: assert on time.
+//! Owns: the promise "what was acknowledged is there, byte for byte, in order, without holes; besides it at most the
+//! one batch whose outcome is open". Promises: thousands of crash points, and controls that break the log's rules on
+//! purpose and must be noticed. Must not: assert on time.
 
 #![allow(clippy::unwrap_used)] // a test; clippy only excuses the functions that are marked as such
 
@@ -64,7 +64,8 @@ enum Acknowledge {
     BeforeSync,
 }
 
-/// Appends `attempts` batches, keeps an image that lags a little, lets retention recycle segments, reopens now and then.
+/// Appends `attempts` batches, keeps an image that lags a little, lets retention recycle segments, reopens now and
+/// then.
 fn live(disk: &RecordingStorage, attempts: u64, prepare: bool, ack: Acknowledge) -> History {
     let mut history = History::default();
     let shared = Arc::new(disk.clone());
@@ -219,8 +220,8 @@ fn control_with_the_acknowledgement_before_the_sync_the_power_cuts_are_noticed()
     assert!(power_cuts(&disk, &history).is_err());
 }
 
-/// Kills the process at every change; a new one opens the log from the page cache and serves what it finds; then the power
-/// fails: at any change of the recovery for what was acknowledged, right after it for what was served.
+/// Kills the process at every change; a new one opens the log from the page cache and serves what it finds; then the
+/// power fails: at any change of the recovery for what was acknowledged, right after it for what was served.
 fn kills_then_power_cuts(
     disk: &RecordingStorage,
     history: &History,

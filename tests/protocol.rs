@@ -1,7 +1,8 @@
-//! The protocol, sentence by sentence, through a real socket: runs the Python suite beside this file against the real binary.
+//! The protocol, sentence by sentence, through a real socket: runs the Python suite beside this file against the real
+//! binary.
 //!
-//! Owns: a virtual environment below `target/` with the pinned client library. Promises: a failure shows pytest's own output.
-//! Must not: need anything but Python 3 on the machine; the packages come from PyPI, once.
+//! Owns: a virtual environment below `target/` with the pinned client library. Promises: a failure shows pytest's own
+//! output. Must not: need anything but Python 3 on the machine; the packages come from PyPI, once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

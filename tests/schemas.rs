@@ -1,8 +1,9 @@
 //! `schemas/` and the code say the same.
 //!
-//! Owns: the comparison of every generated file with the one that stands, and the golden examples. Promises: fails when a type and its file
-//! part ways, when a method or push lacks an example, and when an example is not decoded and encoded as it stands.
-//! `TIDELINE_BLESS=1 cargo test --test schemas` writes the files anew; examples are written by hand. Must not: need a server.
+//! Owns: the comparison of every generated file with the one that stands, and the golden examples. Promises: fails when
+//! a type and its file part ways, when a method or push lacks an example, and when an example is not decoded and
+//! encoded as it stands. `TIDELINE_BLESS=1 cargo test --test schemas` writes the files anew; examples are written by
+//! hand. Must not: need a server.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 

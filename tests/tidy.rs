@@ -1,7 +1,8 @@
 //! The house rules that a compiler does not hold: layers, cycles, names, sizes, what a file says of itself.
 //!
-//! Owns: the layer table of ARCHITECTURE.md as data. Promises: every breach is listed with its file and line, all at once. Must
-//! not: repeat what rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded channels).
+//! Owns: the layer table of ARCHITECTURE.md as data. Promises: every breach is listed with its file and line, all at
+//! once. Must not: repeat what rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded
+//! channels).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -51,6 +52,8 @@ const FORBIDDEN_NAMES: &[&str] = &[
     "util", "utils", "common", "helper", "helpers", "misc", "types",
 ];
 const LINES_MAX: usize = 400;
+/// rustfmt holds the width of code only.
+const COMMENT_COLUMNS_MAX: usize = 120;
 /// Files that may be longer, each with its reason beside it.
 const LONG_FILES: &[&str] = &[];
 /// What may stand at the top of the repository; the last line is what builds and runs leave there.
@@ -456,6 +459,23 @@ fn every_file_says_what_it_owns() {
         "files that do not open with three lines on what they own, promise and must not do",
         &breaches,
     );
+}
+
+#[test]
+fn comments_are_as_wide_as_a_page() {
+    let mut breaches = Vec::new();
+    for file in all_rust_files() {
+        let mut drawn = false;
+        for (index, line) in file.text.lines().enumerate() {
+            let comment = line.trim_start();
+            drawn ^= comment.starts_with("//") && comment.contains("```");
+            // Formats are drawn in tables, which no width would make clearer.
+            if comment.starts_with("//") && !drawn && line.chars().count() > COMMENT_COLUMNS_MAX {
+                breaches.push(format!("{}:{}", file.path, index + 1));
+            }
+        }
+    }
+    report("comments wider than 120 columns", &breaches);
 }
 
 /// Whether a word stands in the code by itself.

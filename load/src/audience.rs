@@ -1,7 +1,7 @@
 //! What a subscriber is told before it listens and what it gives back: habits, goals, options, outcomes.
 //!
-//! Owns: these types, between the profiles that plan an audience and `subscriber`, which is one of it. Promises: an outcome
-//! holds what came as it came. Must not: hold any of the listening.
+//! Owns: these types, between the profiles that plan an audience and `subscriber`, which is one of it. Promises: an
+//! outcome holds what came as it came. Must not: hold any of the listening.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `connect`: thousands of idle connections, and what each costs the server in memory.
 //!
-//! Owns: the measurement of an idle connection. Promises: the connections are open and answered before it measures. Must not:
-//! send anything while it measures.
+//! Owns: the measurement of an idle connection. Promises: the connections are open and answered before it measures.
+//! Must not: send anything while it measures.
 
 use std::path::PathBuf;
 use std::time::Duration;

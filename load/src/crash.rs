@@ -1,7 +1,8 @@
 //! `crash`: a server that is killed again and again under writers and subscribers, and the check that nothing was lost.
 //!
-//! Owns: the rounds. Promises: the same seed gives the same kill times and messages (not the same interleaving); the verdict
-//! covers every message of all rounds. Must not: be taken as a proof about power cuts: a killed process keeps the page cache.
+//! Owns: the rounds. Promises: the same seed gives the same kill times and messages (not the same interleaving); the
+//! verdict covers every message of all rounds. Must not: be taken as a proof about power cuts: a killed process keeps
+//! the page cache.
 
 use std::path::PathBuf;
 use std::sync::Arc;

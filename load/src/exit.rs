@@ -1,7 +1,7 @@
 //! How a run ends: one error type of the profiles, and the exit code of each class.
 //!
-//! Owns: the codes, which scripts rely on. Promises: a code's meaning never changes. Must not: be widened to carry data; what
-//! was found belongs into the report.
+//! Owns: the codes, which scripts rely on. Promises: a code's meaning never changes. Must not: be widened to carry
+//! data; what was found belongs into the report.
 
 use std::fmt;
 use std::process::ExitCode;

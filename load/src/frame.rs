@@ -1,8 +1,10 @@
-//! The leanest WebSocket client that the protocol allows, for the `append` profile: ready-made frames out, borrowed texts in.
+//! The leanest WebSocket client that the protocol allows, for the `append` profile: ready-made frames out, borrowed
+//! texts in.
 //!
-//! Owns: the handshake and the framing of one connection. Promises: each frame is legal; control frames are handled. Must not:
-//! be used where safety against proxies counts: its masking key is always zero, which is legal on the wire, costs the server
-//! the same, and spares the load generator, which shares the machine with the server, the copying and the random numbers.
+//! Owns: the handshake and the framing of one connection. Promises: each frame is legal; control frames are handled.
+//! Must not: be used where safety against proxies counts: its masking key is always zero, which is legal on the wire,
+//! costs the server the same, and spares the load generator, which shares the machine with the server, the copying and
+//! the random numbers.
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! The checker: what was sent, acknowledged, seen and stored of one timeline must be one history.
 //!
-//! Owns: the rules (numbers 1..n, every acknowledged message once at the number it was told, in order, with the same bytes;
-//! subscribers saw contiguous parts of just that). Promises: linear time; each broken rule is reported, with the place.
-//! Must not: know how the messages were sent; crash and replay both feed it. Its own tests break good histories.
+//! Owns: the rules (numbers 1..n, every acknowledged message once at the number it was told, in order, with the same
+//! bytes; subscribers saw contiguous parts of just that). Promises: linear time; each broken rule is reported, with the
+//! place. Must not: know how the messages were sent; crash and replay both feed it. Its own tests break good histories.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

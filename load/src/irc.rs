@@ -1,7 +1,7 @@
 //! Reading raw IRC logs: lines, and what a line says.
 //!
-//! Owns: how a file becomes messages. Promises: lines end at `\n` only, and a last line without one counts; bytes that are not
-//! UTF-8 are replaced and counted, nothing else of a line is changed. Must not: drop a line because it is odd.
+//! Owns: how a file becomes messages. Promises: lines end at `\n` only, and a last line without one counts; bytes that
+//! are not UTF-8 are replaced and counted, nothing else of a line is changed. Must not: drop a line because it is odd.
 
 use std::fs;
 use std::io;

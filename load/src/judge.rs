@@ -1,7 +1,9 @@
-//! Bringing a run's evidence together: scans every timeline, puts it beside what writers and subscribers recorded, and counts.
+//! Bringing a run's evidence together: scans every timeline, puts it beside what writers and subscribers recorded, and
+//! counts.
 //!
-//! Owns: the verdict of `replay` and `crash`. Promises: every message that was sent is accounted for; a run without writers'
-//! or subscribers' complaints, unanswered messages or broken rules is the only one that holds. Must not: send anything.
+//! Owns: the verdict of `replay` and `crash`. Promises: every message that was sent is accounted for; a run without
+//! writers' or subscribers' complaints, unanswered messages or broken rules is the only one that holds. Must not: send
+//! anything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The load tool as a library: clients of the wire, the checker of histories, and the profiles that use both.
 //!
-//! Owns: everything that looks at a Tideline server from outside. Promises: it knows only PROTOCOL.md, so what it reports
-//! holds for any client. Must not: import the server's crate, or trust a reply that it can check.
+//! Owns: everything that looks at a Tideline server from outside. Promises: it knows only PROTOCOL.md, so what it
+//! reports holds for any client. Must not: import the server's crate, or trust a reply that it can check.
 
 pub mod append;
 pub mod audience;

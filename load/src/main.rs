@@ -1,7 +1,7 @@
 //! `tideline-load`: drives a Tideline server and checks its promises.
 //!
-//! Owns: the command line, the runtime, the exit code. Promises: the codes of `--help`. Must not: hold any of the work; each
-//! profile is a module of the library.
+//! Owns: the command line, the runtime, the exit code. Promises: the codes of `--help`. Must not: hold any of the work;
+//! each profile is a module of the library.
 
 use std::path::Path;
 use std::process::ExitCode;

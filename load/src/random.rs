@@ -1,7 +1,7 @@
 //! Small seeded random numbers (SplitMix64), so that a run can be repeated from the seed that it printed.
 //!
-//! Owns: the generator. Promises: the same seed gives the same numbers, on every machine. Must not: be used for anything that
-//! has to be unpredictable.
+//! Owns: the generator. Promises: the same seed gives the same numbers, on every machine. Must not: be used for
+//! anything that has to be unpredictable.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -1,8 +1,8 @@
 //! `replay`: real chat through the server. One file is one timeline, one line one message.
 //!
-//! Owns: the plan of a replay: who writes which file, who listens and how, when the server is killed. Promises: a repeated
-//! replay of the same data changes nothing (all answers are duplicates); timelines that hold something else are refused before
-//! anything is written. Must not: judge; that is `judge` and `history`.
+//! Owns: the plan of a replay: who writes which file, who listens and how, when the server is killed. Promises: a
+//! repeated replay of the same data changes nothing (all answers are duplicates); timelines that hold something else
+//! are refused before anything is written. Must not: judge; that is `judge` and `history`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use crate::subscriber;
 use crate::writer::{self, Outgoing, Shared, Source};
 use crate::{report, scan};
 
-/// The user that all messages are sent as; message IDs are unique per sender, so it is part of what makes a repetition one.
+/// The user that all messages are sent as; message IDs are unique per sender, so it is part of what makes a repetition
+/// one.
 const USER: &str = "replay";
 
 /// Arguments of `replay`.

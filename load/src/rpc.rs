@@ -1,7 +1,7 @@
 //! A JSON-RPC client of the native protocol over one WebSocket: pipelined sends, replies and pushes as they come.
 //!
-//! Owns: one connection's socket and request numbers. Promises: requests leave in the order of the calls; what comes in is
-//! handed out in the order of arrival. Must not: reconnect or repeat anything; writers and subscribers decide that.
+//! Owns: one connection's socket and request numbers. Promises: requests leave in the order of the calls; what comes in
+//! is handed out in the order of arrival. Must not: reconnect or repeat anything; writers and subscribers decide that.
 
 use std::fmt;
 use std::time::Duration;

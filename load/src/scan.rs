@@ -1,7 +1,7 @@
 //! Reading a whole timeline back, page by page.
 //!
-//! Owns: the history scan at the end of a run. Promises: what the server gave, in the order it gave it, and nothing mended.
-//! Must not: stop early without saying so.
+//! Owns: the history scan at the end of a run. Promises: what the server gave, in the order it gave it, and nothing
+//! mended. Must not: stop early without saying so.
 
 use serde::Deserialize;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! A subscriber: the protocol's client loop over many timelines on one connection, keeping what it saw for the checker.
 //!
-//! Owns: position and epoch per timeline, joining, leaving, being cut, resuming. Promises: it records what came exactly as it
-//! came, so that the checker sees each gap and repetition. Must not: mend anything silently.
+//! Owns: position and epoch per timeline, joining, leaving, being cut, resuming. Promises: it records what came exactly
+//! as it came, so that the checker sees each gap and repetition. Must not: mend anything silently.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
-//! A writer: sends messages pipelined over one connection, keeps those unanswered in an outbox, and repeats them in order.
+//! A writer: sends messages pipelined over one connection, keeps those unanswered in an outbox, and repeats them in
+//! order.
 //!
-//! Owns: the client's half of "known outcome": after a lost connection or a refusal that allows it, the same messages go out
-//! again with the same IDs. Promises: per timeline the order of the source is kept; a run ends only when every message of the
-//! source is answered, or with the reason. Must not: hide a refusal that the protocol does not allow.
+//! Owns: the client's half of "known outcome": after a lost connection or a refusal that allows it, the same messages
+//! go out again with the same IDs. Promises: per timeline the order of the source is kept; a run ends only when every
+//! message of the source is answered, or with the reason. Must not: hide a refusal that the protocol does not allow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,7 +106,8 @@ struct Append<'a> {
     expect_head: Option<u64>,
 }
 
-/// Sends all that `source` gives, whatever happens to the connection; ends when the source has finished and all is answered.
+/// Sends all that `source` gives, whatever happens to the connection; ends when the source has finished and all is
+/// answered.
 pub async fn run(
     shared: Arc<Shared>,
     options: Options,

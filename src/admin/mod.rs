@@ -1,7 +1,7 @@
 //! What operators and browsers get over plain HTTP: health, readiness, metrics, a page that says what this is.
 //!
-//! Owns: the bodies of these answers. Promises: none of them touches the store or waits. Must not: know routes, sockets or
-//! anything a client has stored; `gateway/http.rs` serves them.
+//! Owns: the bodies of these answers. Promises: none of them touches the store or waits. Must not: know routes, sockets
+//! or anything a client has stored; `gateway/http.rs` serves them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

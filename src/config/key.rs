@@ -1,6 +1,7 @@
 //! How one configuration value is read, shown and checked.
 //!
-//! Owns: the kinds of values. Promises: whatever `show` prints, `read` takes back. Must not: know a key's name or meaning.
+//! Owns: the kinds of values. Promises: whatever `show` prints, `read` takes back. Must not: know a key's name or
+//! meaning.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

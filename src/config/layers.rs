@@ -1,7 +1,7 @@
 //! From the configuration to each layer's options.
 //!
-//! Owns: which key reaches which layer. Promises: every field of every layer's options is set here by hand, so that a new
-//! one cannot be forgotten. Must not: decide a default; those stand with the keys.
+//! Owns: which key reaches which layer. Promises: every field of every layer's options is set here by hand, so that a
+//! new one cannot be forgotten. Must not: decide a default; those stand with the keys.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Every option of the server: one flat list of keys with meaning, unit, default and limits.
 //!
-//! Owns: what can be configured and how it is checked; the inequalities between limits. Promises: a value out of range is
-//! refused at start with the key and its limits; the printed default file holds every key. Must not: hand out a value that
-//! was not checked. Each layer has its own `Options`; `layers.rs` fills them.
+//! Owns: what can be configured and how it is checked; the inequalities between limits. Promises: a value out of range
+//! is refused at start with the key and its limits; the printed default file holds every key. Must not: hand out a
+//! value that was not checked. Each layer has its own `Options`; `layers.rs` fills them.
 
 mod key;
 mod layers;
@@ -99,9 +99,11 @@ keys! {
         data: PathBuf = PathBuf::from("./data");
         /// Address and port of WebSocket and HTTP. Without authentication keep it on loopback.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7070));
-        /// What is logged to standard error: error, warn, info, debug, or per module as in "info,tideline::gateway=debug".
+        /// What is logged to standard error: error, warn, info, debug, or per module as in
+        /// "info,tideline::gateway=debug".
         log: String = "info".to_owned();
-        /// Longest time that a shutdown waits for requests and slow sockets, in ms. What is committed is flushed after it.
+        /// Longest time that a shutdown waits for requests and slow sockets, in ms. What is committed is flushed after
+        /// it.
         drain_ms_max: u64 = 10_000, 0 to 600_000;
         /// At a shutdown clients are told to come back after a random time up to this, in ms.
         drain_spread_ms: u64 = 10_000, 500 to 600_000;
@@ -157,7 +159,8 @@ keys! {
         fresh_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
     }
     "HTTP" {
-        /// Pages from these origins may talk to the server, like "https://chat.example.org"; its own are always allowed.
+        /// Pages from these origins may talk to the server, like "https://chat.example.org"; its own are always
+        /// allowed.
         allowed_origins: Vec<String> = Vec::new();
         /// Names under which the server may be called besides its address and localhost, like "chat.example.org".
         allowed_hosts: Vec<String> = Vec::new();

@@ -1,7 +1,7 @@
 //! The bound on the memory of all fresh messages together.
 //!
-//! Owns: the order in which groups came. Promises: beyond the budget the oldest groups go first, whatever timeline they belong
-//! to. Must not: keep a group or a topic alive.
+//! Owns: the order in which groups came. Promises: beyond the budget the oldest groups go first, whatever timeline they
+//! belong to. Must not: keep a group or a topic alive.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};

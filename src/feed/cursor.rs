@@ -1,7 +1,7 @@
 //! A cursor into one timeline, and what can come next for it.
 //!
-//! Owns: where a reader stands, and the page that it reads. Promises: a page is encoded at most once per encoding, whoever asks
-//! first. Must not: know who reads, or what the log has told.
+//! Owns: where a reader stands, and the page that it reads. Promises: a page is encoded at most once per encoding,
+//! whoever asks first. Must not: know who reads, or what the log has told.
 
 use std::sync::{Arc, OnceLock};
 

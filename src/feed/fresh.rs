@@ -1,8 +1,8 @@
 //! Fresh messages, kept for a while so that subscribers need not read them back from the store.
 //!
-//! Owns: one group of consecutive messages with its encoded forms. Promises: a group is encoded at most once per encoding,
-//! whoever asks first.
-//! Must not: be changed after it was made: an edit removes the group, and readers find the newest form in the store.
+//! Owns: one group of consecutive messages with its encoded forms. Promises: a group is encoded at most once per
+//! encoding, whoever asks first. Must not: be changed after it was made: an edit removes the group, and readers find
+//! the newest form in the store.
 
 use std::sync::{Arc, OnceLock};
 

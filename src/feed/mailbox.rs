@@ -1,7 +1,7 @@
 //! Where watched timelines leave word for one session.
 //!
-//! Owns: which of a session's watches have news. Promises: news between two looks are told once; a wake-up is never lost
-//! (look after registering the waker). Must not: hold payloads. Posting costs a short lock and a wake-up.
+//! Owns: which of a session's watches have news. Promises: news between two looks are told once; a wake-up is never
+//! lost (look after registering the waker). Must not: hold payloads. Posting costs a short lock and a wake-up.
 
 use std::sync::Mutex;
 use std::task::{Context, Poll};
@@ -63,7 +63,8 @@ impl Mailbox {
     }
 }
 
-/// The locks of this layer guard plain data that is whole between any two statements, so a panic elsewhere spoils nothing.
+/// The locks of this layer guard plain data that is whole between any two statements, so a panic elsewhere spoils
+/// nothing.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()

@@ -1,8 +1,9 @@
 //! The feed: follows the commit logs and tells whoever watches a timeline that there is something new.
 //!
-//! Owns: a follower per partition, the registry of watched timelines, a bounded ring of fresh messages, and the cursors that
-//! subscriptions are. Promises: nothing is told before it is on disk and visible; a watcher that registers and then reads the
-//! store misses nothing; a lagging reader costs no memory but its cursor. Must not: encode for a wire, know a socket.
+//! Owns: a follower per partition, the registry of watched timelines, a bounded ring of fresh messages, and the cursors
+//! that subscriptions are. Promises: nothing is told before it is on disk and visible; a watcher that registers and
+//! then reads the store misses nothing; a lagging reader costs no memory but its cursor. Must not: encode for a wire,
+//! know a socket.
 
 mod budget;
 mod cursor;
@@ -81,8 +82,8 @@ impl Feed {
         feed
     }
 
-    /// Registers a watcher: from now on `mailbox` gets `slot` whenever something happens to the timeline, whether it exists
-    /// yet or not. Read the store after this call, and nothing is missed.
+    /// Registers a watcher: from now on `mailbox` gets `slot` whenever something happens to the timeline, whether it
+    /// exists yet or not. Read the store after this call, and nothing is missed.
     #[must_use]
     pub fn watch(&self, timeline: &str, mailbox: &Arc<Mailbox>, slot: u32) -> Watch {
         Registry::watch(&self.registry, timeline, mailbox, slot)

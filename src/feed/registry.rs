@@ -101,8 +101,8 @@ impl Registry {
 
 const SHARDS: usize = 16;
 
-/// Tells a topic what a committed batch did. Groups are counted in before anybody comes to fetch them, and with none of the
-/// topic's locks held, because the budget takes those of the topics that lose a group.
+/// Tells a topic what a committed batch did. Groups are counted in before anybody comes to fetch them, and with none of
+/// the topic's locks held, because the budget takes those of the topics that lose a group.
 pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) {
     for fresh in &topic.apply(event) {
         budget.add(topic, fresh);
@@ -125,7 +125,8 @@ impl Watch {
         &self.topic.name
     }
 
-    /// A cursor that stands nowhere yet. Take it before the store is read, so that what the log tells meanwhile counts as new.
+    /// A cursor that stands nowhere yet. Take it before the store is read, so that what the log tells meanwhile counts
+    /// as new.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         let (doubt, meta_version) = self.topic.seen();

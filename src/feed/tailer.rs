@@ -1,8 +1,8 @@
 //! Follows one partition's log and tells the registry what happened.
 //!
-//! Owns: the place in the log up to which watchers were told. Promises: every committed batch once, in order; if its place
-//! is lost (the log was trimmed past it, or cannot be read) it says so to every watcher instead of leaving a gap. Must not:
-//! hold up commits: it only reads, and bounded much at a time.
+//! Owns: the place in the log up to which watchers were told. Promises: every committed batch once, in order; if its
+//! place is lost (the log was trimmed past it, or cannot be read) it says so to every watcher instead of leaving a gap.
+//! Must not: hold up commits: it only reads, and bounded much at a time.
 
 use std::sync::Arc;
 
@@ -62,7 +62,8 @@ impl Tailer {
         }
     }
 
-    /// The next batches. Near the end they are in memory; further back it may be the disk, which is not for this thread.
+    /// The next batches. Near the end they are in memory; further back it may be the disk, which is not for this
+    /// thread.
     async fn batches(&self) -> Result<Vec<Arc<Batch>>, ReadError> {
         let behind = self.tail.position().0.saturating_sub(self.position.0);
         if behind <= IN_MEMORY {

@@ -1,8 +1,8 @@
 //! One watched timeline: what the log has told about it, its ring of fresh messages, and who watches.
 //!
-//! Owns: the newest known head, the ring, the watchers. Promises: knowledge only comes from committed batches in log order;
-//! where it is not enough to serve a cursor (a gap in the ring, an edit, another epoch, a lost place in the log) it sends the
-//! reader to the store, which is never behind it. Must not: wake anybody while its own lock is held.
+//! Owns: the newest known head, the ring, the watchers. Promises: knowledge only comes from committed batches in log
+//! order; where it is not enough to serve a cursor (a gap in the ring, an edit, another epoch, a lost place in the log)
+//! it sends the reader to the store, which is never behind it. Must not: wake anybody while its own lock is held.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
@@ -73,7 +73,8 @@ impl Topic {
         watchers.free.len() == watchers.entries.len()
     }
 
-    /// Takes in what one committed batch did to this timeline; gives the groups that are new. [`Topic::wake`] is to follow.
+    /// Takes in what one committed batch did to this timeline; gives the groups that are new. [`Topic::wake`] is to
+    /// follow.
     pub(super) fn apply(&self, event: TimelineEvent) -> Vec<Arc<Fresh>> {
         let mut state = lock(&self.state);
         state.shared = None;

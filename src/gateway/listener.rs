@@ -1,7 +1,8 @@
 //! The listening socket, and one task per connection.
 //!
 //! Owns: accepting, the number of connections, what happens when files run out. Promises: never spins (a failed accept
-//! waits), never holds more than `connections_max` sockets, and a panic ends one connection only. Must not: read a byte.
+//! waits), never holds more than `connections_max` sockets, and a panic ends one connection only. Must not: read a
+//! byte.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The gateway: sockets, sessions, and the way from a decoded request to the timelines and back.
 //!
-//! Owns: the listener, HTTP routes, WebSocket sessions, limits per connection, close codes. Promises: whatever a client sends
-//! or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order that
-//! PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
+//! Owns: the listener, HTTP routes, WebSocket sessions, limits per connection, close codes. Promises: whatever a client
+//! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
+//! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
 mod dispatch;
 mod http;

@@ -1,7 +1,8 @@
 //! Who may call: the check of `Host` and `Origin`.
 //!
-//! Owns: the rule against web pages that reach for a server on somebody's machine (foreign origins, DNS rebinding). Promises:
-//! a name that was not configured is never taken as ours, whatever it resolves to. Must not: trust any other header.
+//! Owns: the rule against web pages that reach for a server on somebody's machine (foreign origins, DNS rebinding).
+//! Promises: a name that was not configured is never taken as ours, whatever it resolves to. Must not: trust any other
+//! header.
 
 use std::net::IpAddr;
 

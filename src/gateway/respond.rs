@@ -1,7 +1,7 @@
 //! The answers of plain HTTP.
 //!
-//! Owns: their headers. Promises: every body says what it is and is not to be guessed at; a refusal is one line that says why.
-//! Must not: decide which request gets which answer.
+//! Owns: their headers. Promises: every body says what it is and is not to be guessed at; a refusal is one line that
+//! says why. Must not: decide which request gets which answer.
 
 use bytes::Bytes;
 use http_body_util::Full;

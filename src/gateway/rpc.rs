@@ -1,7 +1,7 @@
 //! `POST /v1/rpc`: the same requests over HTTP, for back ends, curl and polling.
 //!
-//! Owns: bodies in and out, the user of a request. Promises: a body above the limit is refused before it is read whole; what
-//! needs a connection (`subscribe`) is refused as an unknown method. Must not: keep anything between two requests.
+//! Owns: bodies in and out, the user of a request. Promises: a body above the limit is refused before it is read whole;
+//! what needs a connection (`subscribe`) is refused as an unknown method. Must not: keep anything between two requests.
 
 use std::sync::Arc;
 

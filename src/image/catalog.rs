@@ -1,8 +1,8 @@
 //! The catalog: which runs there are, what they cover, of which parts they consist, which merges are under way.
 //!
-//! Owns: these types and the questions that readers and jobs ask them. Promises: runs stand newest first and their intervals
-//! tile (0, covered]; a catalog is never changed, a change makes a new one with the next version. Must not: touch LMDB. Its
-//! bytes are in `catalog_codec.rs`.
+//! Owns: these types and the questions that readers and jobs ask them. Promises: runs stand newest first and their
+//! intervals tile (0, covered]; a catalog is never changed, a change makes a new one with the next version. Must not:
+//! touch LMDB. Its bytes are in `catalog_codec.rs`.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};

@@ -6,8 +6,9 @@
 //! lists:            count (4) | elements          bytes: length (4) | bytes
 //! ```
 //!
-//! Owns: this layout and its number. Promises: all integers big-endian; both values are written by the same transaction and
-//! name the same version; anything that does not fit is damage, not a guess. Must not: be changed without a new number.
+//! Owns: this layout and its number. Promises: all integers big-endian; both values are written by the same transaction
+//! and name the same version; anything that does not fit is damage, not a guess. Must not: be changed without a new
+//! number.
 
 use std::sync::{Arc, OnceLock};
 

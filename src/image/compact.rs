@@ -1,9 +1,10 @@
 //! Compaction: one slice at a time of the most urgent work.
 //!
-//! Owns: the life of a job: started in the catalog, carried on slice by slice (each one transaction with the job's last key),
-//! taken up again after a restart, ended by putting the output in the inputs' place. Promises: at any moment the catalog shows
-//! the same rows: up to the last key from the output, above it from the inputs. Must not: choose what to merge (`plan.rs`) or
-//! what to drop (`merge.rs`). Called by the partition's one background thread, before and between flushes.
+//! Owns: the life of a job: started in the catalog, carried on slice by slice (each one transaction with the job's last
+//! key), taken up again after a restart, ended by putting the output in the inputs' place. Promises: at any moment the
+//! catalog shows the same rows: up to the last key from the output, above it from the inputs. Must not: choose what to
+//! merge (`plan.rs`) or what to drop (`merge.rs`). Called by the partition's one background thread, before and between
+//! flushes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,9 +32,9 @@ pub struct Compacted {
 }
 
 impl Image {
-    /// Does one slice of the most urgent work: clearing what is no longer needed, a running or a new merge, or, with nothing of
-    /// that to do, looking at some rows for what could be dropped. `now_ms` is the partition's clock; `read` gives the newest
-    /// visible value of another row, as [`super::DropContext`] says.
+    /// Does one slice of the most urgent work: clearing what is no longer needed, a running or a new merge, or, with
+    /// nothing of that to do, looking at some rows for what could be dropped. `now_ms` is the partition's clock; `read`
+    /// gives the newest visible value of another row, as [`super::DropContext`] says.
     pub fn compact(
         &self,
         now_ms: u64,
@@ -256,7 +257,8 @@ impl Inner {
         Ok(())
     }
 
-    /// After a failed slice: parts that grow are taken up from the catalog again; slots that it does not name are given back.
+    /// After a failed slice: parts that grow are taken up from the catalog again; slots that it does not name are given
+    /// back.
     fn forget_growing(&self, state: &mut State) {
         let catalog = self.catalog();
         state.growing.clear();

@@ -8,8 +8,9 @@
 //! piece:  CRC-32C (4) | bytes      under 1 | row number (8) | piece number (4) in the part's side slot
 //! ```
 //!
-//! Owns: this layout. Promises: what is read with the right checksum is what was written in this run under this key; a row
-//! moved to another run or key does not pass. Must not: touch LMDB. The checksum covers run number, key, kind and value.
+//! Owns: this layout. Promises: what is read with the right checksum is what was written in this run under this key; a
+//! row moved to another run or key does not pass. Must not: touch LMDB. The checksum covers run number, key, kind and
+//! value.
 
 use crate::ids::EntryKind;
 

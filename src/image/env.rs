@@ -1,8 +1,8 @@
 //! The LMDB environment: opening it, its sub-databases ("slots"), its lock against a second process.
 //!
-//! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags only (a
-//! commit is two device flushes and atomic); slot handles exist before any transaction that can see their content. Must not:
-//! know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
+//! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
+//! only (a commit is two device flushes and atomic); slot handles exist before any transaction that can see their
+//! content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
@@ -156,9 +156,9 @@ impl Store {
     }
 }
 
-/// Gives the file the length that its newest meta page tells, by a hole. A file that was cut would end the process with SIGBUS
-/// where a missing page is touched; pages of zeros are only wrong, and LMDB and our checksums say so. Also a whole file may be
-/// a little shorter: pages at its end that were never written because they were free again.
+/// Gives the file the length that its newest meta page tells, by a hole. A file that was cut would end the process with
+/// SIGBUS where a missing page is touched; pages of zeros are only wrong, and LMDB and our checksums say so. Also a
+/// whole file may be a little shorter: pages at its end that were never written because they were free again.
 fn back_all_pages(env: &Env<WithoutTls>, dir: &Path) -> Result<(), Error> {
     let needed = (env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64;
     let file = File::options().write(true).open(dir.join(DATA))?;
@@ -179,8 +179,8 @@ fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
         .map_size(map_bytes)
         .max_readers(READERS_MAX)
         .max_dbs(u32::from(DBS_MAX));
-    // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive lock on
-    // `image.lock` in this directory for the environment's whole life, so no second process of ours opens it; heed refuses a
-    // second opening in this process; no flag is set that would weaken LMDB's own locking.
+    // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive
+    // lock on `image.lock` in this directory for the environment's whole life, so no second process of ours opens it;
+    // heed refuses a second opening in this process; no flag is set that would weaken LMDB's own locking.
     Ok(unsafe { options.open(dir)? })
 }

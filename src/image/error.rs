@@ -1,8 +1,8 @@
 //! What can go wrong in the image, as one typed enum.
 //!
-//! Owns: the sorting of LMDB's and the system's errors into "full", "broken", "damaged" and "not ours". Promises: `Full` means
-//! that nothing of the failed step stays and that it may be tried again once there is room; `Damaged` names the place.
-//! Must not: decide what the process does about it.
+//! Owns: the sorting of LMDB's and the system's errors into "full", "broken", "damaged" and "not ours". Promises:
+//! `Full` means that nothing of the failed step stays and that it may be tried again once there is room; `Damaged`
+//! names the place. Must not: decide what the process does about it.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,8 @@ use std::io;
 /// Why the image could not do what it was asked.
 #[derive(Debug)]
 pub enum Error {
-    /// No room: the disk, the reserved map or the sub-databases. Nothing of the step stays; try again when there is room.
+    /// No room: the disk, the reserved map or the sub-databases. Nothing of the step stays; try again when there is
+    /// room.
     Full(&'static str),
     /// The disk or LMDB failed. After a failed commit the outcome is unknown: the image refuses all further writes.
     Io(io::Error),

@@ -1,9 +1,9 @@
 //! The filter of a part: which keys and partition-key prefixes it surely does not hold.
 //!
-//! Owns: the hashes, the stored form, the memory bound. Promises: a key or prefix that the part holds always passes; a filter
-//! that can't be read, does not fit into memory or was laid out by another version of the library is as if it were not there:
-//! no filter = look. Must not: be trusted for "is there". Stored in the part's side slot in CRC'd chunks; in memory it belongs
-//! to the catalog's entry of its part (run number and place in it), never to a slot.
+//! Owns: the hashes, the stored form, the memory bound. Promises: a key or prefix that the part holds always passes; a
+//! filter that can't be read, does not fit into memory or was laid out by another version of the library is as if it
+//! were not there: no filter = look. Must not: be trusted for "is there". Stored in the part's side slot in CRC'd
+//! chunks; in memory it belongs to the catalog's entry of its part (run number and place in it), never to a slot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

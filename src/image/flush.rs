@@ -1,8 +1,9 @@
 //! Flush: a memtable becomes a run.
 //!
-//! Owns: the writing of level-0 runs in slices. Promises: nothing of a flush is visible before its last transaction, which
-//! enters the run and the covered position; a flush that fails or is cut off leaves only slots to be cleared. Must not: hold
-//! the writing side's lock between slices, so that a merge may go on there. Called by the partition's one background thread.
+//! Owns: the writing of level-0 runs in slices. Promises: nothing of a flush is visible before its last transaction,
+//! which enters the run and the covered position; a flush that fails or is cut off leaves only slots to be cleared.
+//! Must not: hold the writing side's lock between slices, so that a merge may go on there. Called by the partition's
+//! one background thread.
 
 use std::sync::Arc;
 
@@ -25,8 +26,8 @@ struct Flush<'i> {
 }
 
 impl Image {
-    /// Writes `entries` (keys strictly rising, each once) as the newest run: what the log did above `from` up to `to`. `from`
-    /// must be the covered position. `between_slices` runs between two transactions, with no lock held.
+    /// Writes `entries` (keys strictly rising, each once) as the newest run: what the log did above `from` up to `to`.
+    /// `from` must be the covered position. `between_slices` runs between two transactions, with no lock held.
     pub fn flush(
         &self,
         from: Position,

@@ -1,10 +1,10 @@
 //! How a caller's key is stored under LMDB's limit of 511 bytes, in exact order.
 //!
-//! Owns: the scheme. A key of up to 500 bytes is stored as it is. A longer one is stored under its first 500 bytes followed
-//! by its row number in the part (8 bytes, big-endian); its rest lies in the value. Promises: stored keys of a part sort as
-//! the keys do: those that share their first 500 bytes are neighbours in any sorted order, a part is written in that order, so
-//! their row numbers rise without a gap, and the key of just those 500 bytes is a prefix of theirs and comes first. Must not:
-//! look into keys.
+//! Owns: the scheme. A key of up to 500 bytes is stored as it is. A longer one is stored under its first 500 bytes
+//! followed by its row number in the part (8 bytes, big-endian); its rest lies in the value. Promises: stored keys of a
+//! part sort as the keys do: those that share their first 500 bytes are neighbours in any sorted order, a part is
+//! written in that order, so their row numbers rise without a gap, and the key of just those 500 bytes is a prefix of
+//! theirs and comes first. Must not: look into keys.
 
 use std::ops::Bound;
 

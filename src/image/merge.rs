@@ -1,8 +1,8 @@
 //! Merging neighbouring runs row by row, and what of a merged row is written.
 //!
-//! Owns: the order of composition (newest first, down to a put or tombstone) and the rules of what may be dropped. Promises:
-//! with a reader that sees the newer runs above and the older ones below, the merged run shows what its inputs showed, but for
-//! what the row rules have marked as gone. Must not: write.
+//! Owns: the order of composition (newest first, down to a put or tombstone) and the rules of what may be dropped.
+//! Promises: with a reader that sees the newer runs above and the older ones below, the merged run shows what its
+//! inputs showed, but for what the row rules have marked as gone. Must not: write.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -139,8 +139,8 @@ impl<'a> Sieve<'a> {
         }
     }
 
-    /// How many bytes a rewrite would free of an entry. What would stay as a tombstone is not counted: once rewritten, a row
-    /// must not ask for it again.
+    /// How many bytes a rewrite would free of an entry. What would stay as a tombstone is not counted: once rewritten,
+    /// a row must not ask for it again.
     pub(super) fn freed_bytes(&self, key: &[u8], entry: &Entry) -> usize {
         let whole = key.len() + entry.value.len();
         if entry.kind == EntryKind::Tombstone {

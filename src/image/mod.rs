@@ -1,11 +1,11 @@
 //! The image: a partition's sorted runs on LMDB.
 //!
-//! A flush writes a memtable as a new immutable run; merges make fewer and longer runs of many; a snapshot reads all of them at
-//! one moment. Owns: the image directory and its format. Promises: `covered` rises only with a flush's last transaction, which
-//! enters the whole run; every row has passed its checksum when it is handed out; whatever is flushed or merged, a snapshot
-//! shows the same rows until it is dropped. Must not: know what a row means ([`Rules`] does), do anything asynchronous, or be
-//! called while holding one of the partition's locks. Called by `partition/` only: readers from anywhere, flush and compaction
-//! from one thread.
+//! A flush writes a memtable as a new immutable run; merges make fewer and longer runs of many; a snapshot reads all of
+//! them at one moment. Owns: the image directory and its format. Promises: `covered` rises only with a flush's last
+//! transaction, which enters the whole run; every row has passed its checksum when it is handed out; whatever is
+//! flushed or merged, a snapshot shows the same rows until it is dropped. Must not: know what a row means ([`Rules`]
+//! does), do anything asynchronous, or be called while holding one of the partition's locks. Called by `partition/`
+//! only: readers from anywhere, flush and compaction from one thread.
 
 mod catalog;
 mod catalog_codec;
@@ -107,8 +107,8 @@ pub struct Pressure {
 }
 
 impl Image {
-    /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and is
-    /// cleared before its place is used again.
+    /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and
+    /// is cleared before its place is used again.
     pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
         let store = Store::open(dir, options.map_bytes)?;
         let txn = store.read()?;

@@ -1,8 +1,9 @@
 //! Writing one part of a run, row by row, in rising order.
 //!
-//! Owns: the shaping of values (whole, cut, directory and pieces), the counters and the filter of a part that grows. Promises:
-//! every put is an `APPEND`, so pages are dense; big values fill whole pages; what it has written is described by `part` at any
-//! row. Must not: commit, or touch the catalog: who calls it does both in the same transaction.
+//! Owns: the shaping of values (whole, cut, directory and pieces), the counters and the filter of a part that grows.
+//! Promises: every put is an `APPEND`, so pages are dense; big values fill whole pages; what it has written is
+//! described by `part` at any row. Must not: commit, or touch the catalog: who calls it does both in the same
+//! transaction.
 
 use std::sync::OnceLock;
 
@@ -18,7 +19,8 @@ use super::keys::{KEY_MAX, StoredKey};
 use super::{Entry, Error, Rules};
 use crate::ids::EntryKind;
 
-/// LMDB keeps an entry in a leaf page up to this size (two must fit into a page); past it the value gets pages of its own.
+/// LMDB keeps an entry in a leaf page up to this size (two must fit into a page); past it the value gets pages of its
+/// own.
 const NODE_MAX: usize = 2038;
 const NODE_HEAD: usize = 8;
 /// Pages of a big piece.
@@ -282,8 +284,8 @@ fn digest(key: &[u8], entry: &Entry) -> u64 {
     xxh3_64_with_seed(&entry.value, seed)
 }
 
-/// Cuts a value of `length` bytes: how much stays in the row, where there is `room`, and the lengths of the pieces. Pieces
-/// fill whole pages; what remains is halved if it would leave most of a page empty.
+/// Cuts a value of `length` bytes: how much stays in the row, where there is `room`, and the lengths of the pieces.
+/// Pieces fill whole pages; what remains is halved if it would leave most of a page empty.
 fn cut(length: usize, room: usize) -> (usize, Vec<usize>) {
     let mut pieces = Vec::new();
     let mut left = length;

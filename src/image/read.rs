@@ -1,7 +1,7 @@
 //! Reading rows of one part: by key and in order, checked and put together.
 //!
-//! Owns: the way from stored bytes back to key and entry. Promises: what comes out has passed its checksum; a row whose value
-//! was cut comes out whole; bytes are copied out of the map. Must not: know about other runs.
+//! Owns: the way from stored bytes back to key and entry. Promises: what comes out has passed its checksum; a row whose
+//! value was cut comes out whole; bytes are copied out of the map. Must not: know about other runs.
 
 use std::borrow::Cow;
 use std::ops::Bound;

@@ -1,5 +1,6 @@
-//! What the image must be told about rows, because it sees only bytes: how deltas compose, what may be dropped, how a wide row
-//! is cut. `table/` implements [`Rules`]; `partition/` hands it down and uses the same composition for its memtables.
+//! What the image must be told about rows, because it sees only bytes: how deltas compose, what may be dropped, how a
+//! wide row is cut. `table/` implements [`Rules`]; `partition/` hands it down and uses the same composition for its
+//! memtables.
 
 use bytes::Bytes;
 
@@ -66,24 +67,24 @@ pub struct Pieces {
 
 /// The row rules that `table/` hands in. All are pure functions of their arguments.
 pub trait Rules: Send + Sync + 'static {
-    /// Composes `newer`, a delta, with the entry right below it: on a put it gives a put, on a delta a delta, on a tombstone a
-    /// put (or a tombstone, where the delta alone creates no row). Nothing older at all counts as a tombstone.
-    /// Associative: composing neighbours in any order gives the same bytes.
+    /// Composes `newer`, a delta, with the entry right below it: on a put it gives a put, on a delta a delta, on a
+    /// tombstone a put (or a tombstone, where the delta alone creates no row). Nothing older at all counts as a
+    /// tombstone. Associative: composing neighbours in any order gives the same bytes.
     fn compose(&self, key: &[u8], older: &Entry, newer: &Entry) -> Entry;
 
     /// Whether a merge may drop or shorten `entry`. Unknown = keep; dropped only on an explicit mark.
     fn verdict(&self, key: &[u8], entry: &Entry, context: &DropContext<'_>) -> Verdict;
 
-    /// Cuts a put's value of more than 16 KiB into pieces of at most `piece_bytes_max` (a single larger cell is cut too);
-    /// `None` = leave it whole.
+    /// Cuts a put's value of more than 16 KiB into pieces of at most `piece_bytes_max` (a single larger cell is cut
+    /// too); `None` = leave it whole.
     fn split(&self, value: &Bytes, piece_bytes_max: usize) -> Option<Pieces>;
 
     /// Puts pieces together again: the inverse of `split`. `Err` says what does not fit.
     fn join(&self, directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'static str>;
 
-    /// The prefix of `key` that a filter should cover besides the key itself (the partition key), or `None` if only whole
-    /// keys are asked for. The image puts both into the run's filter. Every key that starts with such a prefix must have that
-    /// very prefix: ranges within it are skipped by the filter.
+    /// The prefix of `key` that a filter should cover besides the key itself (the partition key), or `None` if only
+    /// whole keys are asked for. The image puts both into the run's filter. Every key that starts with such a prefix
+    /// must have that very prefix: ranges within it are skipped by the filter.
     fn filter_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]>;
 
     /// Whether whole-key look-ups of this key are worth a place in the filter (ID rows, head rows), or only its prefix.

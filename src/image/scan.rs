@@ -1,7 +1,7 @@
 //! Walking one run's rows in a range, part after part.
 //!
-//! Owns: the chain of a run's parts, both ways. Promises: rows come in key order (or backward), each checked; parts are opened
-//! when their turn comes. Must not: decide which parts or keys count: the caller hands in parts and bounds.
+//! Owns: the chain of a run's parts, both ways. Promises: rows come in key order (or backward), each checked; parts are
+//! opened when their turn comes. Must not: decide which parts or keys count: the caller hands in parts and bounds.
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Which slots (sub-databases) are free, in use, or still to be cleared.
 //!
-//! Owns: the allocation of slots. Promises: a slot that is handed out is empty, and no committed catalog names it; what was
-//! left behind by a crash counts as to be cleared. Must not: clear anything in another transaction than its own (clearing reads
-//! the part's branch pages, so it is kept apart from slices). Used under the writing side's lock.
+//! Owns: the allocation of slots. Promises: a slot that is handed out is empty, and no committed catalog names it; what
+//! was left behind by a crash counts as to be cleared. Must not: clear anything in another transaction than its own
+//! (clearing reads the part's branch pages, so it is kept apart from slices). Used under the writing side's lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,9 @@
 //! A snapshot: one LMDB read transaction and the catalog as of it.
 //!
-//! Owns: which runs a reader looks into and in what order, filters, clipping at running merges. Promises: it shows the image at
-//! one covered position until it is dropped, whatever is flushed and merged meanwhile. Must not: live long (while it lives, no
-//! page freed since can be used again). It may move between threads, not be shared by them. Called by the partition's views.
+//! Owns: which runs a reader looks into and in what order, filters, clipping at running merges. Promises: it shows the
+//! image at one covered position until it is dropped, whatever is flushed and merged meanwhile. Must not: live long
+//! (while it lives, no page freed since can be used again). It may move between threads, not be shared by them. Called
+//! by the partition's views.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Looking for dead rows where nothing is written any more.
 //!
-//! Owns: a slow walk over all runs that asks the row rules for verdicts and remembers, per run, which share of its bytes they
-//! would drop. Promises: each step reads a bounded number of rows; nothing is kept on disk, a restart begins anew. Must not:
-//! write. Its findings only start rewrites; what is dropped is decided there again.
+//! Owns: a slow walk over all runs that asks the row rules for verdicts and remembers, per run, which share of its
+//! bytes they would drop. Promises: each step reads a bounded number of rows; nothing is kept on disk, a restart begins
+//! anew. Must not: write. Its findings only start rewrites; what is dropped is decided there again.
 
 use std::collections::HashMap;
 use std::ops::Bound;

@@ -1,8 +1,8 @@
 //! Verify: reads everything and compares it with the catalog.
 //!
-//! Owns: the list of what must hold: intervals tile, jobs fit their inputs, every checksum, order, bounds, counts and digests of
-//! every part, every key in its filter. Promises: goes on after a problem, so that one report names them all. Must not: change
-//! anything, or be needed for safety: reads check for themselves.
+//! Owns: the list of what must hold: intervals tile, jobs fit their inputs, every checksum, order, bounds, counts and
+//! digests of every part, every key in its filter. Promises: goes on after a problem, so that one report names them
+//! all. Must not: change anything, or be needed for safety: reads check for themselves.
 
 use super::catalog::{Catalog, Job, Part, Run, TableCounts};
 use super::filter;

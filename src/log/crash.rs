@@ -1,8 +1,8 @@
 //! What a power cut leaves of a recorded disk.
 //!
-//! Owns: the model. Promises to be as unkind as a disk may be: what no sync covered is dropped, torn at sectors or at bytes, or
-//! kept, each write on its own; a file's content being durable says nothing of its name; after a failed sync what it should
-//! have covered may be lost for ever, while reads still show it. Must not: be kinder than that.
+//! Owns: the model. Promises to be as unkind as a disk may be: what no sync covered is dropped, torn at sectors or at
+//! bytes, or kept, each write on its own; a file's content being durable says nothing of its name; after a failed sync
+//! what it should have covered may be lost for ever, while reads still show it. Must not: be kinder than that.
 
 use std::collections::BTreeMap;
 

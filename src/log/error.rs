@@ -1,7 +1,7 @@
 //! What can go wrong with a log: at opening, at appending, at reading.
 //!
-//! Owns: the three error types and the classes of disk errors. Promises: each names the file and the place where there is
-//! one, and says whether something may have been written. Must not: decide what is done about it.
+//! Owns: the three error types and the classes of disk errors. Promises: each names the file and the place where there
+//! is one, and says whether something may have been written. Must not: decide what is done about it.
 
 use std::fmt;
 use std::io;

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Owns: this layout. Promises: decoding never panics and takes nothing for a frame that is not whole; decoded keys and
-//! values are slices of the frame's one buffer. Must not: touch files, or know which frame should come next. The place of
-//! magic, format, length, log ID and both CRCs stays the same in every later format.
+//! values are slices of the frame's one buffer. Must not: touch files, or know which frame should come next. The place
+//! of magic, format, length, log ID and both CRCs stays the same in every later format.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -145,7 +145,8 @@ pub(super) fn decode(frame: &Bytes, header: &Header) -> Option<Frame> {
         frame,
         at: HEADER_BYTES,
     };
-    // Each effect takes three bytes at least, each change one: a count can't ask for more memory than the payload backs.
+    // Each effect takes three bytes at least, each change one: a count can't ask for more memory than the payload
+    // backs.
     let count = payload.count(3)?;
     let mut effects = Vec::with_capacity(count);
     for _ in 0..count {

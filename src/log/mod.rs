@@ -1,10 +1,10 @@
-//! The commit log of one partition: append-only, one frame per batch, one sync per frame. It is also the change log: recovery,
-//! followers and replication all read it.
+//! The commit log of one partition: append-only, one frame per batch, one sync per frame. It is also the change log:
+//! recovery, followers and replication all read it.
 //!
-//! Owns: the format of segments and frames on disk, and the newest frames in memory. Promises: a frame that `sync` returned
-//! is there after any crash, in order, without holes; readers see it only after `publish`; damage is told from a torn end as
-//! far as that can be, and never cut away. Damage to the very last batch can't be told from tearing.
-//! Must not: know what keys and values mean, own a thread, or be asynchronous. Called by `partition` only.
+//! Owns: the format of segments and frames on disk, and the newest frames in memory. Promises: a frame that `sync`
+//! returned is there after any crash, in order, without holes; readers see it only after `publish`; damage is told from
+//! a torn end as far as that can be, and never cut away. Damage to the very last batch can't be told from tearing. Must
+//! not: know what keys and values mean, own a thread, or be asynchronous. Called by `partition` only.
 
 mod crash;
 mod error;
@@ -55,7 +55,8 @@ pub struct Options {
     pub retention_bytes: u64,
     /// Bytes of the newest frames that stay in memory for readers.
     pub tail_bytes: usize,
-    /// How many retired segments wait to be written over, instead of being removed; 0 also turns [`Keeper::prepare`] off.
+    /// How many retired segments wait to be written over, instead of being removed; 0 also turns [`Keeper::prepare`]
+    /// off.
     pub spare_segments: usize,
 }
 
@@ -79,8 +80,9 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log of a directory, making it if the directory is empty. `covered` is the position up to which the image has
-    /// everything: the log must reach it, and is scanned from there. The caller sees to it that no other process does the same.
+    /// Opens the log of a directory, making it if the directory is empty. `covered` is the position up to which the
+    /// image has everything: the log must reach it, and is scanned from there. The caller sees to it that no other
+    /// process does the same.
     ///
     /// Everything that the log holds after opening counts as published.
     pub fn open(
@@ -122,8 +124,8 @@ impl Log {
         Replay::all(&self.shared, after, self.last_position())
     }
 
-    /// Writes the next batch as one frame. It is durable only after [`Log::sync`], and until then no other may be written.
-    /// The iterators are walked twice.
+    /// Writes the next batch as one frame. It is durable only after [`Log::sync`], and until then no other may be
+    /// written. The iterators are walked twice.
     pub fn write<'a>(
         &mut self,
         commit_ms_wanted: u64,
@@ -174,8 +176,8 @@ impl Log {
         }
     }
 
-    /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a batch that is not synced, gets none, and
-    /// the next opening treats it as after a crash.
+    /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a batch that is not synced, gets
+    /// none, and the next opening treats it as after a crash.
     pub fn close(mut self) -> Result<(), Error> {
         if self.writer.settled() {
             let last = self.last_position();
@@ -192,23 +194,24 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps everything above `position` in the log until the hold moves on or is dropped. What is gone already stays gone:
-    /// compare with [`Keeper::first_position`] afterwards.
+    /// Keeps everything above `position` in the log until the hold moves on or is dropped. What is gone already stays
+    /// gone: compare with [`Keeper::first_position`] afterwards.
     #[must_use]
     pub fn hold(&self, position: Position) -> Hold {
         self.shared.segments.hold(position)
     }
 
-    /// Lets go of segments: those that the image covers, that are past every hold, and that are older than the age limit or
-    /// make the log larger than the size limit. Returns how many went. May block on the disk.
+    /// Lets go of segments: those that the image covers, that are past every hold, and that are older than the age
+    /// limit or make the log larger than the size limit. Returns how many went. May block on the disk.
     pub fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
         self.shared.segments.retain(covered, now_ms)
     }
 
-    /// Makes a file of zeros for the next segment, if the active one is half full and no retired one waits. Writing over a
-    /// file costs a fraction of extending it, because a sync need not also write the file's new length and blocks. Cheap
-    /// if there is nothing to do: call it often, from a thread that may block for as long as a segment takes to write, and
-    /// never from the one that appends. Without room on the disk it does nothing. Whether a file was made.
+    /// Makes a file of zeros for the next segment, if the active one is half full and no retired one waits. Writing
+    /// over a file costs a fraction of extending it, because a sync need not also write the file's new length and
+    /// blocks. Cheap if there is nothing to do: call it often, from a thread that may block for as long as a segment
+    /// takes to write, and never from the one that appends. Without room on the disk it does nothing. Whether a file
+    /// was made.
     pub fn prepare(&self) -> Result<bool, Error> {
         prepare::prepare(&self.shared.segments)
     }

@@ -40,8 +40,8 @@ pub struct Cut {
     pub file: String,
     /// Where the last whole batch ends, in bytes.
     pub offset: u64,
-    /// How many bytes behind it were of a batch that was never whole. In a segment that is being written over, the rest of an
-    /// old batch may pass for one.
+    /// How many bytes behind it were of a batch that was never whole. In a segment that is being written over, the rest
+    /// of an old batch may pass for one.
     pub bytes: u64,
 }
 
@@ -168,8 +168,8 @@ fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
     (segments.collect(), spares.collect())
 }
 
-/// Without a valid state file there may only be what a crash in `create` leaves: nothing, or the first segment without a
-/// frame.
+/// Without a valid state file there may only be what a crash in `create` leaves: nothing, or the first segment without
+/// a frame.
 fn refuse_if_used(
     storage: &dyn Storage,
     segments: &[Arc<Segment>],
@@ -216,8 +216,8 @@ fn create(storage: &dyn Storage, names: &[String]) -> Result<(StateFile, Arc<Seg
     Ok((state, Arc::new(segment)))
 }
 
-/// The segment that holds the covered position (or the one behind it): scanning from there finds the newest frame's CRC even
-/// if the image covers everything.
+/// The segment that holds the covered position (or the one behind it): scanning from there finds the newest frame's CRC
+/// even if the image covers everything.
 fn first_to_scan(segments: &[Arc<Segment>], covered: Position) -> Result<usize, Error> {
     let Some(first) = segments.first() else {
         return Err(Error::Damaged {
@@ -271,8 +271,9 @@ fn refuse_if_short(
     })
 }
 
-/// After a crash: cuts what is behind the last frame, and writes the last two frames again. What was read came from the page
-/// cache perhaps, and was then never on disk; writing makes the pages dirty again, so that the sync means something.
+/// After a crash: cuts what is behind the last frame, and writes the last two frames again. What was read came from the
+/// page cache perhaps, and was then never on disk; writing makes the pages dirty again, so that the sync means
+/// something.
 fn make_durable(
     storage: &dyn Storage,
     active: &Segment,

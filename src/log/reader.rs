@@ -1,7 +1,8 @@
 //! Reading committed frames: the in-memory tail, and walking the segment files.
 //!
-//! Owns: the newest frames in memory and the published position. Promises: a reader sees a frame only after `publish` was
-//! called for it, in order and without holes; what retention removed is told as such, never skipped. Must not: write.
+//! Owns: the newest frames in memory and the published position. Promises: a reader sees a frame only after `publish`
+//! was called for it, in order and without holes; what retention removed is told as such, never skipped. Must not:
+//! write.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,7 +1,8 @@
-//! A disk in memory for crash and fault tests: it keeps every change, can be cut off at any of them, and fails where it is told.
+//! A disk in memory for crash and fault tests: it keeps every change, can be cut off at any of them, and fails where it
+//! is told.
 //!
-//! Owns: the calls and their faults; what a crash leaves is in `crash`. Promises: the same calls and seeds give the same disk.
-//! Must not: be used to store anything. A normal module, because the layers above are tested on it too.
+//! Owns: the calls and their faults; what a crash leaves is in `crash`. Promises: the same calls and seeds give the
+//! same disk. Must not: be used to store anything. A normal module, because the layers above are tested on it too.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -76,8 +77,8 @@ impl RecordingStorage {
         RecordingStorage::from_image(durable_after(&disk.base, &disk.ops[..points], crash))
     }
 
-    /// The disk after the process was killed at that point, while the system lives on: everything written is seen, nothing
-    /// more of it is durable. If the last change is a write, only a part of it (as the seed says) was done.
+    /// The disk after the process was killed at that point, while the system lives on: everything written is seen,
+    /// nothing more of it is durable. If the last change is a write, only a part of it (as the seed says) was done.
     #[must_use]
     pub fn after_kill(&self, points: usize, seed: u64) -> RecordingStorage {
         let disk = self.disk();

@@ -1,8 +1,9 @@
 //! Which segments may go: holds, limits, and what becomes of a segment that goes.
 //!
-//! Owns: the registered holds, the list of segments, the spares. Promises: a segment goes only when the image covers it, it
-//! is past every hold, and it is too old or the log too large; never the active one, nor the one with the newest frame.
-//! Segments go one by one, the oldest first, each durably, so that no crash leaves a hole. Must not: write frames.
+//! Owns: the registered holds, the list of segments, the spares. Promises: a segment goes only when the image covers
+//! it, it is past every hold, and it is too old or the log too large; never the active one, nor the one with the newest
+//! frame. Segments go one by one, the oldest first, each durably, so that no crash leaves a hole. Must not: write
+//! frames.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -164,8 +165,8 @@ impl Segments {
             .unwrap_or(Position(u64::MAX - 1))
     }
 
-    /// Opens the file of the segment that begins with `first`: a spare under its new name, or a new file. When this returns
-    /// the name is durable.
+    /// Opens the file of the segment that begins with `first`: a spare under its new name, or a new file. When this
+    /// returns the name is durable.
     pub(super) fn begin(&self, first: Position) -> Result<Begun, BeginError> {
         let _directory = lock(&self.directory);
         let name = segment_name(first);
@@ -251,8 +252,8 @@ impl Segments {
         let free = self.lowest_hold().min(covered);
         let mut list = lock(&self.list);
         let second = list.get(1)?;
-        // All of the oldest segment is below the second's first position. If that one has no frame yet, the newest frame of
-        // the log is in the oldest, and the next frame must name its CRC.
+        // All of the oldest segment is below the second's first position. If that one has no frame yet, the newest
+        // frame of the log is in the oldest, and the next frame must name its CRC.
         let second_ms = second
             .first_commit_ms()
             .or_else(|| self.read_commit_ms(second))?;

@@ -1,8 +1,8 @@
 //! Walking frames in order, and telling a torn tail from damage.
 //!
-//! Owns: the rule which frame may follow which, and the rule what a bad frame means. Promises: `scan` calls an end of the log
-//! "the end" only if no whole frame behind it says that the bytes before it had been synced. Must not: write; opening and
-//! `verify` both run on it.
+//! Owns: the rule which frame may follow which, and the rule what a bad frame means. Promises: `scan` calls an end of
+//! the log "the end" only if no whole frame behind it says that the bytes before it had been synced. Must not: write;
+//! opening and `verify` both run on it.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ impl Chain {
         self.next
     }
 
-    /// Whether a whole frame is the next one. In sparse segments (and right behind one) positions may skip, and the CRC of
-    /// the frame before may be that of one that was left out.
+    /// Whether a whole frame is the next one. In sparse segments (and right behind one) positions may skip, and the CRC
+    /// of the frame before may be that of one that was left out.
     pub(super) fn follows(&self, header: &Header) -> bool {
         if header.log != self.log || !header.readable() {
             return false;
@@ -76,8 +76,8 @@ impl Chain {
 pub(super) struct End {
     /// Where in the last segment the good frames end.
     pub(super) offset: u64,
-    /// Bytes behind it that look like a frame that did not get whole; 0 if there is nothing, zeros, or a reused segment's old
-    /// frames.
+    /// Bytes behind it that look like a frame that did not get whole; 0 if there is nothing, zeros, or a reused
+    /// segment's old frames.
     pub(super) torn_bytes: u64,
 }
 

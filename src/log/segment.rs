@@ -1,8 +1,8 @@
 //! One segment file: its name, its sparse index, and a cursor that reads frames out of it.
 //!
-//! Owns: how segments and spares are named, and where in a segment a position is. Promises: a cursor hands out only frames
-//! whose CRC holds, and reads nothing twice but the rest of a block. Must not: judge whether a frame is the one that should
-//! come next (see `scan` and `reader`), nor write.
+//! Owns: how segments and spares are named, and where in a segment a position is. Promises: a cursor hands out only
+//! frames whose CRC holds, and reads nothing twice but the rest of a block. Must not: judge whether a frame is the one
+//! that should come next (see `scan` and `reader`), nor write.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,9 +7,9 @@
 //!  5  1  1 = clean shutdown
 //! ```
 //!
-//! Owns: this layout. Promises: a torn write leaves the slot before it, and writing needs no free space on the disk, so that
-//! a full disk can't keep a server from starting. Must not: decide what the position means. Written at opening and closing
-//! only.
+//! Owns: this layout. Promises: a torn write leaves the slot before it, and writing needs no free space on the disk, so
+//! that a full disk can't keep a server from starting. Must not: decide what the position means. Written at opening and
+//! closing only.
 
 use std::sync::Arc;
 

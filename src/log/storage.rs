@@ -1,7 +1,8 @@
 //! What the log needs of a disk, as a small trait, and the real disk behind it.
 //!
-//! Owns: the names of the few calls through which the log touches files. Promises: `LocalStorage` turns each call into the
-//! system call of that name, without caching and without retrying. Must not: know what a frame is, or hide an error.
+//! Owns: the names of the few calls through which the log touches files. Promises: `LocalStorage` turns each call into
+//! the system call of that name, without caching and without retrying. Must not: know what a frame is, or hide an
+//! error.
 
 use std::fs;
 use std::io;
@@ -49,8 +50,8 @@ pub trait File: Send + Sync {
     /// Cuts the file, or extends it by zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
-    /// Makes what was written, and the length, durable (`fdatasync`). After an error nothing is known of what was written
-    /// since the last success, and calling again proves nothing.
+    /// Makes what was written, and the length, durable (`fdatasync`). After an error nothing is known of what was
+    /// written since the last success, and calling again proves nothing.
     fn sync_data(&self) -> io::Result<()>;
 }
 

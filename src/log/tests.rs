@@ -1,7 +1,7 @@
 //! Tests of the log as a whole: appending, reading, rolling over, retention, damage.
 //!
-//! Owns: the small cases, one rule of the design each. Must not: test crashes and faults at length (see `tests/log_crash.rs`
-//! and `tests/log_faults.rs`).
+//! Owns: the small cases, one rule of the design each. Must not: test crashes and faults at length (see
+//! `tests/log_crash.rs` and `tests/log_faults.rs`).
 
 use std::sync::Arc;
 

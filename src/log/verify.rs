@@ -1,7 +1,7 @@
 //! Checking a log that nobody has open: every frame, every check.
 //!
-//! Owns: what `tideline verify` says about a log. Promises: it writes nothing, so it may run on damaged data, and hands each
-//! good frame to its caller, who may compare it with the image. Must not: repair.
+//! Owns: what `tideline verify` says about a log. Promises: it writes nothing, so it may run on damaged data, and hands
+//! each good frame to its caller, who may compare it with the image. Must not: repair.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ pub struct Report {
     pub torn: Option<Cut>,
 }
 
-/// Reads every frame of a log, from the first segment on, and gives each to `each`. `covered` is what the image covers. A
-/// directory without a log is an error.
+/// Reads every frame of a log, from the first segment on, and gives each to `each`. `covered` is what the image covers.
+/// A directory without a log is an error.
 pub fn verify(
     storage: &dyn Storage,
     covered: Position,

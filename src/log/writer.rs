@@ -1,8 +1,8 @@
 //! Appending: one frame, one write, one sync per batch.
 //!
-//! Owns: the active segment and where the next frame goes. Promises: a frame that `sync` returned is on disk; after `Full`
-//! nothing of the batch is left, durably; after any other failure nothing is written any more, because nobody knows what a
-//! failed sync left. Must not: show a frame to readers (see `Log::publish`).
+//! Owns: the active segment and where the next frame goes. Promises: a frame that `sync` returned is on disk; after
+//! `Full` nothing of the batch is left, durably; after any other failure nothing is written any more, because nobody
+//! knows what a failed sync left. Must not: show a frame to readers (see `Log::publish`).
 
 use std::io;
 use std::sync::Arc;

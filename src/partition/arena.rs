@@ -1,7 +1,7 @@
 //! Keys and values of a memtable, one behind the other in large chunks.
 //!
-//! Owns: the bytes. Promises: what was pushed never moves or changes; taking a key or value out is a slice of its chunk, not a
-//! copy, but for the newest chunk. Must not: know what is where; the memtable keeps the places.
+//! Owns: the bytes. Promises: what was pushed never moves or changes; taking a key or value out is a slice of its
+//! chunk, not a copy, but for the newest chunk. Must not: know what is where; the memtable keeps the places.
 
 use bytes::Bytes;
 

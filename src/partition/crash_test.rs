@@ -1,9 +1,10 @@
-//! The partition on a disk that loses power, is killed, or fails: what was acknowledged is there afterwards, once, in order.
+//! The partition on a disk that loses power, is killed, or fails: what was acknowledged is there afterwards, once, in
+//! order.
 //!
-//! Owns: the proof that "answered" means "durable" for the whole commit path, writer and recovery together, on the log's
-//! recording backend; the image lies in a real folder and is as it was after the last flush before the crash. Promises: each
-//! control, a promise broken on purpose, fails the very same check. Must not: repeat what `tests/log_crash.rs` shows of the
-//! log alone, or assert on time.
+//! Owns: the proof that "answered" means "durable" for the whole commit path, writer and recovery together, on the
+//! log's recording backend; the image lies in a real folder and is as it was after the last flush before the crash.
+//! Promises: each control, a promise broken on purpose, fails the very same check. Must not: repeat what
+//! `tests/log_crash.rs` shows of the log alone, or assert on time.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -183,7 +184,8 @@ impl History {
     }
 }
 
-/// Several submitters at once, `stages` times so many closures each, with a flush and its compaction between the stages.
+/// Several submitters at once, `stages` times so many closures each, with a flush and its compaction between the
+/// stages.
 fn live(disk: &RecordingStorage, stages: u32, closures: u32, fault: Option<Fault>) -> History {
     let home = folder();
     let (running, empty) = (home.path().join("running"), home.path().join("empty"));
@@ -245,8 +247,8 @@ fn submit_all(
     threads.into_iter().flat_map(ended).collect()
 }
 
-/// The rows that a partition shows, if they are consistent: numbered from 1 without holes, as many as the counter says, each
-/// submitter's in the order of their calls, and the log telling the same.
+/// The rows that a partition shows, if they are consistent: numbered from 1 without holes, as many as the counter says,
+/// each submitter's in the order of their calls, and the log telling the same.
 fn rows_of(partition: &Shared) -> Result<Vec<Row>, String> {
     let view = partition.view().map_err(|error| error.0)?;
     let counter = view.get(COUNTER).map_err(|error| error.0)?;
@@ -401,8 +403,8 @@ fn control_with_the_acknowledgement_before_the_sync_it_is_noticed() {
     assert!(power_cuts(&disk, &history, 1).is_err());
 }
 
-/// Kills the process at every `step`th change; another recovers from what the page cache shows, serves it, and commits one
-/// more; then the power fails.
+/// Kills the process at every `step`th change; another recovers from what the page cache shows, serves it, and commits
+/// one more; then the power fails.
 fn kills_then_power_cuts(
     disk: &RecordingStorage,
     history: &History,
@@ -495,7 +497,8 @@ fn live_on_failing_disk(disk: &RecordingStorage, image: &Path) -> Option<Heard> 
                 Err(other) => panic!("{other:?}"),
             }
         }
-        // Reads go on, and show what was acknowledged: that is in memory. The log is read from the disk, which may fail once.
+        // Reads go on, and show what was acknowledged: that is in memory. The log is read from the disk, which may fail
+        // once.
         match rows_of(&partition) {
             Ok(rows) => assert_eq!(rows, heard.acked),
             Err(error) => {

@@ -1,7 +1,8 @@
 //! Everything that can go wrong in a partition, as its callers see it.
 //!
-//! Owns: the three kinds of failure (open, read, submit). Promises: an open error's text is one line that tells an operator
-//! what to do; a submit error tells whether something may have been written. Must not: carry types of the layers below.
+//! Owns: the three kinds of failure (open, read, submit). Promises: an open error's text is one line that tells an
+//! operator what to do; a submit error tells whether something may have been written. Must not: carry types of the
+//! layers below.
 
 use std::fmt;
 use std::io;

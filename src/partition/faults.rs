@@ -1,8 +1,8 @@
-//! Promises broken on purpose, so that a test can show that it would notice. Only in tests and in builds with the feature
-//! `faults`.
+//! Promises broken on purpose, so that a test can show that it would notice. Only in tests and in builds with the
+//! feature `faults`.
 //!
-//! Owns: the names of the faults. Promises: nothing changes unless a test's options or, with the feature, the environment
-//! variable `TIDELINE_FAULT` name one. Must not: be in a release.
+//! Owns: the names of the faults. Promises: nothing changes unless a test's options or, with the feature, the
+//! environment variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
 /// A broken promise of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

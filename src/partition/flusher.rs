@@ -1,9 +1,9 @@
 //! The second thread of a partition: writes full memtables into the image and gives compaction its turns.
 //!
-//! Owns: the way from a frozen memtable to a run, and when compaction runs. Promises: memtables are flushed in commit order,
-//! before any compaction slice; a memtable stays readable until its run is committed; a full disk is waited out, any other
-//! failure of the image stops the partition. It also looks after the log's segments. Must not: append to
-//! the log or touch the active memtable.
+//! Owns: the way from a frozen memtable to a run, and when compaction runs. Promises: memtables are flushed in commit
+//! order, before any compaction slice; a memtable stays readable until its run is committed; a full disk is waited out,
+//! any other failure of the image stops the partition. It also looks after the log's segments. Must not: append to the
+//! log or touch the active memtable.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -168,8 +168,8 @@ impl Flusher {
     }
 
     fn compact(&self) -> Result<bool, Error> {
-        // What a merge may drop is marked in other rows (heads), and only marks in the image itself count: who reads what the
-        // merge leaves then sees the mark too, also through memtables that it took before.
+        // What a merge may drop is marked in other rows (heads), and only marks in the image itself count: who reads
+        // what the merge leaves then sees the mark too, also through memtables that it took before.
         let nothing = Arc::new(Vec::new());
         let view = View::new(
             self.image.covered(),

@@ -1,7 +1,7 @@
 //! A data directory seen from outside, while nobody serves it: for `tideline verify` and `tideline dump`.
 //!
-//! Owns: the checks that need log and image together. Promises: changes nothing on disk, so it may run on damaged data; takes
-//! the directory's lock, so no server writes meanwhile. Must not: know what a row means.
+//! Owns: the checks that need log and image together. Promises: changes nothing on disk, so it may run on damaged data;
+//! takes the directory's lock, so no server writes meanwhile. Must not: know what a row means.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -78,9 +78,9 @@ impl Inspection {
         (0..self.directory.partitions).map(PartitionId)
     }
 
-    /// Reads a partition's log and gives what it and the image show together. With `is_thorough` every checksum of the image is
-    /// tested, its catalog is held against its runs, and the log against the image; each problem found goes to `problem`.
-    /// `Err` = so damaged that there is nothing to look at.
+    /// Reads a partition's log and gives what it and the image show together. With `is_thorough` every checksum of the
+    /// image is tested, its catalog is held against its runs, and the log against the image; each problem found goes to
+    /// `problem`. `Err` = so damaged that there is nothing to look at.
     pub fn partition(
         &self,
         id: PartitionId,
@@ -129,7 +129,8 @@ impl Inspection {
         .map_err(|error| OpenError::Damaged { text: error.0 })?;
         let suspects = differing(&image, &newest, &self.rules)?;
         if !suspects.is_empty() {
-            // Only now are the values needed: most keys fit, and keeping all values would take the log's size in memory.
+            // Only now are the values needed: most keys fit, and keeping all values would take the log's size in
+            // memory.
             log::verify(&storage, covered, &mut |frame| {
                 for text in self.judge(frame, &suspects, &image) {
                     problem(format!("partition {id}, log against image: {text}"));

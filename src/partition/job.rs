@@ -1,7 +1,7 @@
 //! A submitted closure on its way: queued, run by the writer, answered once.
 //!
-//! Owns: the one answer. Promises: whoever waits is answered exactly once, also when the writer stops or the job is dropped
-//! unrun. Must not: decide anything; the writer says the outcome.
+//! Owns: the one answer. Promises: whoever waits is answered exactly once, also when the writer stops or the job is
+//! dropped unrun. Must not: decide anything; the writer says the outcome.
 
 use tokio::sync::oneshot;
 

@@ -1,8 +1,8 @@
 //! A memtable: the newest entries of a partition, with several positions per key.
 //!
-//! Owns: entries between two log positions, from their commit until an image run holds them. Promises: a reader at position V
-//! sees exactly the entries at or below V; a writer never waits for a sort (the first range that cares sorts). Must not:
-//! compose deltas or know what a row is.
+//! Owns: entries between two log positions, from their commit until an image run holds them. Promises: a reader at
+//! position V sees exactly the entries at or below V; a writer never waits for a sort (the first range that cares
+//! sorts). Must not: compose deltas or know what a row is.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -82,8 +82,8 @@ impl Memtable {
         self.read().len()
     }
 
-    /// Takes in the batch at `position`, of `log_bytes` in the log. Invisible until the tail reaches `position`. Batches come
-    /// in order, each key once in a batch.
+    /// Takes in the batch at `position`, of `log_bytes` in the log. Invisible until the tail reaches `position`.
+    /// Batches come in order, each key once in a batch.
     pub(super) fn insert(
         &self,
         position: Position,

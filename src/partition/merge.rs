@@ -1,7 +1,7 @@
 //! Many sorted sources, one sorted answer: the k-way merge under every range and every flush.
 //!
-//! Owns: the order of sources (newest first) and the composition of one key's entries. Promises: each key comes once, with
-//! everything older than its first put or tombstone masked. Must not: know where a source's entries come from.
+//! Owns: the order of sources (newest first) and the composition of one key's entries. Promises: each key comes once,
+//! with everything older than its first put or tombstone masked. Must not: know where a source's entries come from.
 
 use bytes::Bytes;
 

@@ -1,8 +1,9 @@
-//! Partitions: each one writer thread, one commit log, memtables and an image; and the only place where async and sync meet.
+//! Partitions: each one writer thread, one commit log, memtables and an image; and the only place where async and sync
+//! meet.
 //!
 //! Owns: group commit, visibility, placement, recovery, flush and compaction's schedule. Promises: a closure that was
-//! submitted takes effect whole or not at all, after those submitted before it; its answer comes after its batch is on disk;
-//! a view shows a state between two batches. Must not: know what a row is.
+//! submitted takes effect whole or not at all, after those submitted before it; its answer comes after its batch is on
+//! disk; a view shows a state between two batches. Must not: know what a row is.
 
 mod arena;
 #[cfg(test)]
@@ -129,7 +130,8 @@ impl Effect {
 }
 
 impl Partitions {
-    /// Opens the data directory, making it if it is not there, and recovers: image, then the log from the covered position.
+    /// Opens the data directory, making it if it is not there, and recovers: image, then the log from the covered
+    /// position.
     pub fn open(
         dir: &Path,
         options: Options,
@@ -190,8 +192,8 @@ impl Partitions {
         (0..count).map(PartitionId)
     }
 
-    /// The partition that owns a partition key: each owns an equal range of the 64-bit hash space (XXH3 of the key's bytes;
-    /// part of the format).
+    /// The partition that owns a partition key: each owns an equal range of the 64-bit hash space (XXH3 of the key's
+    /// bytes; part of the format).
     #[must_use]
     pub fn place(&self, partition_key: &[u8]) -> PartitionId {
         let hash = u128::from(xxhash_rust::xxh3::xxh3_64(partition_key));
@@ -200,8 +202,8 @@ impl Partitions {
     }
 
     /// Queues `closure` at once (the order of calls is the order of effects) and resolves after its batch is on disk.
-    /// `bytes` is about what the closure holds, for the queue's bound. Not cancel-sensitive: a dropped future leaves the
-    /// closure in the queue; only its answer is lost.
+    /// `bytes` is about what the closure holds, for the queue's bound. Not cancel-sensitive: a dropped future leaves
+    /// the closure in the queue; only its answer is lost.
     pub fn submit<R, E, F>(
         &self,
         at: PartitionId,
@@ -328,8 +330,8 @@ impl Tail {
             .is_ok()
     }
 
-    /// Committed batches above `position` in order, from memory where they still are, else from disk; at least one if there
-    /// is one, then up to about `bytes_max`. May block on the disk: `Err` also if retention has removed them.
+    /// Committed batches above `position` in order, from memory where they still are, else from disk; at least one if
+    /// there is one, then up to about `bytes_max`. May block on the disk: `Err` also if retention has removed them.
     pub fn batches(
         &self,
         position: Position,

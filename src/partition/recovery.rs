@@ -1,7 +1,8 @@
 //! From a data directory to a running partition: image, then the log from the covered position, then the threads.
 //!
-//! Owns: the order of opening. Promises: nothing is served before all that was acknowledged is visible again; the memtables
-//! are flushed on the way, so that memory stays bounded however long the log is. Must not: be run twice on one partition.
+//! Owns: the order of opening. Promises: nothing is served before all that was acknowledged is visible again; the
+//! memtables are flushed on the way, so that memory stays bounded however long the log is. Must not: be run twice on
+//! one partition.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! A memtable's rows: by key, and in order.
 //!
-//! Owns: the tables and lists. A hash finds a row; rows of one partition key stand together in a group, and groups in order,
-//! so that a range is a walk. Promises: an insert never sorts (rows mostly arrive in order; where not, a walk asks for it).
-//! Must not: lock, or know how far a reader may see but by the position that it names.
+//! Owns: the tables and lists. A hash finds a row; rows of one partition key stand together in a group, and groups in
+//! order, so that a range is a walk. Promises: an insert never sorts (rows mostly arrive in order; where not, a walk
+//! asks for it). Must not: lock, or know how far a reader may see but by the position that it names.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Range;
@@ -227,7 +227,8 @@ impl Rows {
         group.sorted = group.rows.len();
     }
 
-    /// The visible rows of a walk, last one first, and whether there may be more. `Err` names a group that must be sorted first.
+    /// The visible rows of a walk, last one first, and whether there may be more. `Err` names a group that must be
+    /// sorted first.
     pub(super) fn chunk(&self, bounds: Bounds<'_>, walk: Walk) -> Result<(Vec<Walked>, bool), u32> {
         let mut found = Vec::new();
         let mut groups = self.groups_between(bounds);
@@ -265,8 +266,8 @@ impl Rows {
         Ok((found, false))
     }
 
-    /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins with
-    /// another, so only the last group at or below the lower bound can reach over it.
+    /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins
+    /// with another, so only the last group at or below the lower bound can reach over it.
     fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, u32> {
         let first = match from {
             Bound::Unbounded => None,

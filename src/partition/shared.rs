@@ -1,7 +1,7 @@
 //! What a partition's threads and callers share: the queue's door, the published tail, the memtables, the pressure.
 //!
-//! Owns: who may enter the queue and what readers see. Promises: a view is taken in the one right order; a closed or stopped
-//! partition refuses at once. Must not: write to the log or decide about batches (that is the writer's).
+//! Owns: who may enter the queue and what readers see. Promises: a view is taken in the one right order; a closed or
+//! stopped partition refuses at once. Must not: write to the log or decide about batches (that is the writer's).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,16 +153,16 @@ impl Shared {
         self.tail_watched.clone()
     }
 
-    /// A view in the one right order: tail, memtables, image. A batch that moves from memtable to image in between is then
-    /// seen in both, never in neither.
+    /// A view in the one right order: tail, memtables, image. A batch that moves from memtable to image in between is
+    /// then seen in both, never in neither.
     pub(super) fn view(&self) -> Result<View, ReadError> {
         let tail = self.tail();
         let memtables = self.memtables.load_full();
         View::new(tail, memtables, &self.image, Arc::clone(&self.rules))
     }
 
-    /// A view for the thread that moves the tail itself, up to `position`, which may be written and not yet synced. Nothing
-    /// can come between, so the image is opened only when needed.
+    /// A view for the thread that moves the tail itself, up to `position`, which may be written and not yet synced.
+    /// Nothing can come between, so the image is opened only when needed.
     pub(super) fn writers_view(&self, position: Position) -> View {
         let memtables = self.memtables.load_full();
         View::lazy(position, memtables, &self.image, Arc::clone(&self.rules))

@@ -1,7 +1,7 @@
 //! Syncs a written batch on a thread of its own, so that the writer fills the next one meanwhile.
 //!
-//! Owns: the one batch that is on its way to the disk. Promises: gives each batch back, synced or failed, in order. Must not:
-//! publish or answer; the writer does, after it has asked the log what the sync's outcome means.
+//! Owns: the one batch that is on its way to the disk. Promises: gives each batch back, synced or failed, in order.
+//! Must not: publish or answer; the writer does, after it has asked the log what the sync's outcome means.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

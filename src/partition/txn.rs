@@ -1,7 +1,7 @@
 //! What a submitted closure sees and does, and the batch that closures fill.
 //!
-//! Owns: the pending batch (each key once) and taking back what a refused closure did. Promises: a closure reads its own
-//! writes, those before it in the batch, and everything committed. Must not: touch the log or the memtable.
+//! Owns: the pending batch (each key once) and taking back what a refused closure did. Promises: a closure reads its
+//! own writes, those before it in the batch, and everything committed. Must not: touch the log or the memtable.
 
 use std::collections::HashMap;
 use std::ops::{Bound, RangeBounds};
@@ -65,7 +65,8 @@ impl<'a> Txn<'a> {
         }
     }
 
-    /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), this batch included.
+    /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), this batch
+    /// included.
     pub fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Rows<'_> {
         let mut sources = self.base.sources(from, to, direction);
         sources.insert(0, self.pending.between(from, to, direction));

@@ -1,7 +1,8 @@
 //! A consistent read of one partition: memtables over runs, composed.
 //!
-//! Owns: the view rule. Promises: a view shows V = max(published tail, covered position): every batch up to V whole and none
-//! above, whatever rotation, flush and compaction do meanwhile. Must not: live longer than a page, or cross an `.await`.
+//! Owns: the view rule. Promises: a view shows V = max(published tail, covered position): every batch up to V whole and
+//! none above, whatever rotation, flush and compaction do meanwhile. Must not: live longer than a page, or cross an
+//! `.await`.
 
 use std::cell::OnceCell;
 use std::ops::{Bound, ControlFlow};
@@ -87,8 +88,8 @@ impl View {
         Ok(stack.settle(key, &*self.rules))
     }
 
-    /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), in the direction's
-    /// order. Lazy: take what the page needs.
+    /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), in the
+    /// direction's order. Lazy: take what the page needs.
     pub fn range<'v>(
         &'v self,
         from: Bound<&[u8]>,

@@ -1,7 +1,8 @@
 //! The one thread that decides: drain the queue, run each job, write one frame, have it synced, publish, answer.
 //!
-//! Owns: the log's end and the active memtable. Promises: nobody is answered "done" before the frame is on disk; after a
-//! failed write or sync nothing is acknowledged any more. Must not: read the clock twice in a batch, or wait for readers.
+//! Owns: the log's end and the active memtable. Promises: nobody is answered "done" before the frame is on disk; after
+//! a failed write or sync nothing is acknowledged any more. Must not: read the clock twice in a batch, or wait for
+//! readers.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -106,8 +107,8 @@ impl Writer {
         }
     }
 
-    /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers. Jobs see the
-    /// batch that is still being synced: if its sync fails, theirs is never written.
+    /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers. Jobs
+    /// see the batch that is still being synced: if its sync fails, theirs is never written.
     fn fill(&mut self, first: Queued) {
         self.last_ms = self.clock.now_ms().max(self.last_ms);
         self.pending.begin(self.position.next(), self.last_ms);
@@ -173,7 +174,8 @@ impl Writer {
         Ok(Some(written))
     }
 
-    /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch sees it.
+    /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch
+    /// sees it.
     fn begin_sync(&mut self, written: Written) {
         let frame = Arc::clone(written.frame());
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Reading and writing rows in a view or a transaction.
 //!
-//! Owns: the way from keys and rows to the partition's bytes. Promises: a row that can't be read is an error that names its
-//! key, never a wrong answer. Must not: hold a view longer than its caller does.
+//! Owns: the way from keys and rows to the partition's bytes. Promises: a row that can't be read is an error that names
+//! its key, never a wrong answer. Must not: hold a view longer than its caller does.
 
 use bytes::Bytes;
 

@@ -1,7 +1,7 @@
 //! Arbitrary values and columns for property tests.
 //!
-//! Owns: the strategies that the tests of rows, deltas and timelines share. Promises: no NaN, because it is not equal to
-//! itself and the wire refuses it. Must not: be in a build that is not a test.
+//! Owns: the strategies that the tests of rows, deltas and timelines share. Promises: no NaN, because it is not equal
+//! to itself and the wire refuses it. Must not: be in a build that is not a test.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The bytes of attribute cells: what rows, deltas and directories are made of.
 //!
-//! Owns: the cell encoding and the variable-length integers in it; both are part of the format on disk. Promises: one pass to
-//! write, no allocation to read, a cell is passed over without looking into its value; arbitrary bytes never panic.
-//! Must not: know what a row or a delta means.
+//! Owns: the cell encoding and the variable-length integers in it; both are part of the format on disk. Promises: one
+//! pass to write, no allocation to read, a cell is passed over without looking into its value; arbitrary bytes never
+//! panic. Must not: know what a row or a delta means.
 //!
 //! ```text
 //! cell    = tag, [name length, name], [version - base], payload
@@ -10,7 +10,8 @@
 //! kind    = 1 string  2 integer  3 double  4 false  5 true  6 binary  7 JSON      in deltas only: E delete one version  F delete all
 //! payload = string, binary, JSON: length, bytes;  integer: zigzag number;  double: 8 bytes;  else nothing
 //! ```
-//! Lengths and numbers are in groups of 7 bits, the most significant first, all but the last with bit 80, as few as possible.
+//! Lengths and numbers are in groups of 7 bits, the most significant first, all but the last with bit 80, as few as
+//! possible.
 
 use crate::value::Value;
 
@@ -215,8 +216,8 @@ impl<'a> Cells<'a> {
         }))
     }
 
-    /// Passes over cells up to the first of the column `name`, without looking into their values; the cells come in the order
-    /// of their names. `None` = no such column.
+    /// Passes over cells up to the first of the column `name`, without looking into their values; the cells come in the
+    /// order of their names. `None` = no such column.
     pub(super) fn seek(&mut self, name: &str) -> Result<Option<RawCell<'a>>, Malformed> {
         loop {
             let before = self.clone();

@@ -1,7 +1,7 @@
 //! Change records: what those who follow the log learn of a batch beside its effects.
 //!
-//! Owns: the record's bytes. Promises: a record names effects of its own batch and adds only what they lack. A whole run of
-//! rows that were treated alike is one record. Must not: hold row contents; the effects do.
+//! Owns: the record's bytes. Promises: a record names effects of its own batch and adds only what they lack. A whole
+//! run of rows that were treated alike is one record. Must not: hold row contents; the effects do.
 //!
 //! ```text
 //! record = action, table, first effect, effects        numbers in 7-bit groups; action: 1 put  2 update  3 delete

@@ -1,8 +1,9 @@
 //! Wide rows in pieces: the directory that stands for the row, and the pieces that hold its cells.
 //!
-//! Owns: the directory format. Promises: joining what was split gives the row's bytes again; a piece ends at the end of a cell
-//! unless the cell alone is larger than a piece; the directory tells for each piece which column the first cell that starts in
-//! it belongs to, so that one column can be found without the other pieces. Must not: decide which row is wide.
+//! Owns: the directory format. Promises: joining what was split gives the row's bytes again; a piece ends at the end of
+//! a cell unless the cell alone is larger than a piece; the directory tells for each piece which column the first cell
+//! that starts in it belongs to, so that one column can be found without the other pieces. Must not: decide which row
+//! is wide.
 //!
 //! ```text
 //! directory = 03, then flags and base as in a row, pieces

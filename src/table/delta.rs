@@ -1,9 +1,9 @@
 //! Deltas: changes of some cells of a row, and how they compose.
 //!
-//! Owns: the delta format and composition. Promises: composing is associative down to the bytes, because a delta has one
-//! normal form: per column either "all gone" and then only puts, or puts and single deletions, each version once.
-//! Existence is explicit: only a put makes a row, and a row stays when its last column goes. Must not: know versions to keep,
-//! expiry, or tables.
+//! Owns: the delta format and composition. Promises: composing is associative down to the bytes, because a delta has
+//! one normal form: per column either "all gone" and then only puts, or puts and single deletions, each version once.
+//! Existence is explicit: only a put makes a row, and a row stays when its last column goes. Must not: know versions to
+//! keep, expiry, or tables.
 //!
 //! ```text
 //! delta = 02, flags, base version (8 bytes), cells        flags: 01 it makes the row if there is none
@@ -87,8 +87,8 @@ impl DeltaWriter {
     }
 }
 
-/// Composes `newer`, a delta, with the entry right below it; see [`crate::partition::Rules::compose`]. What can't be read is
-/// left as it stands, for the read that meets it to report.
+/// Composes `newer`, a delta, with the entry right below it; see [`crate::partition::Rules::compose`]. What can't be
+/// read is left as it stands, for the read that meets it to report.
 pub(super) fn compose(older: &Entry, newer: &Entry) -> Entry {
     let Ok(changes) = Changes::decode(&newer.value, DELTA) else {
         return older.clone();
@@ -353,7 +353,8 @@ mod tests {
         fn deltas_do_what_their_steps_say(lists in proptest::collection::vec(steps(), 1..5)) {
             let (mut entry, mut row) = (tombstone(), None);
             for steps in &lists {
-                // A list that first deletes and then makes the row differs from its steps one by one in nothing visible.
+                // A list that first deletes and then makes the row differs from its steps one by one in nothing
+                // visible.
                 entry = compose(&entry, &delta(steps));
                 model(&mut row, steps);
                 prop_assert_eq!(read(&entry), row.clone());

@@ -1,8 +1,8 @@
 //! The wide-column model on partitions: keys, rows of versioned cells, deltas, wide rows in pieces, change records.
 //!
 //! Owns: the formats of keys and values on disk, and the row rules that the store below runs on. Promises: formats name
-//! themselves in their first byte (1 row, 2 delta, 3 directory) and each value has one form; arbitrary bytes never panic;
-//! all access to rows from above goes through here. Must not: know timelines.
+//! themselves in their first byte (1 row, 2 delta, 3 directory) and each value has one form; arbitrary bytes never
+//! panic; all access to rows from above goes through here. Must not: know timelines.
 
 mod access;
 mod cell;
@@ -16,8 +16,8 @@ mod rules;
 #[cfg(test)]
 pub(crate) mod arbitrary;
 
-/// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from here,
-/// so that this list says what of the store they may know.
+/// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
+/// here, so that this list says what of the store they may know.
 pub use crate::partition::{
     Batch, Direction, DropContext, Effect, Entry, Partitions, ReadError, Rules, SubmitError, Tail,
     Txn, Verdict, View,

@@ -1,8 +1,8 @@
 //! Rows: the value of a put.
 //!
-//! Owns: the row format. Promises: written in one pass into one `Vec`, cells sorted by name and within a column newest first;
-//! one column is read without decoding the others; a row without columns is a row (it has an explicit mark of existence).
-//! Must not: know tables or keys.
+//! Owns: the row format. Promises: written in one pass into one `Vec`, cells sorted by name and within a column newest
+//! first; one column is read without decoding the others; a row without columns is a row (it has an explicit mark of
+//! existence). Must not: know tables or keys.
 //!
 //! ```text
 //! row  = 01, flags, base version (8 bytes), cells        flags: 01 the row exists

@@ -1,7 +1,7 @@
 //! The row rules that the store below runs on: composing, dropping, cutting wide rows, filters.
 //!
-//! Owns: [`TableRules`]. Promises: what it does not know it keeps. Must not: know the tables of the layers above; those that
-//! own built-in tables say through [`Retention`] when their rows are over.
+//! Owns: [`TableRules`]. Promises: what it does not know it keeps. Must not: know the tables of the layers above; those
+//! that own built-in tables say through [`Retention`] when their rows are over.
 
 use std::sync::Arc;
 

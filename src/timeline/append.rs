@@ -1,8 +1,9 @@
 //! Appending: numbers, idempotence, the condition on the head.
 //!
-//! Owns: promises 1 and 5 of the protocol. Promises: all of an append's messages or none; an ID that is remembered gives its
-//! first answer again, before the condition on the head is looked at. What does not need the writer (encoding, hashing, keys) is
-//! done by the caller; the writer's thread looks up, numbers and puts. Must not: check names and sizes; the caller has.
+//! Owns: promises 1 and 5 of the protocol. Promises: all of an append's messages or none; an ID that is remembered
+//! gives its first answer again, before the condition on the head is looked at. What does not need the writer
+//! (encoding, hashing, keys) is done by the caller; the writer's thread looks up, numbers and puts. Must not: check
+//! names and sizes; the caller has.
 
 use crate::table::{Action, ReadError, RowWriter, Source, Txn, damaged, put, record};
 

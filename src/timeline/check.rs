@@ -1,7 +1,7 @@
 //! All timelines of one view, from first to last: for checking and dumping a data directory that nobody serves.
 //!
-//! Owns: what must hold between a timeline's rows. Promises: every standing timeline is walked once, in the order of names,
-//! and a row that contradicts another is told with its place. Must not: write, or stop at the first problem.
+//! Owns: what must hold between a timeline's rows. Promises: every standing timeline is walked once, in the order of
+//! names, and a row that contradicts another is told with its place. Must not: write, or stop at the first problem.
 
 use crate::ids::{HistoryId, PartitionId};
 use crate::ordered::Reader;
@@ -42,8 +42,8 @@ impl<'v> Survey<'v> {
         }
     }
 
-    /// Checks every timeline: messages from the floor to the head without a hole, time and change numbers in order, changes
-    /// and message IDs that lead to what they say. Each contradiction goes to `problem`.
+    /// Checks every timeline: messages from the floor to the head without a hole, time and change numbers in order,
+    /// changes and message IDs that lead to what they say. Each contradiction goes to `problem`.
     pub fn check(&self, problem: &mut dyn FnMut(String)) -> Result<Surveyed, ReadError> {
         let mut surveyed = Surveyed::default();
         for row in self.heads() {

@@ -1,8 +1,8 @@
 //! The head row of a timeline, and the epoch that is told of it.
 //!
-//! Owns: the head's columns and the text of epochs. Promises: a head row is written with every change of its timeline and is
-//! never dropped, so that a name's incarnations only rise; an epoch is text of `[A-Za-z0-9]`, at most 25 long, and tells apart
-//! histories of the data directory, partitions and incarnations. Must not: decide anything.
+//! Owns: the head's columns and the text of epochs. Promises: a head row is written with every change of its timeline
+//! and is never dropped, so that a name's incarnations only rise; an epoch is text of `[A-Za-z0-9]`, at most 25 long,
+//! and tells apart histories of the data directory, partitions and incarnations. Must not: decide anything.
 
 use crate::ids::{HistoryId, PartitionId};
 use crate::table::{Key, Malformed, ReadError, Row, RowWriter, Source, ValueRef, damaged};

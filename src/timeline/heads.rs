@@ -1,15 +1,15 @@
 //! Heads in memory, so that polls with nothing new cost no reads.
 //!
-//! Owns: a bounded map of the heads that somebody asked for, per partition, and the log position up to which it is true.
-//! Promises: a head from here shows every write that was answered before it was asked for, because the map is used only when
-//! it is fed up to the tail; else the row is read. Batches may be noted by anyone, in order, also twice. Must not: hold what
-//! nobody asks for.
+//! Owns: a bounded map of the heads that somebody asked for, per partition, and the log position up to which it is
+//! true. Promises: a head from here shows every write that was answered before it was asked for, because the map is
+//! used only when it is fed up to the tail; else the row is read. Batches may be noted by anyone, in order, also twice.
+//! Must not: hold what nobody asks for.
 //!
-//! Why a read row may enter the map although batches are noted meanwhile: the asker leaves a mark with a number of its own
-//! before it reads. A batch that touches the timeline replaces the mark by the state it made; then the read comes too late and
-//! is not kept. If the mark still stands, no batch noted since has touched the timeline, and the read is no older than the map
-//! was when the mark was set; batches that the read shows and the map has not noted yet will be noted, before the map counts
-//! as fed up to any tail that a later caller sees.
+//! Why a read row may enter the map although batches are noted meanwhile: the asker leaves a mark with a number of its
+//! own before it reads. A batch that touches the timeline replaces the mark by the state it made; then the read comes
+//! too late and is not kept. If the mark still stands, no batch noted since has touched the timeline, and the read is
+//! no older than the map was when the mark was set; batches that the read shows and the map has not noted yet will be
+//! noted, before the map counts as fed up to any tail that a later caller sees.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,8 +38,8 @@ enum Slot {
 
 type Slots = HashMap<Box<[u8]>, Slot, Xxh3DefaultBuilder>;
 
-/// One partition's heads, by encoded name. Two generations bound it: what is not asked for again while the young one fills up
-/// goes with the old one.
+/// One partition's heads, by encoded name. Two generations bound it: what is not asked for again while the young one
+/// fills up goes with the old one.
 struct Map {
     fed: Position,
     young: Slots,

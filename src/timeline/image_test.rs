@@ -1,8 +1,8 @@
 //! Timelines on their way through flushes and merges: what is over leaves the image, and nobody who reads can tell.
 //!
-//! Owns: the proof that trim, delete, new incarnations and the window of message IDs give their space back, with readers beside
-//! it all the time. Promises: counts are those of the image's own check, per table. Must not: repeat `model_test`, which holds
-//! every answer against a model, or assert on time.
+//! Owns: the proof that trim, delete, new incarnations and the window of message IDs give their space back, with
+//! readers beside it all the time. Promises: counts are those of the image's own check, per table. Must not: repeat
+//! `model_test`, which holds every answer against a model, or assert on time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -186,8 +186,8 @@ fn one(id: u64) -> AppendOne {
     }
 }
 
-/// A timeline from floor to head; `None` if there is none. A hole, a message of another page twice, or any error but "there
-/// is no such timeline" is a failure.
+/// A timeline from floor to head; `None` if there is none. A hole, a message of another page twice, or any error but
+/// "there is no such timeline" is a failure.
 fn whole(
     runtime: &tokio::runtime::Runtime,
     timelines: &Timelines,
@@ -345,8 +345,8 @@ fn space_comes_back_round_after_round() {
     }
     let used = bed.partitions.image(AT).pressure().bytes_used;
     assert!(used < 1 << 20, "{used} bytes for what is left");
-    // The first rounds find the size that the work needs; from then on freed pages are used again. Without that the file would
-    // grow by as much each round.
+    // The first rounds find the size that the work needs; from then on freed pages are used again. Without that the
+    // file would grow by as much each round.
     let (first, later) = file_bytes.split_at(3);
     assert!(
         later.iter().max() <= first.iter().map(|bytes| bytes * 2).max().as_ref(),

@@ -1,7 +1,8 @@
 //! What goes in and out of the timeline layer, as types.
 //!
-//! Owns: arguments, answers, limits and the layer's [`Error`]. Promises: every number says its unit, every answer carries the
-//! epoch that its positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on the wire.
+//! Owns: arguments, answers, limits and the layer's [`Error`]. Promises: every number says its unit, every answer
+//! carries the epoch that its positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on
+//! the wire.
 
 use crate::table::ReadError;
 use crate::value::{Value, json_bytes, json_text_bytes};

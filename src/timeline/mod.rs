@@ -1,8 +1,8 @@
 //! Timelines: messages in gapless order, their meta, idempotence, changes, sync positions.
 //!
-//! Owns: what PROTOCOL calls promises 1 to 7. Promises: a write takes effect in the order of the calls and is answered when it
-//! is on disk; a read shows everything that was answered before it was called. Must not: know JSON-RPC or sockets, or check
-//! what the gateway can check without the store (names, sizes, ranges of numbers).
+//! Owns: what PROTOCOL calls promises 1 to 7. Promises: a write takes effect in the order of the calls and is answered
+//! when it is on disk; a read shows everything that was answered before it was called. Must not: know JSON-RPC or
+//! sockets, or check what the gateway can check without the store (names, sizes, ranges of numbers).
 
 mod append;
 mod check;
@@ -65,7 +65,8 @@ struct Inner {
 }
 
 impl Timelines {
-    /// The timelines on these partitions. `clock` is for the IDs that the server makes; times of messages are the log's.
+    /// The timelines on these partitions. `clock` is for the IDs that the server makes; times of messages are the
+    /// log's.
     #[must_use]
     pub fn new(partitions: Partitions, limits: Limits, clock: Arc<Clock>) -> Timelines {
         let heads = Heads::new(&partitions, limits.heads_max);
@@ -221,8 +222,9 @@ impl Timelines {
         }
     }
 
-    /// What a committed batch did, one event per timeline that it touched, from the batch alone. The feed's tailer calls it
-    /// for every batch of a partition in order; it also keeps the heads in memory up to date (see [`Timelines::note`]).
+    /// What a committed batch did, one event per timeline that it touched, from the batch alone. The feed's tailer
+    /// calls it for every batch of a partition in order; it also keeps the heads in memory up to date (see
+    /// [`Timelines::note`]).
     #[must_use]
     pub fn events(&self, partition: PartitionId, batch: &Batch) -> Vec<TimelineEvent> {
         self.note(partition, batch);

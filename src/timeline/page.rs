@@ -1,8 +1,8 @@
 //! Pages of messages out of one view.
 //!
-//! Owns: how a run of sequences is read and where a page ends. Promises: what a page holds is contiguous; a message that is
-//! missing between floor and head is an error, never a gap; a page holds at least one message, unless it may be empty.
-//! Must not: live longer than the view that it was given.
+//! Owns: how a run of sequences is read and where a page ends. Promises: what a page holds is contiguous; a message
+//! that is missing between floor and head is an error, never a gap; a page holds at least one message, unless it may be
+//! empty. Must not: live longer than the view that it was given.
 
 use crate::table::{Direction, ReadError, View, damaged, scan};
 
@@ -35,8 +35,8 @@ impl Room {
     }
 }
 
-/// A run of sequences to read: from `first` (inclusive) towards `end` (exclusive), rising or falling. Both lie within what the
-/// head holds.
+/// A run of sequences to read: from `first` (inclusive) towards `end` (exclusive), rising or falling. Both lie within
+/// what the head holds.
 pub(super) struct Run<'a> {
     pub(super) name: &'a Name,
     pub(super) head: &'a HeadRow,

@@ -1,7 +1,7 @@
 //! Single look-ups, ranges and the list of timelines.
 //!
-//! Owns: `timeline.get`, `timeline.list`, `message.get`, `message.range`. Promises: each answer is of one view per partition;
-//! a list shows the names of all partitions in order, none twice, none left out between `after` and `next`.
+//! Owns: `timeline.get`, `timeline.list`, `message.get`, `message.range`. Promises: each answer is of one view per
+//! partition; a list shows the names of all partitions in order, none twice, none left out between `after` and `next`.
 //! Must not: keep a view while it waits for another.
 
 use crate::ordered::Reader;
@@ -81,7 +81,8 @@ impl Site {
         })
     }
 
-    /// This partition's part of a list: up to `limit` timelines, and the name up to which that is all (`None` = to the end).
+    /// This partition's part of a list: up to `limit` timelines, and the name up to which that is all (`None` = to the
+    /// end).
     fn list(&self, view: &View, list: &List) -> Result<(Vec<TimelineInfo>, Option<String>), Error> {
         let mut found = Vec::new();
         let mut scanned = 0;

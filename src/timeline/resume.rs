@@ -1,8 +1,8 @@
 //! Going on from a reader's position: what a subscribe, a subscription's next page and a sync read.
 //!
-//! Owns: states, positions and catch-up of changes; promise 4 of the protocol. Promises: messages are contiguous from the
-//! position on, or the state says why not; a change is told once, in change order, in the message's newest form; whatever is
-//! cut short says `more` and where to go on. Must not: wait for anything.
+//! Owns: states, positions and catch-up of changes; promise 4 of the protocol. Promises: messages are contiguous from
+//! the position on, or the state says why not; a change is told once, in change order, in the message's newest form;
+//! whatever is cut short says `more` and where to go on. Must not: wait for anything.
 
 use crate::table::{Direction, ReadError, View, damaged, scan};
 
@@ -14,8 +14,8 @@ use super::tables::Name;
 use super::write::Site;
 use super::{Changed, Error, Message, Resume, ResumeState};
 
-/// Change rows that one view looks at, at most: most of them may be of messages above the position, which are passed over.
-/// Tests go through the cut with few.
+/// Change rows that one view looks at, at most: most of them may be of messages above the position, which are passed
+/// over. Tests go through the cut with few.
 const CHANGES_SCANNED_MAX: usize = if cfg!(test) { 3 } else { 4_096 };
 
 impl Site {
@@ -99,7 +99,8 @@ impl Site {
     }
 }
 
-/// Messages from the floor to the position that changed above a change number, and the change number up to which that is all.
+/// Messages from the floor to the position that changed above a change number, and the change number up to which that
+/// is all.
 fn changes(
     view: &View,
     name: &Name,

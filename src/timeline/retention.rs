@@ -1,8 +1,9 @@
 //! When rows of timelines are over, for the merges of the store below.
 //!
-//! Owns: the marks that a head row sets on the rows of its timeline. Promises: a row is over only because a head row says so:
-//! the timeline was deleted, it is of an earlier incarnation, it is below the floor, its ID is no longer remembered. No head
-//! row, or one that can't be read, means keep; head rows and metas are never over. Must not: look at the clock itself.
+//! Owns: the marks that a head row sets on the rows of its timeline. Promises: a row is over only because a head row
+//! says so: the timeline was deleted, it is of an earlier incarnation, it is below the floor, its ID is no longer
+//! remembered. No head row, or one that can't be read, means keep; head rows and metas are never over. Must not: look
+//! at the clock itself.
 
 use crate::ids::{EntryKind, TableId};
 use crate::table::{DropContext, Entry, Malformed, Retention};
@@ -27,8 +28,8 @@ impl Window {
         }
     }
 
-    /// Whether an ID still counts: its message is younger than the window, or among the newest of its timeline. Time and head
-    /// only rise, so what does not count never counts again.
+    /// Whether an ID still counts: its message is younger than the window, or among the newest of its timeline. Time
+    /// and head only rise, so what does not count never counts again.
     pub(super) fn remembers(&self, id: &IdRow, last: u64, now_ms: u64) -> bool {
         id.timestamp.saturating_add(self.ms) > now_ms
             || id.sequence.saturating_add(self.count) > last

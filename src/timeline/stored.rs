@@ -1,7 +1,7 @@
 //! Messages, metas, IDs and changes as rows.
 //!
-//! Owns: the columns of those rows. Promises: a client's columns and ours never meet, because ours begin with `$`; the version
-//! of a row's cells is its time (of a message: its timestamp). Must not: read or write a store.
+//! Owns: the columns of those rows. Promises: a client's columns and ours never meet, because ours begin with `$`; the
+//! version of a row's cells is its time (of a message: its timestamp). Must not: read or write a store.
 //!
 //! ```text
 //! message  the entry's columns, $change, $deleted, $edited, $from, $id     version = timestamp; absent = 0 or none

@@ -1,7 +1,8 @@
 //! Many timelines at once: which have news for a reader, and the news.
 //!
-//! Owns: `sync`. Promises: quiet timelines cost a look-up in memory; a reply ends at the caller's bytes and says so; the one at
-//! `start` comes first, so that none starves if the caller begins elsewhere each time. Must not: wait for news.
+//! Owns: `sync`. Promises: quiet timelines cost a look-up in memory; a reply ends at the caller's bytes and says so;
+//! the one at `start` comes first, so that none starves if the caller begins elsewhere each time. Must not: wait for
+//! news.
 
 use crate::ids::PartitionId;
 use crate::table::View;
@@ -29,8 +30,8 @@ enum News {
 
 impl Timelines {
     /// Those of `positions` that have news or are not of their timeline's history, beginning at index `start` and going
-    /// round. `limit` is per timeline; ends when about `bytes_max` are reached, and then says `true`: those not shown may
-    /// have news too.
+    /// round. `limit` is per timeline; ends when about `bytes_max` are reached, and then says `true`: those not shown
+    /// may have news too.
     pub async fn sync(
         &self,
         mut positions: Vec<SyncPosition>,

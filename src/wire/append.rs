@@ -1,7 +1,7 @@
 //! `message.append` and `message.append_batch`.
 //!
-//! Owns: parameters and results of these two methods. Promises: what leaves here has checked names, sizes and IDs, and no message ID
-//! twice in a batch. Must not: know what is stored.
+//! Owns: parameters and results of these two methods. Promises: what leaves here has checked names, sizes and IDs, and
+//! no message ID twice in a batch. Must not: know what is stored.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,8 @@
-//! The rules for single parameters: identifiers, sequences, page limits, entries; and the trait that every family's parameters have.
+//! The rules for single parameters: identifiers, sequences, page limits, entries; and the trait that every family's
+//! parameters have.
 //!
-//! Owns: what is a valid name, ID, epoch, sequence. Promises: a refusal carries the path, and where there is a limit that and the
-//! actual value. Must not: parse; `entry.rs` and the dialects do.
+//! Owns: what is a valid name, ID, epoch, sequence. Promises: a refusal carries the path, and where there is a limit
+//! that and the actual value. Must not: parse; `entry.rs` and the dialects do.
 
 use super::entry::{Columns, Entry, Patch};
 use super::failure::Failure;

@@ -1,7 +1,7 @@
 //! The codes with which the server closes a WebSocket, in one place, with what the client should do.
 //!
-//! Owns: the list. Promises: 4000-4499 always mean "reconnect and resume", 4500-4999 "do not come back as you are"; codes are never
-//! reused. Must not: decide when to close; sessions do.
+//! Owns: the list. Promises: 4000-4499 always mean "reconnect and resume", 4500-4999 "do not come back as you are";
+//! codes are never reused. Must not: decide when to close; sessions do.
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
 //! Entries, metas and patches: an object's names and values, from JSON text into [`Value`]s and back into any encoding.
 //!
-//! Owns: the rules of PROTOCOL's "Values" about what a value is. Promises: an [`Entry`] comes out sorted bytewise by name; `1` stays an
-//! integer, `1.0` a double; nested arrays and objects stay the text they were, made compact.
-//! Must not: check names, counts and sizes (`check.rs` does, with paths), or decode anything but JSON text: MessagePack is turned
-//! into that first.
+//! Owns: the rules of PROTOCOL's "Values" about what a value is. Promises: an [`Entry`] comes out sorted bytewise by
+//! name; `1` stays an integer, `1.0` a double; nested arrays and objects stay the text they were, made compact. Must
+//! not: check names, counts and sizes (`check.rs` does, with paths), or decode anything but JSON text: MessagePack is
+//! turned into that first.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! One refusal: a reason, and the details that help the client to repair its call.
 //!
-//! Owns: `Failure` and its form on the wire. Promises: small whatever the client sent (texts are cut), so an error can't be
-//! used to make the server echo megabytes. Must not: list reasons; `reason.rs` does.
+//! Owns: `Failure` and its form on the wire. Promises: small whatever the client sent (texts are cut), so an error
+//! can't be used to make the server echo megabytes. Must not: list reasons; `reason.rs` does.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,7 @@
 //! The limits of what clients may send and get. Units are in the names; `session.open` tells them under these names.
 //!
-//! Owns: names and defaults. Promises: [`Limits::check`] holds the inequalities between them. Must not: know how they are configured.
+//! Owns: names and defaults. Promises: [`Limits::check`] holds the inequalities between them. Must not: know how they
+//! are configured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The message family: get, range, update, delete, and the message itself (append and append_batch are in `append.rs`).
 //!
-//! Owns: parameters and results of these methods. Promises: what leaves here has checked names, sizes and limits, no name both
-//! set and removed. Must not: know what is stored.
+//! Owns: parameters and results of these methods. Promises: what leaves here has checked names, sizes and limits, no
+//! name both set and removed. Must not: know what is stored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};

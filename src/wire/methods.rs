@@ -1,7 +1,7 @@
 //! Every method and push with the types that are said, and how a schema of them is made.
 //!
-//! Owns: the list. Promises: a method that is decoded and not listed here fails a test. Must not: describe by hand what a type
-//! says itself, or know which documents are made of it (`schemas.rs` and `openrpc.rs` do).
+//! Owns: the list. Promises: a method that is decoded and not listed here fails a test. Must not: describe by hand what
+//! a type says itself, or know which documents are made of it (`schemas.rs` and `openrpc.rs` do).
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -110,7 +110,8 @@ fn settings(path: &'static str) -> SchemaSettings {
     settings.with(|settings| settings.definitions_path = path.into())
 }
 
-/// Every number of the protocol is below 2^53, which a double holds exactly: says so wherever a schema has a 64-bit number.
+/// Every number of the protocol is below 2^53, which a double holds exactly: says so wherever a schema has a 64-bit
+/// number.
 pub(crate) fn below_2_53(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

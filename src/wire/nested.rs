@@ -1,8 +1,9 @@
 //! Nested arrays and objects: kept as compact JSON text, not interpreted.
 //!
-//! Owns: that text. Promises: what is kept is well-formed and can be read by every client: no half surrogate pairs, no number that no
-//! double or 64-bit integer can hold; everything else stays as it was written, also the order and repetition of names.
-//! Must not: recurse over input of unknown depth; the dialects limit the depth before values are read.
+//! Owns: that text. Promises: what is kept is well-formed and can be read by every client: no half surrogate pairs, no
+//! number that no double or 64-bit integer can hold; everything else stays as it was written, also the order and
+//! repetition of names. Must not: recurse over input of unknown depth; the dialects limit the depth before values are
+//! read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -77,7 +78,8 @@ fn number_end(text: &str, start: usize) -> Result<usize, Cow<'static, str>> {
     Ok(start + length)
 }
 
-/// If an object's only name starts with `$`: that name, and the text of its value (`None` if the name stands more than once).
+/// If an object's only name starts with `$`: that name, and the text of its value (`None` if the name stands more than
+/// once).
 pub(crate) fn only_dollar_name(text: &str) -> Option<(String, Option<&str>)> {
     // Nearly always decided by the first character of the first name; `\` might be an escaped `$`.
     let first = text[1..].trim_start();
@@ -117,8 +119,8 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
     }
 }
 
-/// Writes nested JSON text: as it stands into JSON, as arrays and maps into MessagePack. Text that is not JSON, which no decoder
-/// of ours lets in, goes out as a string, so that one bad value can't spoil a page.
+/// Writes nested JSON text: as it stands into JSON, as arrays and maps into MessagePack. Text that is not JSON, which
+/// no decoder of ours lets in, goes out as a string, so that one bad value can't spoil a page.
 pub(crate) fn serialize<S: Serializer>(text: &str, into: S) -> Result<S::Ok, S::Error> {
     if into.is_human_readable() {
         match serde_json::from_str::<&RawValue>(text) {

@@ -1,7 +1,7 @@
 //! How single parameters are read where serde's own way is too lenient or too strict.
 //!
-//! Owns: defaults of optional parameters (`null` counts as absent), enumerations that are only ever text, objects that are never given
-//! as arrays. Promises: nothing is accepted in two spellings. Must not: hold limits; `check.rs` does.
+//! Owns: defaults of optional parameters (`null` counts as absent), enumerations that are only ever text, objects that
+//! are never given as arrays. Promises: nothing is accepted in two spellings. Must not: hold limits; `check.rs` does.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! What the server says without being asked.
 //!
-//! Owns: the five pushes. Promises: shapes as the protocol has them; clients ignore pushes they don't know, so new ones may come.
-//! Must not: decide who gets them, or when.
+//! Owns: the five pushes. Promises: shapes as the protocol has them; clients ignore pushes they don't know, so new ones
+//! may come. Must not: decide who gets them, or when.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Every reason for which the server refuses a call, in one place: its code, whether to retry, and what to do about it.
 //!
-//! Owns: the list. Promises: a reason is never renamed, never reused and stands here once; `schemas/error.json` is made from it.
-//! Must not: carry details of one refusal; those are in `Failure`.
+//! Owns: the list. Promises: a reason is never renamed, never reused and stands here once; `schemas/error.json` is made
+//! from it. Must not: carry details of one refusal; those are in `Failure`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

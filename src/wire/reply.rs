@@ -1,7 +1,7 @@
 //! What a request is answered with, one variant for each method.
 //!
-//! Owns: the list. Promises: each variant serialises as its result alone, without a tag. Must not: carry failures or ids; a dialect
-//! adds those.
+//! Owns: the list. Promises: each variant serialises as its result alone, without a tag. Must not: carry failures or
+//! ids; a dialect adds those.
 
 use serde::Serialize;
 

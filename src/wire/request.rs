@@ -1,7 +1,7 @@
 //! What a client can ask for, one variant for each method.
 //!
-//! Owns: the list and the names of the methods. Promises: a request that a dialect hands out has passed its family's checks.
-//! Must not: know ids, batches or encodings; a dialect does.
+//! Owns: the list and the names of the methods. Promises: a request that a dialect hands out has passed its family's
+//! checks. Must not: know ids, batches or encodings; a dialect does.
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! JSON Schemas of all that is said, made from the types: what `schemas/` holds.
 //!
-//! Owns: the files' names and what makes each stand alone. Promises: the same text for every build of the same types. Must
-//! not: describe by hand what a type says itself.
+//! Owns: the files' names and what makes each stand alone. Promises: the same text for every build of the same types.
+//! Must not: describe by hand what a type says itself.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};

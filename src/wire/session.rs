@@ -1,7 +1,7 @@
 //! The session family: `session.open`, `ping`.
 //!
-//! Owns: parameters and results of these methods. Promises: a user that leaves here is 1 to 255 bytes without control characters.
-//! Must not: know whether a token is valid, or what a session is; the gateway does.
+//! Owns: parameters and results of these methods. Promises: a user that leaves here is 1 to 255 bytes without control
+//! characters. Must not: know whether a token is valid, or what a session is; the gateway does.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

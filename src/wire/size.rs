@@ -1,7 +1,7 @@
 //! How long an entry can become on the wire, without writing it.
 //!
-//! Owns: the upper bound by which pages are cut. Promises: never too low for any encoding. Must not: say what an entry's size
-//! is; by definition that is [`crate::value::json_bytes`].
+//! Owns: the upper bound by which pages are cut. Promises: never too low for any encoding. Must not: say what an
+//! entry's size is; by definition that is [`crate::value::json_bytes`].
 
 use super::entry::Entry;
 use crate::value::{Value, json_text_bytes};
@@ -10,8 +10,9 @@ impl Entry {
     /// At most so many bytes in any encoding.
     #[must_use]
     pub fn encoded_bytes_max(&self) -> usize {
-        // A name or text takes 2 bytes of quotes in JSON and up to 5 of header in MessagePack; an integer at most 34 (as
-        // `$integer`); a double 25; binary is longer in base64; a nested number grows from `1,` to 9 bytes at worst from `1e5,`.
+        // A name or text takes 2 bytes of quotes in JSON and up to 5 of header in MessagePack; an integer at most 34
+        // (as `$integer`); a double 25; binary is longer in base64; a nested number grows from `1,` to 9 bytes at worst
+        // from `1e5,`.
         let value = |value: &Value| match value {
             Value::String(text) => json_text_bytes(text) + 3,
             Value::Integer(_) | Value::Double(_) => 36,

@@ -1,7 +1,7 @@
 //! The family of those who follow: `sync`, `subscribe`, `unsubscribe`.
 //!
-//! Owns: parameters and results of these methods. Promises: positions are checked, no timeline stands twice, and not both `after`
-//! and `rewind` are given. Must not: know where a timeline stands.
+//! Owns: parameters and results of these methods. Promises: positions are checked, no timeline stands twice, and not
+//! both `after` and `rewind` are given. Must not: know where a timeline stands.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The timeline family: create, get, update, delete, trim, list.
 //!
-//! Owns: parameters and results of these methods. Promises: IDs, epochs, metas and page limits are checked when they leave here.
-//! Must not: know whether a timeline exists.
+//! Owns: parameters and results of these methods. Promises: IDs, epochs, metas and page limits are checked when they
+//! leave here. Must not: know whether a timeline exists.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! A server on a port of its own and clients that speak to it through real sockets, for the gateway's tests.
 //!
-//! Owns: the server's life and a small client. Promises: every wait ends (with a failure) after ten seconds. Must not: know what
-//! a test is about.
+//! Owns: the server's life and a small client. Promises: every wait ends (with a failure) after ten seconds. Must not:
+//! know what a test is about.
 
 #![allow(unreachable_pub, missing_docs)] // not a crate of its own
 #![allow(clippy::unwrap_used)] // a failed wait is a failed test

@@ -1,8 +1,8 @@
 //! The measured part of `append`: each connection keeps its messages on the way, in one task, on one thread.
 //!
-//! Owns: the closed loop and its clock. Promises: latency runs from handing a message to the socket until its reply was read;
-//! what is acknowledged outside of the measured time counts for the check at the end, not for the figure. Must not: repeat a
-//! refused message: `busy` is counted and the loop goes on.
+//! Owns: the closed loop and its clock. Promises: latency runs from handing a message to the socket until its reply was
+//! read; what is acknowledged outside of the measured time counts for the check at the end, not for the figure. Must
+//! not: repeat a refused message: `busy` is counted and the loop goes on.
 
 use std::cell::RefCell;
 use std::rc::Rc;

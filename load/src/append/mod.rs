@@ -1,8 +1,8 @@
 //! `append`: how many appends per second become durable, and how long each takes from sending to its acknowledgement.
 //!
-//! Owns: the measurement: connections × messages on the way, a closed loop. Promises: only acknowledged appends count; at the
-//! end timelines are sampled and must hold 1..n with n = what was acknowledged. Must not: spend the server's processor time:
-//! one thread, ready-made frames with numbers patched in, replies told apart by their first bytes.
+//! Owns: the measurement: connections × messages on the way, a closed loop. Promises: only acknowledged appends count;
+//! at the end timelines are sampled and must hold 1..n with n = what was acknowledged. Must not: spend the server's
+//! processor time: one thread, ready-made frames with numbers patched in, replies told apart by their first bytes.
 
 mod load;
 mod preload;

@@ -1,7 +1,7 @@
 //! Filling the server before a measurement: batches, as fast as they go.
 //!
-//! Owns: the messages that stand there first. Promises: each batch is acknowledged, or the run ends. Must not: count for the
-//! figure.
+//! Owns: the messages that stand there first. Promises: each batch is acknowledged, or the run ends. Must not: count
+//! for the figure.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Ready-made append frames: built once per connection, then only digits change.
 //!
-//! Owns: where the digits of an append stand. Promises: a stamped frame is what a JSON encoder would have made of the same
-//! values. Must not: allocate per message.
+//! Owns: where the digits of an append stand. Promises: a stamped frame is what a JSON encoder would have made of the
+//! same values. Must not: allocate per message.
 
 use serde_json::json;
 
@@ -102,8 +102,8 @@ pub(super) enum Reply {
     Odd,
 }
 
-/// Tells a reply's slot and whether it is a result. The common order of members costs a few comparisons; any other order goes
-/// through a JSON parser.
+/// Tells a reply's slot and whether it is a result. The common order of members costs a few comparisons; any other
+/// order goes through a JSON parser.
 pub(super) fn read_reply(text: &[u8]) -> Reply {
     const START: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
     if let Some([a, b, c, d, rest @ ..]) = text.strip_prefix(START)

@@ -1,7 +1,7 @@
 //! The message family: append, append_batch, get, range, update, delete.
 //!
-//! Owns: the calls behind these methods. Promises: an append is queued when its function returns. Must not: check what the wire
-//! has checked.
+//! Owns: the calls behind these methods. Promises: an append is queued when its function returns. Must not: check what
+//! the wire has checked.
 
 use std::sync::Arc;
 use std::time::Instant;

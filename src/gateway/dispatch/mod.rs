@@ -1,8 +1,9 @@
 //! From a decoded request to the call of the timelines that does it.
 //!
 //! Owns: the match over methods, one file per family, and the one place that turns a timeline's error into a refusal.
-//! Promises: a write is queued by the time `call` returns, so the order of calls is the order of effects; a read does nothing
-//! until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a session.
+//! Promises: a write is queued by the time `call` returns, so the order of calls is the order of effects; a read does
+//! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
+//! session.
 
 mod message;
 pub(crate) mod shape;

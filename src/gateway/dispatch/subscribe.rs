@@ -1,7 +1,8 @@
 //! `subscribe`: watch, read, then follow.
 //!
-//! Owns: the way from a subscribe request to a live cursor. Promises: the watch stands before the store is read, so that
-//! between the reply and the first push nothing is missed and nothing comes twice. Must not: send anything; the session does.
+//! Owns: the way from a subscribe request to a live cursor. Promises: the watch stands before the store is read, so
+//! that between the reply and the first push nothing is missed and nothing comes twice. Must not: send anything; the
+//! session does.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! `sync`: what is new behind many positions, perhaps after a wait.
 //!
-//! Owns: the long poll. Promises: a waiting call watches first and reads then, so nothing slips between; it ends at its time,
-//! at the first news, or when the server drains. Must not: keep anything between two calls but where to begin.
+//! Owns: the long poll. Promises: a waiting call watches first and reads then, so nothing slips between; it ends at its
+//! time, at the first news, or when the server drains. Must not: keep anything between two calls but where to begin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

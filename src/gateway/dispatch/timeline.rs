@@ -1,7 +1,7 @@
 //! The timeline family: create, get, update, delete, trim, list.
 //!
-//! Owns: the calls behind these methods. Promises: a write is queued when its function returns. Must not: check what the wire
-//! has checked.
+//! Owns: the calls behind these methods. Promises: a write is queued when its function returns. Must not: check what
+//! the wire has checked.
 
 use std::sync::Arc;
 

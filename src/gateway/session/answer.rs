@@ -1,7 +1,8 @@
 //! From decoded calls to encoded answers: one, or a batch as one array.
 //!
-//! Owns: what a notification may do, and how answers are put together. Promises: a notification is never answered; writes of a
-//! batch are queued in its order before anything of it is awaited; its answers are in its order too. Must not: know sockets.
+//! Owns: what a notification may do, and how answers are put together. Promises: a notification is never answered;
+//! writes of a batch are queued in its order before anything of it is awaited; its answers are in its order too. Must
+//! not: know sockets.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The calls of one connection that are not answered yet.
 //!
-//! Owns: what is in flight, counted in calls and bytes; whose turn it is to read the store. Promises: never more in flight than
-//! the limits; finished reads in memory are few, whatever the client does not read. Must not: begin anything by itself.
+//! Owns: what is in flight, counted in calls and bytes; whose turn it is to read the store. Promises: never more in
+//! flight than the limits; finished reads in memory are few, whatever the client does not read. Must not: begin
+//! anything by itself.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! One WebSocket connection, in one task: frames in, calls, answers and pushes out.
 //!
-//! Owns: the turn of a connection (finish, receive, follow, write), its limits and its heart. Promises: calls begin in the order
-//! of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with the right close
-//! code. Must not: spawn anything: an idle connection is this one small task.
+//! Owns: the turn of a connection (finish, receive, follow, write), its limits and its heart. Promises: calls begin in
+//! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
+//! the right close code. Must not: spawn anything: an idle connection is this one small task.
 
 pub(super) mod answer;
 mod jobs;
@@ -261,7 +261,8 @@ impl Session {
 
     fn ping(&mut self) {
         use futures_util::Sink as _;
-        // Goes into the library's buffer, which is empty or nearly so: nothing has stalled. A failure shows at the next write.
+        // Goes into the library's buffer, which is empty or nearly so: nothing has stalled. A failure shows at the next
+        // write.
         let _ = Pin::new(&mut self.socket).start_send(Message::Ping(Bytes::new()));
         self.outbox.flush_soon();
     }
@@ -294,7 +295,8 @@ impl Session {
             }
             // The client answers with a close of its own, perhaps behind much else that is under way.
             while let Some(Ok(_)) = socket.next().await {}
-            // Unread bytes at a close make the system send a reset, which would destroy what the client has not read yet.
+            // Unread bytes at a close make the system send a reset, which would destroy what the client has not read
+            // yet.
             let mut socket = socket.into_inner();
             let _ = socket.shutdown().await;
             let mut waste = vec![0; 4096];

@@ -1,7 +1,8 @@
 //! From frames to calls that have begun.
 //!
-//! Owns: reading the socket, while there is room for what it brings. Promises: whatever is decoded begins at once and in the order
-//! of the frames; a frame of the wrong kind ends the connection. Must not: read while the client is not reading.
+//! Owns: reading the socket, while there is room for what it brings. Promises: whatever is decoded begins at once and
+//! in the order of the frames; a frame of the wrong kind ends the connection. Must not: read while the client is not
+//! reading.
 
 use std::pin::Pin;
 use std::sync::Arc;

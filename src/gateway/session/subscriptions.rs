@@ -1,8 +1,8 @@
 //! The subscriptions of one connection.
 //!
-//! Owns: which timelines are subscribed, which of them have news, and their order. Promises: no push before the subscribe
-//! reply or after the unsubscribe reply; each gets its turn; nothing is fetched while the socket has no room. Must not: hold a
-//! payload: what is fetched goes to the outbox at once.
+//! Owns: which timelines are subscribed, which of them have news, and their order. Promises: no push before the
+//! subscribe reply or after the unsubscribe reply; each gets its turn; nothing is fetched while the socket has no room.
+//! Must not: hold a payload: what is fetched goes to the outbox at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

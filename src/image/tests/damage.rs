@@ -1,8 +1,8 @@
 //! Damage is found, and what was interrupted leaves nothing.
 //!
-//! Owns: tests that change the file behind the image's back, or look at it where others may not. Promises: each flips one bit of
-//! something stored and expects a typed error, never another row. Must not: flip LMDB's own page structure, which nothing here
-//! can guard (a truncated or torn tree page may end the process).
+//! Owns: tests that change the file behind the image's back, or look at it where others may not. Promises: each flips
+//! one bit of something stored and expects a typed error, never another row. Must not: flip LMDB's own page structure,
+//! which nothing here can guard (a truncated or torn tree page may end the process).
 
 use std::collections::BTreeMap;
 use std::fs;

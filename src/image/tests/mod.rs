@@ -1,7 +1,7 @@
 //! The image as its users see it: flush, reopen, snapshots, long keys, wide rows, bounds.
 //!
-//! Owns: tests of single behaviours; `schedules` holds the property test over merges, `damage` what breaks. Promises: quick.
-//! Must not: assert on time.
+//! Owns: tests of single behaviours; `schedules` holds the property test over merges, `damage` what breaks. Promises:
+//! quick. Must not: assert on time.
 
 mod damage;
 mod formats;

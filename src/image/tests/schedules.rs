@@ -1,8 +1,8 @@
 //! Every schedule of merges shows the same visible rows.
 //!
-//! Owns: random histories of flushes, merge slices, reopenings, interrupted flushes, time passing and rows being marked as gone,
-//! against the plain model; snapshots held across merges. Promises: slices and parts are so small that jobs stop everywhere.
-//! Must not: know how the image chooses its merges.
+//! Owns: random histories of flushes, merge slices, reopenings, interrupted flushes, time passing and rows being marked
+//! as gone, against the plain model; snapshots held across merges. Promises: slices and parts are so small that jobs
+//! stop everywhere. Must not: know how the image chooses its merges.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -189,7 +189,8 @@ fn walk(steps: Vec<Step>, options: Options) {
     run.check();
 }
 
-/// Each step of a history is several commits, so few cases by default: `PROPTEST_CASES=1000` and a `TMPDIR` in memory for more.
+/// Each step of a history is several commits, so few cases by default: `PROPTEST_CASES=1000` and a `TMPDIR` in memory
+/// for more.
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
     let cases = match std::env::var_os("PROPTEST_CASES") {

@@ -1,8 +1,8 @@
 //! Toy row rules and a plain model, for the image's tests.
 //!
-//! Owns: rows that are maps from a byte to bytes with an expiry, and what they should look like after any history. Promises:
-//! nothing clever: the model keeps every entry of every key and composes them all when asked. Must not: share code with the
-//! image.
+//! Owns: rows that are maps from a byte to bytes with an expiry, and what they should look like after any history.
+//! Promises: nothing clever: the model keeps every entry of every key and composes them all when asked. Must not: share
+//! code with the image.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};

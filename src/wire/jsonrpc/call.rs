@@ -1,8 +1,8 @@
 //! From the parts of a request object to a checked call: what both encodings share.
 //!
-//! Owns: which failure an unfit call gets, and the way from a method's name to its parameters. Promises: the common way reads
-//! parameters once, straight into their struct; only a refused call is read again, to find the path of what is wrong. Must
-//! not: know how the parts were found in the bytes.
+//! Owns: which failure an unfit call gets, and the way from a method's name to its parameters. Promises: the common way
+//! reads parameters once, straight into their struct; only a refused call is read again, to find the path of what is
+//! wrong. Must not: know how the parts were found in the bytes.
 
 use serde::de::Deserialize;
 

@@ -1,7 +1,7 @@
 //! From the bytes of one frame or body to checked calls.
 //!
-//! Owns: the choice of the encoding, and requests in JSON text. Promises: text is read once into its parts, which stay slices
-//! of it. Must not: recurse over input whose depth was not limited.
+//! Owns: the choice of the encoding, and requests in JSON text. Promises: text is read once into its parts, which stay
+//! slices of it. Must not: recurse over input whose depth was not limited.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
 //! From replies, failures and pushes to the bytes of one frame or HTTP body.
 //!
-//! Owns: the outermost objects of what the server says. Promises: can't fail; one call, one buffer, and the bytes can be shared by all
-//! connections of the same encoding. Must not: bound sizes; who fills a page counts `Message::encoded_bytes_max`.
+//! Owns: the outermost objects of what the server says. Promises: can't fail; one call, one buffer, and the bytes can
+//! be shared by all connections of the same encoding. Must not: bound sizes; who fills a page counts
+//! `Message::encoded_bytes_max`.
 
 use bytes::Bytes;
 use serde::Serialize;

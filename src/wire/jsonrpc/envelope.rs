@@ -1,7 +1,7 @@
 //! The outermost object of a call: which of its members stand there, as pieces of JSON text.
 //!
-//! Owns: the split of a request object and of a batch. Promises: linear in the input, iterative at any depth, nothing copied.
-//! Must not: judge the members; `decode.rs` does.
+//! Owns: the split of a request object and of a batch. Promises: linear in the input, iterative at any depth, nothing
+//! copied. Must not: judge the members; `decode.rs` does.
 
 use std::fmt;
 

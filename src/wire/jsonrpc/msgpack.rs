@@ -1,6 +1,8 @@
-//! MessagePack on its way in: calls are taken apart as they stand, their parameters turned into JSON text and read by the same decoder.
+//! MessagePack on its way in: calls are taken apart as they stand, their parameters turned into JSON text and read by
+//! the same decoder.
 //!
-//! Owns: requests in MessagePack. Promises: recursion only down to the configured depth, and the text is a small multiple of the input. Must not: accept what JSON could not say, but bin as the value of a column.
+//! Owns: requests in MessagePack. Promises: recursion only down to the configured depth, and the text is a small
+//! multiple of the input. Must not: accept what JSON could not say, but bin as the value of a column.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

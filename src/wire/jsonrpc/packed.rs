@@ -1,7 +1,7 @@
 //! The reader of MessagePack: one head after the other.
 //!
-//! Owns: MessagePack's markers. Promises: reads nothing that is not there, allocates nothing whatever lengths are claimed, never recurses.
-//! Must not: know what the values are for.
+//! Owns: MessagePack's markers. Promises: reads nothing that is not there, allocates nothing whatever lengths are
+//! claimed, never recurses. Must not: know what the values are for.
 
 use crate::wire::failure::Failure;
 use crate::wire::reason::Reason;

@@ -1,7 +1,7 @@
 //! Tests of MessagePack against JSON, of what the server says, and round trips.
 //!
-//! Owns: both encodings in both directions. Promises: what goes out comes in as it was; broken bytes never panic. Must not: repeat the rules
-//! of parameters; `values.rs` and `mod.rs` have them.
+//! Owns: both encodings in both directions. Promises: what goes out comes in as it was; broken bytes never panic. Must
+//! not: repeat the rules of parameters; `values.rs` and `mod.rs` have them.
 
 use super::*;
 

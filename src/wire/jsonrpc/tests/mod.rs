@@ -1,7 +1,7 @@
 //! Tests of the dialect: the table of every rule, both encodings, and arbitrary bytes.
 //!
-//! Owns: what PROTOCOL.md says about bodies, ids, batches and parameters, as cases. Promises: each case names input and outcome in one
-//! line. Must not: reach into the decoder's parts; only `decode` and the encoders are called.
+//! Owns: what PROTOCOL.md says about bodies, ids, batches and parameters, as cases. Promises: each case names input and
+//! outcome in one line. Must not: reach into the decoder's parts; only `decode` and the encoders are called.
 
 mod encodings;
 mod values;

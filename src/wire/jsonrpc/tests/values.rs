@@ -1,7 +1,7 @@
 //! Tests of what parameters and values may hold.
 //!
-//! Owns: identifiers, defaults, clamps, values, names, sizes. Promises: each rule of PROTOCOL's "Values" is a case. Must not: test
-//! encodings; `encodings.rs` does.
+//! Owns: identifiers, defaults, clamps, values, names, sizes. Promises: each rule of PROTOCOL's "Values" is a case.
+//! Must not: test encodings; `encodings.rs` does.
 
 use super::*;
 
