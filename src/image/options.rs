@@ -39,7 +39,7 @@ impl Default for Options {
             slice_rows: 200_000,
             level0_slow_runs: 16,
             level0_busy_runs: 32,
-            fan_in: 6,
+            fan_in: 8,
             filter_memory_bytes: 256 << 20,
             wide_row_bytes: 16 << 10,
             survey_rows: 2_000,

@@ -213,11 +213,12 @@ pub async fn run(args: Append) -> Result<Outcome, Stop> {
         .clone()
         .unwrap_or_else(|| format!("load-{run}/"));
     let unreachable = |error: CallError| Stop::Unreachable(error.to_string());
-    let mut client = Client::open(&args.url).await.map_err(unreachable)?;
     let preloaded = preload::run(&args, &prefix, &run, seed).await?;
     if args.settle > 0.0 {
         tokio::time::sleep(Duration::from_secs_f64(args.settle)).await;
     }
+    // Opened when it has something to ask: a connection that is silent for long is closed by the server.
+    let mut client = Client::open(&args.url).await.map_err(unreachable)?;
     let mut sample = Random::new(seed ^ 0x5a5a);
     let sample: Vec<u64> = (0..args.sample)
         .map(|_| sample.below(args.timelines))
@@ -230,7 +231,9 @@ pub async fn run(args: Append) -> Result<Outcome, Stop> {
             .map_err(unreachable)?;
         before.push(page.map_or(0, |page| page.head));
     }
+    drop(client);
     let measured = load::run(&args, &prefix, &run, seed).await?;
+    let mut client = Client::open(&args.url).await.map_err(unreachable)?;
     let mut faults = measured.faults;
     for (number, before) in sample.iter().zip(&before) {
         let name = timeline_name(&prefix, *number);
