@@ -205,6 +205,34 @@ fn a_power_cut_at_any_change_loses_nothing_that_was_acknowledged() {
     assert!(images > 5_000, "{images} crash images are too few");
 }
 
+/// Retention runs on another thread: also between the write of a segment's first frame and its sync.
+#[test]
+fn retention_between_write_and_sync_keeps_the_newest_frame_that_is_durable() {
+    let disk = RecordingStorage::new();
+    let shared = Arc::new(disk.clone());
+    let limits = Options {
+        retention_bytes: 0,
+        ..options()
+    };
+    let (mut log, _) = Log::open(shared, limits, Position(0)).unwrap();
+    let value = vec![7; 1400];
+    let effect = EffectRef {
+        key: b"key",
+        kind: EntryKind::Put,
+        value: &value,
+    };
+    for last in 0..6 {
+        let written = log.write(0, [effect].into_iter(), std::iter::empty());
+        let keeper = log.keeper();
+        keeper.retain(Position(last), 1).unwrap();
+        let after = disk.after_power_cut(disk.points(), Crash::DropAll);
+        let opened = Log::open(Arc::new(after), limits, Position(last)).map(|(_, opened)| opened);
+        assert_eq!(opened.unwrap().last, Position(last));
+        log.sync(written.unwrap()).unwrap();
+    }
+    assert!(log.keeper().first_position() > Position(1), "nothing went");
+}
+
 #[test]
 fn control_with_the_sync_left_out_the_power_cuts_are_noticed() {
     let disk = RecordingStorage::new();

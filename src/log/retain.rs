@@ -253,10 +253,13 @@ impl Segments {
         let mut list = lock(&self.list);
         let second = list.get(1)?;
         // All of the oldest segment is below the second's first position. If that one has no frame yet, the newest
-        // frame of the log is in the oldest, and the next frame must name its CRC.
-        let second_ms = second
-            .first_commit_ms()
-            .or_else(|| self.read_commit_ms(second))?;
+        // frame of the log is in the oldest, and the next frame must name its CRC. A frame that is in the active
+        // segment's file but not known yet is not synced yet: a power cut would take it.
+        let is_active = list.len() == 2;
+        let second_ms = match second.first_commit_ms() {
+            None if !is_active => self.read_commit_ms(second)?,
+            known => known?,
+        };
         let bytes: u64 = list.iter().map(|segment| segment.bytes()).sum();
         // The second's first frame is not older than anything in the oldest.
         let old = second_ms.saturating_add(self.limits.age_ms) < now_ms;
