@@ -282,7 +282,9 @@ impl Writer {
         self.is_rotating = false;
         // What is flushed must be on disk: the image never runs ahead of the log.
         self.settle();
-        if self.memtable.is_empty() {
+        // After a failure the memtable may hold a batch that is not: the flusher must never get it, however the two
+        // threads meet.
+        if self.memtable.is_empty() || self.shared.is_stopped() {
             return;
         }
         // As large as the last one turned out.
