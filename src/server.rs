@@ -154,8 +154,8 @@ impl Pages for Admin {
         Admin::page()
     }
 
-    fn is_ready(&self) -> bool {
-        self.is_ready()
+    fn readiness(&self, can_commit: bool) -> Result<(), &'static str> {
+        self.readiness(can_commit)
     }
 
     fn metrics(&self) -> String {

@@ -28,10 +28,15 @@ impl Admin {
         self.ready.store(ready, Ordering::SeqCst);
     }
 
-    /// See [`Admin::set_ready`].
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::SeqCst)
+    /// What `/readyz` tells: whether a write would be taken and committed, or in a line why not.
+    pub fn readiness(&self, can_commit: bool) -> Result<(), &'static str> {
+        if !self.ready.load(Ordering::SeqCst) {
+            Err("not ready: starting, or shutting down")
+        } else if !can_commit {
+            Err("not ready: a disk failure has stopped the writes, see the log; restart")
+        } else {
+            Ok(())
+        }
     }
 
     /// Prometheus' text.
@@ -57,6 +62,29 @@ const PAGE: &str = include_str!("page.html");
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_not_ready_says_why() {
+        let admin = Admin::new(crate::metrics::install());
+        assert!(
+            admin
+                .readiness(true)
+                .is_err_and(|why| why.contains("starting"))
+        );
+        admin.set_ready(true);
+        assert_eq!(admin.readiness(true), Ok(()));
+        assert!(
+            admin
+                .readiness(false)
+                .is_err_and(|why| why.contains("disk failure"))
+        );
+        admin.set_ready(false);
+        assert!(
+            admin
+                .readiness(false)
+                .is_err_and(|why| why.contains("shutting down"))
+        );
+    }
 
     #[test]
     fn the_page_names_the_version_and_needs_nothing_from_elsewhere() {

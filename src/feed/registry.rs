@@ -39,6 +39,11 @@ impl Registry {
         self.topics.load(Ordering::SeqCst) == 0
     }
 
+    /// Somebody watches this timeline.
+    pub(super) fn is_watched(&self, timeline: &str) -> bool {
+        lock(self.shard(timeline)).contains_key(timeline)
+    }
+
     pub(super) fn watch(
         registry: &Arc<Registry>,
         timeline: &str,

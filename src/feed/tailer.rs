@@ -82,7 +82,8 @@ impl Tailer {
             self.timelines.note(self.partition, batch);
             return;
         }
-        for event in self.timelines.events(self.partition, batch) {
+        let watched = |timeline: &str| self.registry.is_watched(timeline);
+        for event in self.timelines.events(self.partition, batch, watched) {
             self.registry.publish(event);
         }
     }

@@ -121,8 +121,10 @@ async fn route(
             shared.pages.start(),
         ),
         "/healthz" => say(StatusCode::OK, "ok"),
-        "/readyz" if shared.pages.is_ready() => say(StatusCode::OK, "ready"),
-        "/readyz" => say(StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+        "/readyz" => match shared.pages.readiness(shared.timelines.can_commit()) {
+            Ok(()) => say(StatusCode::OK, "ready"),
+            Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
+        },
         "/metrics" => full(
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",

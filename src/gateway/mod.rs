@@ -66,8 +66,8 @@ pub struct Options {
 pub trait Pages: Send + Sync + 'static {
     /// The HTML at `/`.
     fn start(&self) -> String;
-    /// Whether writes can be taken.
-    fn is_ready(&self) -> bool;
+    /// What `/readyz` tells: whether a write would be taken and committed, or in a line why not.
+    fn readiness(&self, can_commit: bool) -> Result<(), &'static str>;
     /// Prometheus' text.
     fn metrics(&self) -> String;
 }

@@ -60,12 +60,20 @@ pub(super) fn page(
         });
         frames.push(jsonrpc::push(&push, encoding));
     }
-    for messages in split(changed.changed.as_deref().unwrap_or_default(), bytes_max) {
+    let parts = split(changed.changed.as_deref().unwrap_or_default(), bytes_max);
+    let last = parts.len().saturating_sub(1);
+    for (part, messages) in parts.into_iter().enumerate() {
+        // Readers store this number and resume behind it: it must not run ahead of what they were sent. They come in
+        // change order, so a part reaches as far as its last message.
+        let reached = messages.last().and_then(|message| message.change);
         let push = Push::MessageChanged(push::Changed {
             timeline: timeline.to_owned(),
             epoch: changed.head.epoch.clone(),
             messages,
-            change_head: changed.head.change_head,
+            change_head: match reached {
+                Some(reached) if part < last => reached,
+                _ => changed.change_position,
+            },
         });
         frames.push(jsonrpc::push(&push, encoding));
     }

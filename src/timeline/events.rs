@@ -1,7 +1,7 @@
 //! What a committed batch did to timelines, for those who are subscribed.
 //!
 //! Owns: reading events out of a batch's effects and change records. Promises: the batch alone is enough; one event per
-//! timeline that it touched. Must not: read the store.
+//! watched timeline that it touched; rows of the others are not decoded. Must not: read the store.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,11 @@ use super::tables::{HEADS, MESSAGES, METAS, incarnation_of};
 use super::write::Site;
 
 impl Site {
-    pub(super) fn events(&self, batch: &Batch) -> Vec<TimelineEvent> {
+    pub(super) fn events(
+        &self,
+        batch: &Batch,
+        is_watched: impl Fn(&str) -> bool,
+    ) -> Vec<TimelineEvent> {
         let mut touched = Touched {
             events: Vec::new(),
             incarnations: Vec::new(),
@@ -24,21 +28,11 @@ impl Site {
         };
         for effect in &batch.effects {
             if let Some((HEADS, name)) = split_key(&effect.key) {
-                let seen = self.head_of(effect).map(|(timeline, head)| {
-                    touched.incarnations.push(head.filter(|head| !head.dropped));
-                    touched.by_name.insert(name, touched.events.len());
-                    touched.events.push(TimelineEvent {
-                        timeline,
-                        head: head
-                            .filter(|head| !head.dropped)
-                            .map(|head| self.epochs.head(self.partition, &head)),
-                        meta_version: None,
-                        appended: Vec::new(),
-                        changed: Vec::new(),
-                    });
-                });
-                log_if_malformed(seen, batch);
+                log_if_malformed(self.head(effect, name, &is_watched, &mut touched), batch);
             }
+        }
+        if touched.events.is_empty() {
+            return Vec::new();
         }
         for record in &batch.changes {
             log_if_malformed(touched.take(batch, record), batch);
@@ -55,24 +49,43 @@ impl Site {
         touched.events
     }
 
-    fn head_of(&self, effect: &Effect) -> Result<(String, Option<HeadRow>), Malformed> {
-        let (_, columns) = split_key(&effect.key).ok_or(Malformed)?;
-        let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
+    /// Begins the event of a head row's timeline, if that is watched.
+    fn head<'b>(
+        &self,
+        effect: &Effect,
+        name: &'b [u8],
+        is_watched: impl Fn(&str) -> bool,
+        touched: &mut Touched<'b>,
+    ) -> Result<(), Malformed> {
+        let timeline = Reader::new(name).string().map_err(|_| Malformed)?;
+        if !is_watched(&timeline) {
+            return Ok(());
+        }
         let head = match effect.kind {
             EntryKind::Put => Some(HeadRow::decode(&effect.value)?),
             EntryKind::Tombstone => None,
             EntryKind::Delta => return Err(Malformed),
         };
-        Ok((timeline.into_owned(), head))
+        let head = head.filter(|head| !head.dropped);
+        touched.incarnations.push(head);
+        touched.by_name.insert(name, touched.events.len());
+        touched.events.push(TimelineEvent {
+            timeline: timeline.into_owned(),
+            head: head.map(|head| self.epochs.head(self.partition, &head)),
+            meta_version: None,
+            appended: Vec::new(),
+            changed: Vec::new(),
+        });
+        Ok(())
     }
 }
 
-/// The timelines of a batch while their events are collected.
+/// The watched timelines of a batch while their events are collected.
 struct Touched<'b> {
     events: Vec<TimelineEvent>,
     /// The head of each event; `None` = deleted.
     incarnations: Vec<Option<HeadRow>>,
-    /// By encoded name.
+    /// By encoded name. Whatever is written to a timeline, its head row is in the same batch.
     by_name: HashMap<&'b [u8], usize>,
 }
 
@@ -85,8 +98,9 @@ impl Touched<'_> {
                 METAS if effect.kind == EntryKind::Put => {
                     let (_, name) = split_key(&effect.key).ok_or(Malformed)?;
                     let version = MetaRow::decode(&effect.value)?.version;
-                    let event = *self.by_name.get(name).ok_or(Malformed)?;
-                    self.events[event].meta_version = Some(version);
+                    if let Some(event) = self.by_name.get(name) {
+                        self.events[*event].meta_version = Some(version);
+                    }
                 }
                 _ => {}
             }
@@ -97,9 +111,11 @@ impl Touched<'_> {
     fn message(&mut self, effect: &Effect, action: Action) -> Result<(), Malformed> {
         let (_, columns) = split_key(&effect.key).ok_or(Malformed)?;
         let name = Reader::new(columns).skip().map_err(|_| Malformed)?;
+        let Some(index) = self.by_name.get(name).copied() else {
+            return Ok(());
+        };
         let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
         let sequence = rest.u64().map_err(|_| Malformed)?;
-        let index = *self.by_name.get(name).ok_or(Malformed)?;
         // The batch may have deleted the timeline afterwards, or trimmed the message away.
         let stands = self.incarnations[index]
             .is_some_and(|head| head.incarnation == incarnation && head.holds(sequence));

@@ -81,6 +81,12 @@ impl Timelines {
         }
     }
 
+    /// Whether writes can be committed: `false` for good once a disk failure has stopped a partition. Reads may go on.
+    #[must_use]
+    pub fn can_commit(&self) -> bool {
+        self.inner.partitions.can_commit()
+    }
+
     /// The row rules that the partitions must be opened with.
     #[must_use]
     pub fn rules(limits: &Limits) -> Arc<dyn Rules> {
@@ -222,13 +228,18 @@ impl Timelines {
         }
     }
 
-    /// What a committed batch did, one event per timeline that it touched, from the batch alone. The feed's tailer
-    /// calls it for every batch of a partition in order; it also keeps the heads in memory up to date (see
-    /// [`Timelines::note`]).
+    /// What a committed batch did, one event per watched timeline that it touched, from the batch alone. The feed's
+    /// tailer calls it for every batch of a partition in order; it also keeps the heads in memory up to date (see
+    /// [`Timelines::note`]). Of timelines that are not watched little more than the name is read.
     #[must_use]
-    pub fn events(&self, partition: PartitionId, batch: &Batch) -> Vec<TimelineEvent> {
+    pub fn events(
+        &self,
+        partition: PartitionId,
+        batch: &Batch,
+        is_watched: impl Fn(&str) -> bool,
+    ) -> Vec<TimelineEvent> {
         self.note(partition, batch);
-        self.site(partition).events(batch)
+        self.site(partition).events(batch, is_watched)
     }
 
     /// Brings the heads in memory up to a batch, for a follower that does not want its events.

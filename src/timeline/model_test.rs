@@ -401,7 +401,7 @@ impl World {
             while self.fed[at] < tail.position() {
                 for batch in tail.batches(self.fed[at], 1_000).unwrap() {
                     self.fed[at] = batch.position;
-                    for event in self.timelines.events(id, &batch) {
+                    for event in self.timelines.events(id, &batch, |_| true) {
                         same(Some(event), self.expected[at].pop_front());
                     }
                 }
@@ -682,7 +682,10 @@ fn writes_take_effect_in_the_order_of_the_calls_and_events_tell_all() {
             .batches(Position::ZERO, usize::MAX);
         let batches = batches.unwrap();
         let last = batches.last().unwrap();
-        let event = world.timelines.events(PartitionId(0), last).pop().unwrap();
+        let unwatched = world.timelines.events(PartitionId(0), last, |_| false);
+        assert!(unwatched.is_empty());
+        let event = world.timelines.events(PartitionId(0), last, |_| true);
+        let event = event.into_iter().next_back().unwrap();
         assert_eq!(event.head.unwrap().epoch, epoch);
         let appended: Vec<_> = event
             .appended

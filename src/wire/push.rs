@@ -63,7 +63,7 @@ pub struct Changed {
     pub epoch: String,
     /// Newest form, in change order.
     pub messages: Vec<Message>,
-    /// The last change number.
+    /// What to pass as `changes_after` when resuming: up to this change number everything was sent.
     pub change_head: u64,
 }
 

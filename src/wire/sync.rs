@@ -212,7 +212,8 @@ pub struct SyncedTimeline {
     pub head: u64,
     /// The lowest readable sequence.
     pub floor: u64,
-    /// The last change number.
+    /// What to pass as `changes_after` next time: the last change number, or while `changed` could not hold all of them
+    /// (`more`) the number up to which it does.
     pub change_head: u64,
     /// The timeline's epoch; absent if it was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -295,7 +296,8 @@ pub struct Subscribed {
     pub floor: u64,
     /// The last sequence; the reader has caught up when it reaches it.
     pub head: u64,
-    /// The last change number.
+    /// What to pass as `changes_after` when resuming: the last change number, or while `changed` could not hold all of
+    /// them (`more`) the number up to which it does; the pushes of the rest carry it on.
     pub change_head: u64,
     /// Messages above the position, without gap.
     pub messages: Vec<Message>,

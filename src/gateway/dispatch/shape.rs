@@ -41,6 +41,16 @@ pub(crate) fn info(from: timeline::TimelineInfo) -> wire::timeline::Info {
     }
 }
 
+/// The change number that a reader of this page may store: what it was told reaches that far, not always to the last
+/// one.
+pub(super) fn change_head(from: &timeline::Changed) -> u64 {
+    match from.state {
+        // Of the other history, which the reader is to start anew.
+        timeline::ResumeState::EpochChanged => from.head.change_head,
+        timeline::ResumeState::Ok | timeline::ResumeState::TooOld => from.change_position,
+    }
+}
+
 /// How a resume went.
 pub(super) fn resume_state(from: timeline::ResumeState) -> State {
     match from {

@@ -54,10 +54,10 @@ pub(in crate::gateway) async fn subscribe(
 fn reply(timeline: String, changed: Changed) -> Reply {
     Reply::Subscribe(Box::new(sync::Subscribed {
         timeline,
+        change_head: shape::change_head(&changed),
         epoch: changed.head.epoch,
         floor: changed.head.floor,
         head: changed.head.head,
-        change_head: changed.head.change_head,
         messages: shape::messages(changed.messages),
         changed: changed.changed.map(shape::messages),
         more: changed.more,

@@ -138,12 +138,12 @@ fn timeline(page: Option<crate::timeline::Changed>, state: sync::State) -> sync:
         };
     };
     sync::SyncedTimeline {
+        change_head: shape::change_head(&page),
         messages: shape::messages(page.messages),
         changed: page.changed.map(shape::messages),
         position: page.position,
         head: page.head.head,
         floor: page.head.floor,
-        change_head: page.head.change_head,
         epoch: Some(page.head.epoch),
         more: page.more,
         state,

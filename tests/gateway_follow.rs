@@ -1,0 +1,205 @@
+//! Those who follow a timeline: what they may store as their position, and every way in which a subscription ends or
+//! goes on.
+//!
+//! Through real sockets against a whole server in this process. Nothing here asserts on time: waits end, or the test
+//! fails.
+
+#![allow(clippy::unwrap_used)] // a failed step is a failed test
+
+mod gateway_bed;
+
+use std::collections::BTreeMap;
+
+use gateway_bed::{Bed, Client};
+use serde_json::{Value, json};
+
+fn sequences(messages: &Value) -> Vec<u64> {
+    let messages = messages.as_array().unwrap();
+    messages
+        .iter()
+        .map(|message| message["sequence"].as_u64().unwrap())
+        .collect()
+}
+
+/// Sends all, then waits for all: as many requests in flight as the server takes.
+async fn all(client: &mut Client, method: &str, params: Vec<Value>) -> Vec<Value> {
+    let mut asked = Vec::new();
+    for params in params {
+        asked.push(client.ask(method, params).await);
+    }
+    let mut results = Vec::new();
+    for id in asked {
+        let answer = client.answer(id).await;
+        assert!(answer.get("error").is_none(), "{answer}");
+        results.push(answer["result"].clone());
+    }
+    results
+}
+
+/// What PROTOCOL's loop keeps of a timeline.
+#[derive(Default)]
+struct Copy {
+    epoch: Option<String>,
+    position: u64,
+    changes: u64,
+    /// Text and change number by sequence.
+    messages: BTreeMap<u64, (String, u64)>,
+}
+
+impl Copy {
+    fn resume(&self) -> Value {
+        let mut params = json!({"timeline": "t", "after": self.position, "limit": 5});
+        params["changes_after"] = json!(self.changes);
+        if let Some(epoch) = &self.epoch {
+            params["epoch"] = json!(epoch);
+        }
+        params
+    }
+
+    fn reply(&mut self, reply: &Value) {
+        assert_eq!(reply["state"], "ok", "{reply}");
+        self.epoch = reply["epoch"].as_str().map(str::to_owned);
+        self.store(&reply["messages"]);
+        self.change(&reply["changed"]);
+        self.changes = reply["change_head"].as_u64().unwrap();
+    }
+
+    fn push(&mut self, push: &Value) {
+        let params = &push["params"];
+        match push["method"].as_str() {
+            Some("message") => self.store(&params["messages"]),
+            Some("message.changed") => {
+                self.change(&params["messages"]);
+                let reached = params["change_head"].as_u64().unwrap();
+                assert!(reached >= self.changes, "{reached} after {}", self.changes);
+                self.changes = reached;
+            }
+            _ => panic!("{push}"),
+        }
+    }
+
+    fn store(&mut self, messages: &Value) {
+        for message in messages.as_array().unwrap() {
+            assert_eq!(message["sequence"], self.position + 1);
+            self.position += 1;
+            self.keep(message);
+        }
+    }
+
+    fn change(&mut self, messages: &Value) {
+        for message in messages.as_array().unwrap() {
+            assert!(message["sequence"].as_u64().unwrap() <= self.position);
+            self.keep(message);
+        }
+    }
+
+    fn keep(&mut self, message: &Value) {
+        let change = message["change"].as_u64().unwrap_or(0);
+        let text = message["entry"]["text"].as_str().unwrap_or("deleted");
+        let kept = self
+            .messages
+            .entry(message["sequence"].as_u64().unwrap())
+            .or_default();
+        if change >= kept.1 {
+            *kept = (text.to_owned(), change);
+        }
+    }
+}
+
+/// The form of every message, read page by page.
+async fn history(client: &mut Client) -> BTreeMap<u64, (String, u64)> {
+    let mut copy = Copy::default();
+    let mut from = json!(1);
+    while !from.is_null() {
+        let page = client
+            .ok("message.range", json!({"timeline": "t", "from": from}))
+            .await;
+        copy.store(&page["messages"]);
+        from = page["next"].clone();
+    }
+    copy.messages
+}
+
+#[tokio::test]
+async fn a_reader_that_is_cut_while_it_catches_up_with_edits_loses_none() {
+    const COUNT: u64 = 300;
+    let bed = Bed::start().await;
+    let mut writer = bed.client().await;
+    let body = "x".repeat(8_000);
+    let text = |n: u64| json!({"text": format!("{n} {body}")});
+    let appends = (1..=COUNT).map(|n| json!({"timeline": "t", "entry": text(n)}));
+    all(&mut writer, "message.append", appends.collect()).await;
+    let mut copy = Copy::default();
+    let mut reader = bed.client().await;
+    copy.reply(&reader.ok("subscribe", copy.resume()).await);
+    while copy.position < COUNT {
+        let push = reader.push().await;
+        copy.push(&push);
+    }
+    drop(reader);
+    // All are edited, the last first, while nobody follows.
+    let edit = |n: u64| json!({"timeline": "t", "sequence": n, "set": text(n + 1_000)});
+    all(
+        &mut writer,
+        "message.update",
+        (1..=COUNT).rev().map(edit).collect(),
+    )
+    .await;
+    let mut cuts = 0;
+    while copy.changes < COUNT + 40 {
+        let mut reader = bed.client().await;
+        let reply = reader.ok("subscribe", copy.resume()).await;
+        copy.reply(&reply);
+        // Each time it hears a little more than the reply, and is cut in the midst of the rest.
+        for _ in 0..2 {
+            if copy.changes < COUNT && reply["more"] == true {
+                let push = reader.push().await;
+                copy.push(&push);
+            }
+        }
+        drop(reader);
+        if cuts < 40 {
+            cuts += 1;
+            all(&mut writer, "message.update", vec![edit(cuts * 7)]).await;
+        }
+    }
+    assert_eq!(copy.changes, COUNT + 40);
+    assert_eq!(copy.messages, history(&mut writer).await);
+    drop(writer);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_sync_tells_how_far_its_changes_reach() {
+    let bed = Bed::start().await;
+    let mut client = bed.client().await;
+    let appends = (1..=50).map(|n| json!({"timeline": "t", "entry": {"text": n.to_string()}}));
+    all(&mut client, "message.append", appends.collect()).await;
+    let edits =
+        (1..=50).map(|n| json!({"timeline": "t", "sequence": n, "set": {"text": "edited"}}));
+    all(&mut client, "message.update", edits.collect()).await;
+    let mut copy = Copy {
+        position: 50,
+        ..Copy::default()
+    };
+    let mut calls = 0;
+    loop {
+        let position = json!({"after": copy.position, "changes_after": copy.changes});
+        let params = json!({"positions": {"t": position}, "limit": 7});
+        let news = client.ok("sync", params).await["timelines"]["t"].clone();
+        if news.is_null() {
+            break;
+        }
+        let count = sequences(&news["changed"]).len() as u64;
+        assert_eq!(news["change_head"].as_u64().unwrap(), copy.changes + count);
+        assert_eq!(news["more"], copy.changes + count < 50);
+        copy.reply(&news);
+        calls += 1;
+    }
+    assert_eq!(
+        (calls, copy.changes, copy.messages),
+        (8, 50, history(&mut client).await)
+    );
+    drop(client);
+    bed.stop().await;
+}
