@@ -79,6 +79,7 @@ impl Rows {
     pub(super) fn with_capacity(rows: usize) -> Rows {
         Rows {
             by_key: HashTable::with_capacity(rows),
+            list: Vec::with_capacity(rows),
             ..Rows::default()
         }
     }
