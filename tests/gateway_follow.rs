@@ -203,3 +203,116 @@ async fn a_sync_tells_how_far_its_changes_reach() {
     drop(client);
     bed.stop().await;
 }
+
+fn call(id: u64, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// Sends a batch; its answers must fit into one frame.
+async fn batch(client: &mut Client, calls: Vec<Value>) -> Vec<Value> {
+    client.send(Value::Array(calls).to_string()).await;
+    let frame = client.frame().await.unwrap();
+    assert!(frame.len() <= 1 << 20, "{}", frame.len());
+    let answers: Value = serde_json::from_str(frame.to_text().unwrap()).unwrap();
+    answers.as_array().expect("an array").clone()
+}
+
+#[tokio::test]
+async fn the_answers_of_a_batch_never_pass_the_outbound_limit() {
+    let bed = Bed::start().await;
+    let mut client = bed.client().await;
+    let body = "x".repeat(200_000);
+    for _ in 0..9 {
+        client.append("t", &body).await;
+    }
+    // Edits are done all the same, and told: the first ones whole, those that find no room in short.
+    let edit = |n: u64| json!({"timeline": "t", "sequence": n, "set": {"n": n}});
+    let mut calls: Vec<_> = (1..=9)
+        .map(|n| call(n, "message.update", edit(n)))
+        .collect();
+    calls.push(call(
+        10,
+        "message.get",
+        json!({"timeline": "t", "sequence": 1}),
+    ));
+    calls.push(call(11, "subscribe", json!({"timeline": "t", "after": 0})));
+    calls.push(call(12, "ping", json!({})));
+    let answers = batch(&mut client, calls).await;
+    for (answer, n) in answers[..9].iter().zip(1u64..) {
+        let message = &answer["result"]["message"];
+        assert_eq!(message["sequence"], n, "{answer}");
+        assert_eq!(message["change"], n);
+        assert!(message.get("deleted").is_none());
+    }
+    assert_eq!(answers[0]["result"]["message"]["entry"]["n"], 1);
+    assert!(answers[8]["result"]["message"].get("entry").is_none());
+    for refused in &answers[9..11] {
+        assert_eq!(refused["error"]["data"]["reason"], "too_large", "{refused}");
+    }
+    assert!(answers[11]["result"]["time"].is_u64());
+    // What was refused did not subscribe.
+    client.append("t", "unheard").await;
+    assert!(client.is_quiet().await);
+    let reply = client.ok("subscribe", json!({"timeline": "t"})).await;
+    assert_eq!(reply["head"], 10);
+    client.ok("unsubscribe", json!({"timeline": "t"})).await;
+    // The same for the meta of timelines.
+    let meta = |n: u64| json!({"timeline": "t", "meta": {"text": format!("{n}{body}")}});
+    let calls = (1..=9).map(|n| call(n, "timeline.update", meta(n)));
+    let calls: Vec<_> = calls.collect();
+    for half in calls.chunks(5) {
+        for answer in batch(&mut client, half.to_vec()).await {
+            assert!(answer["result"]["version"].is_u64(), "{answer}");
+        }
+    }
+    drop(client);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_might_not_fit_is_refused_before_it_is_done() {
+    let bed = Bed::start().await;
+    let mut client = bed.client().await;
+    let id = |n: u64, m: u64| format!("{:\u{1}<60}{n:02}{m:02}", "");
+    let append = |n: u64| {
+        let one = |m| json!({"entry": {}, "message_id": id(n, m)});
+        let messages: Vec<_> = (0..100).map(one).collect();
+        json!({"timeline": "t", "messages": messages})
+    };
+    let calls = (0..60).map(|n| call(n, "message.append_batch", append(n)));
+    let answers = batch(&mut client, calls.collect()).await;
+    let done = answers
+        .iter()
+        .filter(|answer| answer.get("result").is_some());
+    let refused = answers
+        .iter()
+        .filter(|answer| answer["error"]["data"]["reason"] == "too_large");
+    let (done, refused) = (done.count(), refused.count());
+    assert!(
+        done > 5 && refused > 5 && done + refused == 60,
+        "{done} {refused}"
+    );
+    let head = client.ok("timeline.get", json!({"timeline": "t"})).await["head"].clone();
+    assert_eq!(head, done * 100);
+    // Many calls that are refused with much to say.
+    let name = "\u{7f}\\".repeat(120);
+    let wrong = json!({"timeline": "t", "entry": {}, name: 1});
+    let ids: Vec<String> = (0..256).map(|n| format!("{:\u{1}<60}{n}", "")).collect();
+    let calls = ids
+        .iter()
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "message.append", "params": wrong}));
+    let answers = batch(&mut client, calls.collect()).await;
+    assert!(
+        answers
+            .iter()
+            .zip(&ids)
+            .all(|(answer, id)| answer["id"] == *id)
+    );
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer["error"]["code"] == -32602)
+    );
+    drop(client);
+    bed.stop().await;
+}

@@ -14,7 +14,7 @@ use hyper::{Request, StatusCode};
 use super::Shared;
 use super::dispatch::Caller;
 use super::respond::{Answer, full, say};
-use super::session::answer;
+use super::session::batch;
 use crate::metrics;
 use crate::wire::check_user;
 use crate::wire::jsonrpc::{self, Dialect, Id};
@@ -45,7 +45,7 @@ pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> A
     let reply = match jsonrpc::decode(Dialect::Json, &body, limits) {
         Ok(incoming) => {
             drop(body);
-            answer::run(shared, &mut caller, incoming, Dialect::Json).await
+            batch::run(shared, &mut caller, incoming, Dialect::Json).await
         }
         Err(failure) => {
             shared.counters.count("?", Err(failure.reason));

@@ -56,6 +56,17 @@ impl Limits {
     /// Messages of a page if the client does not say.
     pub const PAGE_MESSAGES_DEFAULT: u64 = 100;
 
+    /// Room for one short answer in the array that answers a batch, bytes; see [`Limits::batch_calls_max`].
+    pub const BATCH_ANSWER_BYTES: usize = 1_280;
+
+    /// Calls of one JSON-RPC batch at most: they are in flight together, and in the array that answers them, which is
+    /// one frame, there is room for a short answer to each.
+    #[must_use]
+    pub fn batch_calls_max(&self) -> u64 {
+        let answers = self.outbound_frame_bytes_max / (2 * Limits::BATCH_ANSWER_BYTES as u64);
+        self.requests_in_flight_max.min(answers.max(1))
+    }
+
     /// Says which inequality does not hold, for a configuration to be refused at start.
     pub fn check(&self) -> Result<(), &'static str> {
         let rules = [

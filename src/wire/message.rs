@@ -28,7 +28,8 @@ pub struct Message {
     /// Who sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
-    /// What it holds; absent in a tombstone.
+    /// What it holds; absent in a tombstone, and (with `sender`, without `deleted`) in the answer to a
+    /// `message.update` if the array that answers its batch has no room for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<Entry>,
     /// The number of its last change; absent = never changed.

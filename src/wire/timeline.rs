@@ -130,12 +130,13 @@ impl Check for Update {
     }
 }
 
-/// The whole new meta.
+/// The meta was updated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "timeline.update.result")]
 pub struct Updated {
-    /// After the update.
-    pub meta: Entry,
+    /// The whole new meta; absent only if the array that answers a batch has no room for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Entry>,
     /// Its version.
     pub version: u64,
 }

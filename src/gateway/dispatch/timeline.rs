@@ -63,7 +63,7 @@ pub(super) fn update(shared: &Arc<Shared>, request: timeline::Update) -> Work {
             failure
         })?;
         Ok(Reply::TimelineUpdate(timeline::Updated {
-            meta: Entry(meta),
+            meta: Some(Entry(meta)),
             version,
         }))
     }))

@@ -1,10 +1,8 @@
-//! From decoded calls to encoded answers: one, or a batch as one array.
+//! From a decoded call to its encoded answer.
 //!
-//! Owns: what a notification may do, and how answers are put together. Promises: a notification is never answered;
-//! writes of a batch are queued in its order before anything of it is awaited; its answers are in its order too. Must
-//! not: know sockets.
+//! Owns: what a notification may do, and how a call is waited for. Promises: a notification is never answered; a write
+//! is queued when its call has begun. Must not: know sockets, or other calls of the same batch; `batch.rs` does.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -14,7 +12,7 @@ use futures_util::future::BoxFuture;
 use super::super::Shared;
 use super::super::dispatch::{self, Caller, Outcome, Work};
 use crate::feed::Subscription;
-use crate::wire::jsonrpc::{self, Call, Dialect, Encoding, Id, Incoming};
+use crate::wire::jsonrpc::{self, Call, Encoding, Id};
 use crate::wire::{Failure, Reason, Reply, Request};
 
 /// What a subscribe comes to: its reply, and the subscription unless the reply's state says that there is none.
@@ -46,13 +44,12 @@ pub(super) struct Opening {
     pub(super) generation: u64,
 }
 
-/// An answered call.
-pub(super) struct Answered {
-    /// What to send; `None` for a notification.
-    pub(super) reply: Option<Bytes>,
+/// A call that is done.
+pub(super) struct Finished {
+    /// To be encoded, unless the call is a notification.
+    pub(super) outcome: Outcome,
     /// The place that waited for this answer, and what is to follow it.
     pub(super) opened: Option<(Opening, Option<Subscription>)>,
-    failed: bool,
 }
 
 /// How much room a call takes besides being in flight.
@@ -82,7 +79,7 @@ impl Begun {
     }
 
     /// Polls the call; the future is done when it is ready.
-    pub(super) fn poll(&mut self, shared: &Shared, context: &mut Context<'_>) -> Poll<Answered> {
+    pub(super) fn poll(&mut self, shared: &Shared, context: &mut Context<'_>) -> Poll<Finished> {
         let (outcome, opened) = match &mut self.pending {
             Pending::Now(outcome) => {
                 let nothing = || Err(Reason::InternalError.into());
@@ -98,23 +95,15 @@ impl Begun {
             self.method,
             outcome.as_ref().map(drop).map_err(|why| why.reason),
         );
-        let reply = self.id.as_ref().map(|id| match &outcome {
-            Ok(reply) => jsonrpc::reply(id, reply, self.encoding),
-            Err(failure) => jsonrpc::failure(id, failure, self.encoding.dialect),
-        });
-        Poll::Ready(Answered {
-            reply,
-            opened,
-            failed: outcome.is_err(),
-        })
+        Poll::Ready(Finished { outcome, opened })
     }
 
-    /// An answer that does not fit into its batch's array.
-    fn too_large(&self, limit: u64, actual: usize) -> Option<Bytes> {
-        let failure = Failure::too_large("", "outbound_frame_bytes_max", limit, actual as u64);
-        self.id
-            .as_ref()
-            .map(|id| jsonrpc::failure(id, &failure, self.encoding.dialect))
+    /// The answer's bytes; `None` for a notification.
+    pub(super) fn encode(&self, outcome: &Outcome) -> Option<Bytes> {
+        self.id.as_ref().map(|id| match outcome {
+            Ok(reply) => jsonrpc::reply(id, reply, self.encoding),
+            Err(failure) => jsonrpc::failure(id, failure, self.encoding.dialect),
+        })
     }
 }
 
@@ -176,99 +165,5 @@ pub(super) fn start(
         Work::Write(work) => (Pending::Work(work), Weight::Light),
         Work::Read(work) => (Pending::Work(work), Weight::Page),
         Work::Wait(work) => (Pending::Work(work), Weight::Wait),
-    }
-}
-
-/// What a batch came to.
-pub(super) struct Batch {
-    /// One array; `None` if all members were notifications.
-    pub(super) reply: Option<Bytes>,
-    /// Subscriptions whose pushes may begin after the array.
-    pub(super) opened: Vec<(Opening, Option<Subscription>)>,
-}
-
-/// Awaits the members of a batch one after the other, so that at most one page more than the array is in memory.
-pub(super) async fn all(shared: Arc<Shared>, members: Vec<Begun>, dialect: Dialect) -> Batch {
-    let limit = shared.options.limits.outbound_frame_bytes_max;
-    let (mut replies, mut opened, mut bytes) = (Vec::new(), Vec::new(), 0);
-    for mut member in members {
-        // What a read has found can be asked for again; what a write has done must be told.
-        let repeatable = !matches!(member.pending, Pending::Work(_)) || is_read(member.method);
-        let answered = Poller {
-            member: &mut member,
-            shared: &shared,
-        }
-        .await;
-        opened.extend(answered.opened);
-        let Some(mut reply) = answered.reply else {
-            continue;
-        };
-        if (bytes + reply.len()) as u64 > limit
-            && repeatable
-            && !answered.failed
-            && !replies.is_empty()
-        {
-            reply = member
-                .too_large(limit, bytes + reply.len())
-                .unwrap_or_default();
-        }
-        bytes += reply.len() + 1;
-        replies.push(reply);
-    }
-    let reply = (!replies.is_empty()).then(|| jsonrpc::batch(&replies, dialect));
-    Batch { reply, opened }
-}
-
-fn is_read(method: &str) -> bool {
-    matches!(
-        method,
-        "message.get" | "message.range" | "timeline.get" | "timeline.list" | "sync"
-    )
-}
-
-struct Poller<'a> {
-    member: &'a mut Begun,
-    shared: &'a Shared,
-}
-
-impl Future for Poller<'_> {
-    type Output = Answered;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answered> {
-        let shared = self.shared;
-        self.member.poll(shared, context)
-    }
-}
-
-/// Answers what came in one HTTP body.
-pub(in crate::gateway) async fn run(
-    shared: &Arc<Shared>,
-    caller: &mut Caller,
-    incoming: Incoming,
-    dialect: Dialect,
-) -> Option<Bytes> {
-    let encoding = Encoding {
-        dialect,
-        integers: caller.integers,
-    };
-    let mut one = |call| begin(call, encoding, |request| start(shared, caller, request));
-    match incoming {
-        Incoming::Single(call) => {
-            let (mut begun, _) = one(call)?;
-            Poller {
-                member: &mut begun,
-                shared,
-            }
-            .await
-            .reply
-        }
-        Incoming::Batch(calls) => {
-            let members = calls
-                .into_iter()
-                .filter_map(one)
-                .map(|(begun, _)| begun)
-                .collect();
-            all(Arc::clone(shared), members, dialect).await.reply
-        }
     }
 }

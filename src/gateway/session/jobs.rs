@@ -9,15 +9,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use super::super::{Options, Shared};
 use super::Session;
-use super::answer::{Answered, Batch, Begun, Opening, Weight};
+use super::answer::{Begun, Finished, Opening, Weight};
+use super::batch::Batch;
 use super::subscriptions::Fetch;
-use crate::feed::{Next, Pull};
+use crate::feed::{Next, Pull, Subscription};
 use crate::metrics::{self, Held};
 
 /// Everything under way on one connection.
@@ -53,8 +55,10 @@ enum Kind {
     Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
 }
 
+type Opened = Option<(Opening, Option<Subscription>)>;
+
 enum Done {
-    One(Answered, Cost),
+    One(Option<Bytes>, Opened, Cost),
     Many(Batch, Cost),
     Fetched(Opening, Next, Pull),
 }
@@ -67,9 +71,10 @@ impl Future for Job {
             shared, work, cost, ..
         } = &mut *self;
         match work {
-            Kind::One(begun) => begun
-                .poll(shared, context)
-                .map(|answered| Done::One(answered, *cost)),
+            Kind::One(begun) => {
+                let Finished { outcome, opened } = ready!(begun.poll(shared, context));
+                Poll::Ready(Done::One(begun.encode(&outcome), opened, *cost))
+            }
             Kind::Many(batch) => batch
                 .as_mut()
                 .poll(context)
@@ -188,7 +193,7 @@ impl Session {
             };
             moved = true;
             match done {
-                Done::One(Answered { reply, opened, .. }, cost) => {
+                Done::One(reply, opened, cost) => {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
                     if let Some((at, subscription)) = opened {
@@ -219,7 +224,7 @@ impl Session {
         moved
     }
 
-    pub(super) fn send(&mut self, reply: bytes::Bytes) {
+    pub(super) fn send(&mut self, reply: Bytes) {
         metrics::gateway().sent_bytes.increment(reply.len() as u64);
         self.outbox.push(reply);
     }

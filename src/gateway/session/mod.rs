@@ -4,7 +4,8 @@
 //! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
 //! the right close code. Must not: spawn anything: an idle connection is this one small task.
 
-pub(super) mod answer;
+mod answer;
+pub(super) mod batch;
 mod jobs;
 mod receive;
 mod subscriptions;

@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::super::Shared;
 use super::super::dispatch::{Caller, subscribe};
 use super::answer::{self, Begun, Pending, Weight};
+use super::batch::{self, Claims, Member};
 use super::jobs::Cost;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session, end_of};
@@ -83,14 +84,20 @@ impl Session {
             }
             Ok(Incoming::Batch(calls)) => {
                 let count = calls.len();
-                let begun: Vec<(Begun, Weight)> = calls
-                    .into_iter()
-                    .filter_map(|call| self.begin(call))
-                    .collect();
-                let page = begun.iter().any(|(_, weight)| *weight == Weight::Page);
-                let weight = if page { Weight::Page } else { Weight::Light };
-                let members = begun.into_iter().map(|(begun, _)| begun).collect();
-                let batch = answer::all(Arc::clone(&self.shared), members, self.dialect);
+                let mut claims = Claims::new(&self.shared.options.limits, count);
+                let mut members = Vec::with_capacity(count);
+                let mut weight = Weight::Light;
+                for mut call in calls {
+                    let claim = claims.take(&mut call);
+                    let Some((begun, of_member)) = self.begin(call) else {
+                        continue;
+                    };
+                    if of_member == Weight::Page {
+                        weight = Weight::Page;
+                    }
+                    members.push(Member { begun, claim });
+                }
+                let batch = batch::all(Arc::clone(&self.shared), members, self.dialect);
                 let cost = Cost {
                     calls: count,
                     bytes: frame.len(),

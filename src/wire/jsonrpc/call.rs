@@ -19,7 +19,7 @@ pub(super) fn batch_count(count: u64, limits: &Limits) -> Result<(), Failure> {
     if count == 0 {
         return Err(Failure::new(Reason::InvalidRequest).saying("an empty batch"));
     }
-    let limit = limits.requests_in_flight_max;
+    let limit = limits.batch_calls_max();
     if count > limit {
         let failure = Failure::new(Reason::TooLarge);
         return Err(failure

@@ -34,7 +34,7 @@ fn decode_json(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
         return Ok(Incoming::Single(call(&envelope, Asked::Alone, limits)));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
-    let batch = BatchUpTo(limits.requests_in_flight_max).deserialize(&mut reader);
+    let batch = BatchUpTo(limits.batch_calls_max()).deserialize(&mut reader);
     let Batch { members, count } = batch.map_err(|error| unreadable(&error))?;
     reader.end().map_err(|error| unreadable(&error))?;
     batch_count(count, limits)?;
