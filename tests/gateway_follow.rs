@@ -316,3 +316,149 @@ async fn a_write_whose_answer_might_not_fit_is_refused_before_it_is_done() {
     drop(client);
     bed.stop().await;
 }
+
+/// A client whose sockets hold little: what it does not read stays with the server.
+async fn narrow(bed: &Bed) -> Client {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16_384).unwrap();
+    let socket = socket.connect(bed.server.address()).await.unwrap();
+    Client::over(socket, None).await
+}
+
+/// Pushes of a subscription until it ends: the last sequence of an unbroken run from `position`, and the ending.
+async fn to_the_end(client: &mut Client, mut position: u64) -> (u64, Value) {
+    loop {
+        let push = client.push().await;
+        if push["method"] == "subscription.ended" {
+            return (position, push["params"].clone());
+        }
+        assert_eq!(push["method"], "message", "{push}");
+        for sequence in sequences(&push["params"]["messages"]) {
+            assert_eq!(sequence, position + 1);
+            position = sequence;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_hears_why_its_subscription_is_over() {
+    let bed = Bed::with(|config| config.socket_send_bytes = 16_384).await;
+    let mut writer = bed.client().await;
+    for (timeline, reason) in [
+        ("trimmed", "too_old"),
+        ("anew", "epoch_changed"),
+        ("gone", "deleted"),
+    ] {
+        let params = json!({"timeline": timeline, "entry": {"text": "x".repeat(50_000)}});
+        all(&mut writer, "message.append", vec![params; 100]).await;
+        let mut reader = narrow(&bed).await;
+        let params = json!({"timeline": timeline, "after": 0, "limit": 1});
+        let reply = reader.ok("subscribe", params).await;
+        assert_eq!(reply["more"], true);
+        let this = json!({"timeline": timeline});
+        if reason == "too_old" {
+            let params = json!({"timeline": timeline, "before": 90});
+            writer.ok("timeline.trim", params).await;
+        } else {
+            writer.ok("timeline.delete", this.clone()).await;
+        }
+        if reason == "epoch_changed" {
+            writer.ok("timeline.create", this.clone()).await;
+            writer.append(timeline, "another history").await;
+        }
+        let (position, ended) = to_the_end(&mut reader, 1).await;
+        assert!(position < 89, "{position}");
+        assert_eq!(ended["reason"], reason, "{ended}");
+        assert_eq!(ended["epoch"], reply["epoch"]);
+        assert_eq!(ended["resubscribe"], reason != "deleted");
+        assert!(reader.is_quiet().await);
+        // Its place is free, and the loop of a client goes on.
+        let params =
+            json!({"timeline": timeline, "after": position, "epoch": reply["epoch"], "limit": 1});
+        let again = reader.ok("subscribe", params).await;
+        let state = if reason == "too_old" {
+            "too_old"
+        } else {
+            "epoch_changed"
+        };
+        assert_eq!(again["state"], state);
+        if reason == "too_old" {
+            assert_eq!(sequences(&again["messages"]), [90]);
+        }
+    }
+    drop(writer);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_reader_at_the_head_hears_of_meta_and_of_another_history() {
+    let bed = Bed::start().await;
+    let mut writer = bed.client().await;
+    let mut reader = bed.client().await;
+    writer.append("t", "one").await;
+    let reply = reader.ok("subscribe", json!({"timeline": "t"})).await;
+    // A trim of all there is does not touch who has read it.
+    writer
+        .ok("timeline.trim", json!({"timeline": "t", "before": 2}))
+        .await;
+    for version in 2..=9u64 {
+        let params = json!({"timeline": "t", "meta": {"n": version}});
+        writer.ok("timeline.update", params).await;
+    }
+    // Each version once at most, rising, the newest for sure.
+    let mut last = 1;
+    while last < 9 {
+        let push = reader.push().await;
+        assert_eq!(push["method"], "timeline.changed");
+        let version = push["params"]["version"].as_u64().unwrap();
+        assert!(version > last && push["params"]["meta"]["n"] == version);
+        last = version;
+    }
+    // Deleted and made anew at one go: one end, whichever of the two it meets.
+    let calls = vec![
+        call(100, "timeline.delete", json!({"timeline": "t"})),
+        call(101, "message.append", json!({"timeline": "t", "entry": {}})),
+    ];
+    writer.send(Value::Array(calls).to_string()).await;
+    let (_, ended) = to_the_end(&mut reader, 1).await;
+    let reason = ended["reason"].as_str().unwrap();
+    assert!(["deleted", "epoch_changed"].contains(&reason), "{ended}");
+    assert_eq!(ended["epoch"], reply["epoch"]);
+    assert!(reader.is_quiet().await);
+    drop((writer, reader));
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn an_unsubscribe_in_the_midst_of_catching_up_is_the_end() {
+    let bed = Bed::with(|config| config.socket_send_bytes = 16_384).await;
+    let mut client = narrow(&bed).await;
+    let params = json!({"timeline": "t", "entry": {"text": "x".repeat(20_000)}});
+    all(&mut client, "message.append", vec![params; 200]).await;
+    let mut position = 0;
+    for round in 1..=10u64 {
+        let params = json!({"timeline": "t", "after": position, "limit": 3});
+        let subscribe = client.ask("subscribe", params).await;
+        // Some rounds do not even wait for the reply.
+        if round % 3 == 0 {
+            client.ok("ping", json!({})).await;
+        }
+        let unsubscribe = client.ask("unsubscribe", json!({"timeline": "t"})).await;
+        client.answer(unsubscribe).await;
+        let told = client.answer(subscribe).await;
+        for sequence in sequences(&told["result"]["messages"]) {
+            assert_eq!(sequence, position + 1);
+            position = sequence;
+        }
+        for push in client.drain() {
+            for sequence in sequences(&push["params"]["messages"]) {
+                assert_eq!(sequence, position + 1, "round {round}");
+                position = sequence;
+            }
+        }
+        client.append("t", "more").await;
+        assert!(client.is_quiet().await, "round {round}");
+    }
+    drop(client);
+    bed.stop().await;
+}

@@ -178,6 +178,11 @@ pub struct Client {
 
 impl Client {
     pub async fn connect(address: SocketAddr, protocol: Option<&'static str>) -> Client {
+        Client::over(TcpStream::connect(address).await.unwrap(), protocol).await
+    }
+
+    pub async fn over(socket: TcpStream, protocol: Option<&'static str>) -> Client {
+        let address = socket.peer_addr().unwrap();
         let mut request = format!("ws://{address}/v1/connect")
             .into_client_request()
             .unwrap();
@@ -186,7 +191,6 @@ impl Client {
                 .headers_mut()
                 .insert("sec-websocket-protocol", protocol.parse().unwrap());
         }
-        let socket = TcpStream::connect(address).await.unwrap();
         let (socket, _) = within(tokio_tungstenite::client_async(request, socket))
             .await
             .unwrap();
@@ -257,6 +261,11 @@ impl Client {
             self.receive().await;
         }
         self.pushes.pop_front().unwrap()
+    }
+
+    /// The pushes that have come.
+    pub fn drain(&mut self) -> Vec<Value> {
+        self.pushes.drain(..).collect()
     }
 
     /// Whether nothing was pushed up to the answer of a ping.
