@@ -8,9 +8,11 @@
 
 mod gateway_bed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration;
 
-use gateway_bed::{Bed, Client};
+use gateway_bed::{Bed, Client, within};
 use serde_json::{Value, json};
 
 fn sequences(messages: &Value) -> Vec<u64> {
@@ -460,5 +462,96 @@ async fn an_unsubscribe_in_the_midst_of_catching_up_is_the_end() {
         assert!(client.is_quiet().await, "round {round}");
     }
     drop(client);
+    bed.stop().await;
+}
+
+/// Follows until it has all appends and all changes, through cuts if it is to have some.
+async fn follow(mut client: Client, address: SocketAddr, slow: bool, cuts: u32) -> Copy {
+    let mut copy = Copy::default();
+    for cut in 0..=cuts {
+        copy.reply(&client.ok("subscribe", copy.resume()).await);
+        let mut pushes = 0;
+        while (copy.position < APPENDS || copy.changes < CHANGES) && (cut == cuts || pushes < 10) {
+            if slow {
+                tokio::time::sleep(Duration::from_millis(3)).await;
+            }
+            copy.push(&client.push().await);
+            pushes += 1;
+        }
+        if cut < cuts {
+            client = Client::connect(address, None).await;
+        }
+    }
+    copy
+}
+
+const APPENDS: u64 = 600;
+const CHANGES: u64 = 300;
+
+#[tokio::test]
+async fn all_who_follow_a_timeline_end_with_the_same_copy() {
+    let bed = Bed::with(|config| {
+        config.socket_send_bytes = 16_384;
+        // So little that those who lag must read the store.
+        config.fresh_bytes_max = 1 << 20;
+    })
+    .await;
+    let address = bed.server.address();
+    let mut followers = tokio::task::JoinSet::new();
+    for n in 0..60u32 {
+        let slow = n % 10 == 0;
+        let client = if slow {
+            narrow(&bed).await
+        } else {
+            bed.client().await
+        };
+        followers.spawn(follow(client, address, slow, n % 4));
+    }
+    let mut writer = bed.client().await;
+    let (mut seed, mut appended, mut changed) = (7u64, 0, 0);
+    let mut gone = BTreeSet::new();
+    while appended < APPENDS || changed < CHANGES - 1 {
+        let mut asked = Vec::new();
+        for _ in 0..20 {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let (kind, at) = (seed >> 60, 2 + (seed >> 33) % appended.max(1));
+            let body = "x".repeat(usize::try_from(seed >> 51).unwrap());
+            let text = format!("{appended} {changed} {body}");
+            if appended < APPENDS && (kind < 10 || appended < 20) {
+                let params = json!({"timeline": "t", "entry": {"text": text}});
+                asked.push(writer.ask("message.append", params).await);
+                appended += 1;
+            } else if changed < CHANGES - 1 && at <= appended && !gone.contains(&at) {
+                let mut params = json!({"timeline": "t", "sequence": at});
+                let method = if kind == 15 {
+                    gone.insert(at);
+                    "message.delete"
+                } else {
+                    params["set"] = json!({"text": text});
+                    "message.update"
+                };
+                asked.push(writer.ask(method, params).await);
+                changed += 1;
+            }
+        }
+        for id in asked {
+            let answer = writer.answer(id).await;
+            assert!(answer.get("error").is_none(), "{answer}");
+        }
+    }
+    // The last change is of a message that all have passed, so all are told of it.
+    let last = json!({"timeline": "t", "sequence": 1, "set": {"text": "the end"}});
+    assert_eq!(
+        writer.ok("message.update", last).await["message"]["change"],
+        CHANGES
+    );
+    let stands = history(&mut writer).await;
+    assert_eq!(stands.len() as u64, APPENDS);
+    while let Some(copy) = within(followers.join_next()).await {
+        assert_eq!(copy.unwrap().messages, stands);
+    }
+    drop(writer);
     bed.stop().await;
 }
