@@ -1,7 +1,7 @@
 //! Clients that take and never read: what they asked for must not pile up in the server.
 //!
-//! One test in a process of its own, so that the process's peak of resident memory is that of the server under this load.
-//! The bounds are a small part of what would pile up if nothing held it. Must not: run beside other tests.
+//! One test in a process of its own, so that the process's peak of resident memory is that of the server under this
+//! load. The bounds are a small part of what would pile up if nothing held it. Must not: run beside other tests.
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
