@@ -65,9 +65,11 @@ where
 
     fn answer(self: Box<Self>, outcome: Outcome) {
         let answer = match (outcome, self.result) {
-            // A refusal is an answer whatever became of the batch: nothing of it was in there.
-            (_, Some(Err(refusal))) => Err(SubmitError::Rejected(refusal)),
             (Outcome::Committed, Some(Ok(result))) => Ok(result),
+            // A refusal is told only if what it saw is on disk: it may quote what another job of its batch did.
+            (Outcome::Committed, Some(Err(refusal))) => Err(SubmitError::Rejected(refusal)),
+            // It wrote nothing, so its outcome is known, whatever became of the batch.
+            (Outcome::Unknown, Some(Err(_))) => Err(SubmitError::Unavailable),
             (Outcome::Committed, None) => unreachable!("a committed job has run"),
             (Outcome::Full, _) => Err(SubmitError::StorageFull),
             (Outcome::Unknown, _) => Err(SubmitError::OutcomeUnknown),

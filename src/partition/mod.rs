@@ -19,6 +19,8 @@ mod memtable;
 mod merge;
 #[cfg(test)]
 mod model_test;
+#[cfg(test)]
+mod pipeline_test;
 mod recovery;
 mod rows;
 mod shared;

@@ -91,6 +91,11 @@ impl Writer {
         self.slow_down();
         self.fill(first);
         self.settle();
+        if self.shared.is_stopped() {
+            // The batch before failed after this one had seen it: not even "nothing to do" or a refusal may be told.
+            self.answer(Outcome::Unavailable);
+            return;
+        }
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeLog);
         match self.write() {
@@ -151,9 +156,6 @@ impl Writer {
     fn write(&mut self) -> Result<Option<Written>, Failed> {
         if self.pending.is_empty() {
             return Ok(None);
-        }
-        if self.shared.is_stopped() {
-            return Err(Outcome::Unavailable);
         }
         let started = Instant::now();
         let effects = self.pending.effects.iter().map(|effect| EffectRef {
