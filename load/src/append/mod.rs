@@ -193,6 +193,16 @@ pub(crate) fn timeline_name(prefix: &str, number: u64) -> String {
     format!("{prefix}{number:0width$}", width = template::DIGITS)
 }
 
+/// The heads of the sampled timelines; 0 for one that is not there.
+async fn heads(client: &mut Client, prefix: &str, sample: &[u64]) -> Result<Vec<u64>, CallError> {
+    let mut heads = Vec::with_capacity(sample.len());
+    for number in sample {
+        let page = scan::page(client, &timeline_name(prefix, *number), 1, 1).await?;
+        heads.push(page.map_or(0, |page| page.head));
+    }
+    Ok(heads)
+}
+
 /// Preloads, measures, reads back.
 pub async fn run(args: Append) -> Result<Outcome, Stop> {
     let counts = [
@@ -223,14 +233,9 @@ pub async fn run(args: Append) -> Result<Outcome, Stop> {
     let sample: Vec<u64> = (0..args.sample)
         .map(|_| sample.below(args.timelines))
         .collect();
-    let mut before = Vec::new();
-    for number in &sample {
-        let name = timeline_name(&prefix, *number);
-        let page = scan::page(&mut client, &name, 1, 1)
-            .await
-            .map_err(unreachable)?;
-        before.push(page.map_or(0, |page| page.head));
-    }
+    let before = heads(&mut client, &prefix, &sample)
+        .await
+        .map_err(unreachable)?;
     drop(client);
     let measured = load::run(&args, &prefix, &run, seed).await?;
     let mut client = Client::open(&args.url).await.map_err(unreachable)?;
