@@ -1,9 +1,9 @@
-//! The writer fills a batch while the one before it is being synced: what the later one saw must not be told if that sync
-//! fails.
+//! The writer fills a batch while the one before it is being synced: what the later one saw must not be told if that
+//! sync fails.
 //!
-//! Owns: the story of a duplicate that was answered before its original was on disk: the original's sync failed, and the
-//! repeat, which had nothing to write, heard "done". Promises: deterministic; batches of one job, held apart by a channel.
-//! Must not: repeat the crash tests.
+//! Owns: the story of a duplicate that was answered before its original was on disk: the original's sync failed, and
+//! the repeat, which had nothing to write, heard "done". Promises: deterministic; batches of one job, held apart by a
+//! channel. Must not: repeat the crash tests.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::log::{Fault as DiskFault, RecordingStorage};
 
 type Told = Result<Option<usize>, SubmitError<usize>>;
 
-/// One closure that writes, and behind it one that only looks: at a disk whose call number `fails`, counted from the write on.
+/// One closure that writes, and behind it one that only looks: at a disk whose call number `fails`, counted from the
+/// write on.
 fn original_and_repeat(fails: Option<u64>, refuses: bool) -> (Told, Told) {
     let home = tempfile::tempdir().expect("a folder");
     let disk = RecordingStorage::new();

@@ -345,8 +345,9 @@ fn space_comes_back_round_after_round() {
     }
     let used = bed.partitions.image(AT).pressure().bytes_used;
     assert!(used < 1 << 20, "{used} bytes for what is left");
-    // A round needs at most three times its data: a merge's inputs, its output, and a run that is flushed beside it, as it
-    // falls. From then on freed pages are used again; without that the file would grow to ten times its data.
+    // A round needs at most three times its data: a merge's inputs, its output, and a run that is flushed beside
+    // it, as it falls. From then on freed pages are used again; without that the file would grow to ten times its
+    // data.
     let (first, later) = file_bytes.split_at(3);
     assert!(
         later.iter().max() <= first.iter().map(|bytes| bytes * 3).max().as_ref(),
