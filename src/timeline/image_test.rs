@@ -322,7 +322,7 @@ fn space_comes_back_round_after_round() {
     let dir = super::model_test::directory();
     let bed = Bed::open(dir.path(), 1_000_000);
     let mut file_bytes = Vec::new();
-    for round in 0..10u64 {
+    for round in 0..50u64 {
         for name in NAMES {
             for batch in 0..30 {
                 let first = (round * 30 + batch) * 10;
@@ -346,7 +346,7 @@ fn space_comes_back_round_after_round() {
     let used = bed.partitions.image(AT).pressure().bytes_used;
     assert!(used < 1 << 20, "{used} bytes for what is left");
     // A round needs at most three times its data: a merge's inputs, its output, and a run that is flushed beside
-    // it, as it falls. From then on freed pages are used again; without that the file would grow to ten times its
+    // it, as it falls. From then on freed pages are used again; without that the file would grow to fifty times its
     // data.
     let (first, later) = file_bytes.split_at(3);
     assert!(
