@@ -8,19 +8,14 @@
 
 use std::io;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::http::Uri;
 
+use crate::pipe::Pipe;
 use crate::rpc::address;
 
 /// One end of a connection.
 pub struct Lean {
-    stream: TcpStream,
-    /// Bytes that were read: `start..end` are not taken yet.
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
+    pipe: Pipe,
     /// Answers to pings, waiting for the next write.
     pongs: Vec<u8>,
 }
@@ -43,87 +38,80 @@ const PONG: u8 = 10;
 const FINAL: u8 = 0x80;
 const MASKED: u8 = 0x80;
 
+/// Connects and upgrades; what follows the server's answer is still in the pipe.
+pub(crate) async fn upgrade(url: &str, buffer_bytes: usize) -> io::Result<Pipe> {
+    let bad = |text: &str| io::Error::other(format!("{url}: {text}"));
+    let uri: Uri = url.parse().map_err(|_| bad("not an address"))?;
+    let host = address(&uri).ok_or_else(|| bad("not a ws:// address"))?;
+    let mut pipe = Pipe::connect(&host, buffer_bytes).await?;
+    // The key may be fixed: it guards against confused proxies and caches, and there are none here.
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: tideline.v1.json\r\n\r\n",
+        uri.path()
+    );
+    pipe.write(request.as_bytes()).await?;
+    loop {
+        let answer = pipe.bytes();
+        if let Some(at) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
+            if !answer.starts_with(b"HTTP/1.1 101") {
+                return Err(bad(&String::from_utf8_lossy(&answer[..at])));
+            }
+            pipe.take(at + 4);
+            return Ok(pipe);
+        }
+        pipe.more().await?;
+    }
+}
+
 impl Lean {
     /// Connects and upgrades.
     pub async fn open(url: &str) -> io::Result<Lean> {
-        let bad = |text: &str| io::Error::other(format!("{url}: {text}"));
-        let uri: Uri = url.parse().map_err(|_| bad("not an address"))?;
-        let host = address(&uri).ok_or_else(|| bad("not a ws:// address"))?;
-        let mut stream = TcpStream::connect(&host).await?;
-        stream.set_nodelay(true)?;
-        // The key may be fixed: it guards against confused proxies and caches, and there are none here.
-        let request = format!(
-            "GET {} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-             Sec-WebSocket-Protocol: tideline.v1.json\r\n\r\n",
-            uri.path()
-        );
-        stream.write_all(request.as_bytes()).await?;
-        let mut lean = Lean {
-            stream,
-            buffer: vec![0; 64 << 10],
-            start: 0,
-            end: 0,
+        Ok(Lean {
+            pipe: upgrade(url, 64 << 10).await?,
             pongs: Vec::new(),
-        };
-        loop {
-            let answer = &lean.buffer[..lean.end];
-            if let Some(at) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
-                if !answer.starts_with(b"HTTP/1.1 101") {
-                    return Err(bad(&String::from_utf8_lossy(&answer[..at])));
-                }
-                lean.start = at + 4;
-                return Ok(lean);
-            }
-            lean.read_more().await?;
-        }
+        })
     }
 
     /// Writes frames that `put_text` made.
     pub async fn write(&mut self, frames: &[u8]) -> io::Result<()> {
         if !self.pongs.is_empty() {
             let pongs = std::mem::take(&mut self.pongs);
-            self.stream.write_all(&pongs).await?;
+            self.pipe.write(&pongs).await?;
         }
-        self.stream.write_all(frames).await
+        self.pipe.write(frames).await
     }
 
     /// Waits for bytes, then hands every whole text in the buffer to `each`.
-    pub async fn read(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        self.read_more().await?;
-        while let Some(found) = find(&self.buffer[self.start..self.end])? {
-            let frame = self.start..self.start + found.end;
-            let payload = &self.buffer[self.start + found.payload..frame.end];
-            match found.opcode {
-                TEXT if found.finished => each(payload),
-                PING => put(&mut self.pongs, PONG, payload),
-                PONG => {}
-                CLOSE => return Err(io::Error::other("closed by the server")),
-                _ => return Err(io::Error::other("a frame that was not expected")),
-            }
-            self.start = frame.end;
-        }
+    pub async fn read(&mut self, each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.pipe.more().await?;
+        let taken = texts(self.pipe.bytes(), &mut self.pongs, each)?;
+        self.pipe.take(taken);
         Ok(())
     }
+}
 
-    async fn read_more(&mut self) -> io::Result<()> {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-        } else if self.end == self.buffer.len() {
-            self.buffer.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-            if self.end == self.buffer.len() {
-                self.buffer.resize(self.end * 2, 0);
-            }
+/// Hands every whole text at the start of the bytes to `each`, answers pings into `pongs`, and tells how many bytes that
+/// were.
+pub(crate) fn texts(
+    bytes: &[u8],
+    pongs: &mut Vec<u8>,
+    mut each: impl FnMut(&[u8]),
+) -> io::Result<usize> {
+    let mut taken = 0;
+    while let Some(found) = find(&bytes[taken..])? {
+        let payload = &bytes[taken + found.payload..taken + found.end];
+        match found.opcode {
+            TEXT if found.finished => each(payload),
+            PING => put(pongs, PONG, payload),
+            PONG => {}
+            CLOSE => return Err(io::Error::other("closed by the server")),
+            _ => return Err(io::Error::other("a frame that was not expected")),
         }
-        match self.stream.read(&mut self.buffer[self.end..]).await? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            count => {
-                self.end += count;
-                Ok(())
-            }
-        }
+        taken += found.end;
     }
+    Ok(taken)
 }
 
 /// Appends a text frame with the masking key zero. Returns where its payload begins in `out`.

@@ -12,6 +12,7 @@ pub mod frame;
 pub mod history;
 pub mod irc;
 pub mod judge;
+mod pipe;
 pub mod process;
 pub mod random;
 pub mod replay;
