@@ -1,12 +1,15 @@
-//! The leanest WebSocket client that the protocol allows, for the `append` profile: ready-made frames out, borrowed
-//! texts in.
+//! The leanest WebSocket client that the protocol allows, for the profiles that measure speed: ready-made frames out,
+//! borrowed texts in.
 //!
 //! Owns: the handshake and the framing of one connection. Promises: each frame is legal; control frames are handled.
 //! Must not: be used where safety against proxies counts: its masking key is always zero, which is legal on the wire,
 //! costs the server the same, and spares the load generator, which shares the machine with the server, the copying and
 //! the random numbers.
 
+use std::fmt;
+use std::future::poll_fn;
 use std::io;
+use std::task::{Context, Poll};
 
 use tokio_tungstenite::tungstenite::http::Uri;
 
@@ -16,8 +19,29 @@ use crate::rpc::address;
 /// One end of a connection.
 pub struct Lean {
     pipe: Pipe,
-    /// Answers to pings, waiting for the next write.
+    /// Answers to pings on their way out.
     pongs: Vec<u8>,
+    /// What has come of a message in fragments.
+    parts: Vec<u8>,
+}
+
+/// The server said goodbye, with this code; 1005 if it gave none. Comes inside of an [`io::Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed(pub u16);
+
+impl fmt::Display for Closed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "closed by the server with {}", self.0)
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// The code of the server's goodbye, if that is what the error is.
+#[must_use]
+pub fn close_code(error: &io::Error) -> Option<u16> {
+    let closed: &Closed = error.get_ref()?.downcast_ref()?;
+    Some(closed.0)
 }
 
 /// A frame of the server as found in the buffer.
@@ -31,6 +55,7 @@ struct Found {
     end: usize,
 }
 
+const CONTINUATION: u8 = 0;
 const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
@@ -69,34 +94,48 @@ impl Lean {
     /// Connects and upgrades.
     pub async fn open(url: &str) -> io::Result<Lean> {
         Ok(Lean {
-            pipe: upgrade(url, 64 << 10).await?,
+            pipe: upgrade(url, 1 << 10).await?,
             pongs: Vec::new(),
+            parts: Vec::new(),
         })
     }
 
     /// Writes frames that `put_text` made.
     pub async fn write(&mut self, frames: &[u8]) -> io::Result<()> {
-        if !self.pongs.is_empty() {
-            let pongs = std::mem::take(&mut self.pongs);
-            self.pipe.write(&pongs).await?;
-        }
+        poll_fn(|context| self.pipe.poll_drain(context, &mut self.pongs)).await?;
         self.pipe.write(frames).await
     }
 
-    /// Waits for bytes, then hands every whole text in the buffer to `each`.
-    pub async fn read(&mut self, each: impl FnMut(&[u8])) -> io::Result<()> {
-        self.pipe.more().await?;
-        let taken = texts(self.pipe.bytes(), &mut self.pongs, each)?;
-        self.pipe.take(taken);
-        Ok(())
+    /// Waits for bytes, then hands every whole message that they complete to `each`, which must not read from another
+    /// connection. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// The connection ended ([`close_code`] tells a goodbye), or the server sent what it may not.
+    pub async fn read(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        poll_fn(|context| self.poll_read(context, &mut each)).await
+    }
+
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        each: &mut impl FnMut(&[u8]),
+    ) -> Poll<io::Result<()>> {
+        let Lean { pipe, pongs, parts } = self;
+        // A socket that takes no pong now is asked again with the next bytes.
+        if let Poll::Ready(Err(error)) = pipe.poll_drain(context, pongs) {
+            return Poll::Ready(Err(error));
+        }
+        pipe.poll_feed(context, |bytes| texts(bytes, pongs, parts, each))
     }
 }
 
-/// Hands every whole text at the start of the bytes to `each`, answers pings into `pongs`, and tells how many bytes that
-/// were.
+/// Hands every whole text at the start of the bytes to `each`, answers pings into `pongs`, keeps the fragments of a text
+/// in `parts`, and tells how many bytes that were.
 pub(crate) fn texts(
     bytes: &[u8],
     pongs: &mut Vec<u8>,
+    parts: &mut Vec<u8>,
     mut each: impl FnMut(&[u8]),
 ) -> io::Result<usize> {
     let mut taken = 0;
@@ -104,9 +143,19 @@ pub(crate) fn texts(
         let payload = &bytes[taken + found.payload..taken + found.end];
         match found.opcode {
             TEXT if found.finished => each(payload),
+            TEXT => *parts = payload.to_vec(),
+            CONTINUATION => {
+                parts.extend_from_slice(payload);
+                if found.finished {
+                    each(&std::mem::take(parts));
+                }
+            }
             PING => put(pongs, PONG, payload),
             PONG => {}
-            CLOSE => return Err(io::Error::other("closed by the server")),
+            CLOSE => {
+                let code = payload.first_chunk().map(|two| u16::from_be_bytes(*two));
+                return Err(io::Error::other(Closed(code.unwrap_or(1005))));
+            }
             _ => return Err(io::Error::other("a frame that was not expected")),
         }
         taken += found.end;

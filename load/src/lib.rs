@@ -14,6 +14,7 @@ pub mod irc;
 pub mod judge;
 mod pipe;
 pub mod process;
+pub mod push;
 pub mod random;
 pub mod replay;
 pub mod report;

@@ -1,12 +1,26 @@
 //! A TCP connection with a buffer of what was read and not yet taken: below all lean clients of the tool.
 //!
 //! Owns: the socket and its input. Promises: nothing is copied but a rest that has to move to the front; waiting for more
-//! can be given up without losing a byte. Must not: know any protocol.
+//! can be given up without losing a byte; who reads with `poll_feed` only holds no buffer while it waits, so that
+//! thousands of connections are cheap. Must not: know any protocol.
 
+use std::cell::RefCell;
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+
+/// What one read of `poll_feed` may bring.
+const FEED_BYTES: usize = 256 << 10;
+/// What a connection that is fed may keep allocated while it waits for the rest of a unit.
+const KEPT_BYTES: usize = 4 << 10;
+
+thread_local! {
+    /// Where all connections of a thread are fed from: one buffer stays in the processor's cache, thousands do not.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -38,13 +52,13 @@ impl Pipe {
 
     /// Waits until more bytes are there. Cancel-safe.
     pub(crate) async fn more(&mut self) -> io::Result<()> {
-        if self.start == self.end {
+        if self.start == self.end && self.end > 0 {
             (self.start, self.end) = (0, 0);
         } else if self.end == self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
             if self.end == self.buffer.len() {
-                self.buffer.resize(self.end * 2, 0);
+                self.buffer.resize((self.end * 2).max(KEPT_BYTES), 0);
             }
         }
         match self.stream.read(&mut self.buffer[self.end..]).await? {
@@ -54,6 +68,47 @@ impl Pipe {
                 Ok(())
             }
         }
+    }
+
+    /// Waits for bytes and hands them, behind the rest of the last time, to `each`, which tells how many it took.
+    /// `each` must not read from another pipe.
+    pub(crate) fn poll_feed(
+        &mut self,
+        context: &mut Context<'_>,
+        each: impl FnOnce(&[u8]) -> io::Result<usize>,
+    ) -> Poll<io::Result<()>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let kept = self.end - self.start;
+            if scratch.len() < kept + FEED_BYTES {
+                scratch.resize(kept + FEED_BYTES, 0);
+            }
+            let mut into = ReadBuf::new(&mut scratch[kept..]);
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut into))?;
+            let end = kept + into.filled().len();
+            if end == kept {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+            scratch[..kept].copy_from_slice(&self.buffer[self.start..self.end]);
+            let taken = each(&scratch[..end])?;
+            self.buffer.clear();
+            self.buffer.shrink_to(KEPT_BYTES);
+            self.buffer.extend_from_slice(&scratch[taken..end]);
+            (self.start, self.end) = (0, end - taken);
+            Poll::Ready(Ok(()))
+        })
+    }
+
+    /// Writes what the socket takes, and removes it from the front.
+    pub(crate) fn poll_drain(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+    ) -> Poll<io::Result<()>> {
+        while !bytes.is_empty() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+            bytes.drain(..written);
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// What was read and not taken.
