@@ -27,33 +27,33 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::respond::{Answer, full, not_allowed, say};
-use super::{Shared, rpc, session, upgrade};
+use super::{Shared, rpc, upgrade};
 use crate::metrics;
 use crate::wire::jsonrpc::Dialect;
 
-/// Serves a connection until it ends, be it HTTP or, after an upgrade, a session.
-pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) {
-    let Ok(local) = socket.local_addr() else {
-        return;
-    };
+/// A connection that has become a WebSocket.
+pub(super) struct Upgraded {
+    pub(super) socket: TcpStream,
+    /// What came behind the handshake.
+    pub(super) read: Bytes,
+    pub(super) dialect: Dialect,
+}
+
+/// Serves HTTP on a connection until it ends or becomes a WebSocket.
+pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgraded> {
+    let local = socket.local_addr().ok()?;
     let upgraded: Arc<Mutex<Option<Dialect>>> = Arc::default();
-    // In a box of its own, which is gone before the session begins: idle sessions should be small.
-    let http = Box::pin(serve_http(
-        socket,
-        local.ip(),
-        Arc::clone(&shared),
-        Arc::clone(&upgraded),
-    ));
-    let Some((socket, read)) = http.await else {
-        return;
-    };
+    let http = serve_http(socket, local.ip(), shared, Arc::clone(&upgraded));
+    let (socket, read) = http.await?;
     let dialect = upgraded
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .take();
-    if let Some(dialect) = dialect {
-        session::run(socket, read, dialect, shared).await;
-    }
+        .take()?;
+    Some(Upgraded {
+        socket,
+        read,
+        dialect,
+    })
 }
 
 async fn serve_http(

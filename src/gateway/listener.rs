@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Shared, http};
+use super::{Shared, http, session};
 use crate::metrics;
 
 /// Accepts until `stop`.
@@ -63,8 +63,17 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>) {
         tracing::debug!(%error, "the socket was gone before it was served");
         return;
     }
+    // In boxes of their own, one after the other: the task is as large as its largest step, for as long as it lives.
     let cut = shared.cut.clone();
-    let _ = cut.run_until_cancelled(http::serve(socket, shared)).await;
+    let served = async move {
+        if let Some(upgraded) = Box::pin(http::serve(socket, Arc::clone(&shared))).await {
+            session::run(upgraded, shared).await;
+        }
+    };
+    tokio::select! {
+        () = served => {}
+        () = cut.cancelled() => {}
+    }
 }
 
 fn is_about_one_connection(error: &std::io::Error) -> bool {

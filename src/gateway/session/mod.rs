@@ -27,6 +27,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
 use super::dispatch::Caller;
+use super::http::Upgraded;
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use crate::metrics::{self, Held};
 use crate::wire::Close;
@@ -71,32 +72,11 @@ enum Draining {
     Told,
 }
 
-/// Runs a connection from the end of its handshake to its close. `read` is what came behind the handshake.
-pub(super) async fn run(socket: TcpStream, read: Bytes, dialect: Dialect, shared: Arc<Shared>) {
-    let config = config(&shared);
-    let socket =
-        WebSocketStream::from_partially_read(socket, read.to_vec(), Role::Server, Some(config))
-            .await;
-    drop(read);
-    let now = Instant::now();
-    let ping_at = now + shared.options.heartbeat;
-    let mut session = Session {
-        socket,
-        dialect,
-        caller: Caller::default(),
-        jobs: Jobs::default(),
-        outbox: Outbox::new(dialect),
-        subscriptions: Subscriptions::default(),
-        news: Vec::new(),
-        heard: now,
-        ping_at,
-        timer: Box::pin(sleep_until(ping_at)),
-        drain: Box::pin(shared.draining.clone().cancelled_owned()),
-        draining: Draining::No,
-        _counted: Held::one(&metrics::gateway().connections),
-        shared,
-    };
-    session.arm(now);
+/// Runs a connection from the end of its handshake to its close.
+///
+/// The session and its steps are in boxes, for a future is as large as all that it ever moves through.
+pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
+    let mut session = Box::pin(Session::open(upgraded, shared)).await;
     let end = std::future::poll_fn(|context| session.poll_turn(context)).await;
     if let End::Close(code) = end {
         count(code);
@@ -105,7 +85,7 @@ pub(super) async fn run(socket: TcpStream, read: Bytes, dialect: Dialect, shared
             reason = code.reason(),
             "closing a connection"
         );
-        session.close(code).await;
+        Box::pin(session.close(code)).await;
     }
 }
 
@@ -140,6 +120,38 @@ fn count(code: Close) {
 }
 
 impl Session {
+    async fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
+        let Upgraded {
+            socket,
+            read,
+            dialect,
+        } = upgraded;
+        let config = config(&shared);
+        let socket =
+            WebSocketStream::from_partially_read(socket, read.to_vec(), Role::Server, Some(config))
+                .await;
+        let now = Instant::now();
+        let ping_at = now + shared.options.heartbeat;
+        let mut session = Box::new(Session {
+            socket,
+            dialect,
+            caller: Caller::default(),
+            jobs: Jobs::default(),
+            outbox: Outbox::new(dialect),
+            subscriptions: Subscriptions::default(),
+            news: Vec::new(),
+            heard: now,
+            ping_at,
+            timer: Box::pin(sleep_until(ping_at)),
+            drain: Box::pin(shared.draining.clone().cancelled_owned()),
+            draining: Draining::No,
+            _counted: Held::one(&metrics::gateway().connections),
+            shared,
+        });
+        session.arm(now);
+        session
+    }
+
     fn encoding(&self) -> Encoding {
         Encoding {
             dialect: self.dialect,
@@ -277,14 +289,14 @@ impl Session {
     }
 
     /// Says goodbye as well as the client lets us, in bounded time.
-    async fn close(self, code: Close) {
+    async fn close(self: Box<Self>, code: Close) {
         let Session {
             mut socket,
             jobs,
             subscriptions,
             outbox,
             ..
-        } = self;
+        } = *self;
         drop((jobs, subscriptions, outbox));
         let _ = timeout(GOODBYE_TIME, async {
             let frame = CloseFrame {
