@@ -13,6 +13,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(super) struct Arena {
     full: Vec<Bytes>,
     open: Vec<u8>,
+    /// Empty chunks of earlier use.
+    spare: Vec<Vec<u8>>,
 }
 
 /// Where a piece is.
@@ -27,7 +29,10 @@ impl Arena {
     /// Copies `piece` in.
     pub(super) fn push(&mut self, piece: &[u8]) -> Place {
         if self.open.len() + piece.len() > self.open.capacity() {
-            let chunk = Vec::with_capacity(piece.len().max(CHUNK_BYTES));
+            let chunk = match self.spare.pop() {
+                Some(chunk) if piece.len() <= CHUNK_BYTES => chunk,
+                _ => Vec::with_capacity(piece.len().max(CHUNK_BYTES)),
+            };
             let full = std::mem::replace(&mut self.open, chunk);
             if !full.is_empty() {
                 self.full.push(Bytes::from(full));
@@ -41,6 +46,21 @@ impl Arena {
         };
         self.open.extend_from_slice(piece);
         place
+    }
+
+    /// Forgets all pieces; keeps the chunks of which no reader holds a piece.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+        for chunk in self.full.drain(..) {
+            if let Ok(chunk) = chunk.try_into_mut() {
+                let mut chunk = Vec::from(chunk);
+                chunk.clear();
+                // Larger ones were for one piece.
+                if chunk.capacity() == CHUNK_BYTES {
+                    self.spare.push(chunk);
+                }
+            }
+        }
     }
 
     /// The piece itself.

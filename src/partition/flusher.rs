@@ -103,6 +103,8 @@ impl Flusher {
                 Ok(Work::Close) | Err(RecvTimeoutError::Disconnected) => is_closing = true,
                 Err(RecvTimeoutError::Timeout) => {
                     if !had_work {
+                        // Little is written: the system may have the memory back.
+                        drop(self.shared.take_spare());
                         self.shared.tick();
                     }
                 }
@@ -120,7 +122,7 @@ impl Flusher {
             self.keep_log();
         }
         let done = match self.shared.oldest_frozen() {
-            Some(memtable) => self.flush(&memtable).map(|()| true),
+            Some(memtable) => self.flush(memtable).map(|()| true),
             None if is_closing => Ok(false),
             None => self.compact(),
         };
@@ -157,13 +159,14 @@ impl Flusher {
         }
     }
 
-    fn flush(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
+    fn flush(&self, memtable: Arc<Memtable>) -> Result<(), Error> {
         let started = Instant::now();
-        flush(&self.image, memtable, &*self.rules)?;
+        flush(&self.image, &memtable, &*self.rules)?;
         metrics::commit()
             .flush_seconds
             .record(started.elapsed().as_secs_f64());
-        self.shared.retire(memtable);
+        self.shared.retire(&memtable);
+        self.shared.recycle(memtable);
         Ok(())
     }
 

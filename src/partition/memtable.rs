@@ -25,6 +25,9 @@ const CHUNK_ROWS_MAX: usize = 256;
 /// Groups that are brought into order under one lock.
 const SORT_GROUPS: u32 = 256;
 
+/// Memory that a flushed memtable leaves.
+pub(super) struct Spare(Rows);
+
 /// Rows by key, each with its entries by position.
 pub(super) struct Memtable {
     rows: RwLock<Rows>,
@@ -47,6 +50,24 @@ impl Memtable {
             log_bytes: AtomicUsize::new(0),
             created_ms,
         }
+    }
+
+    /// The same in the memory of an earlier one.
+    pub(super) fn within(spare: Spare, after: Position, created_ms: u64) -> Memtable {
+        Memtable {
+            rows: RwLock::new(spare.0),
+            ..Memtable::new(after, created_ms, 0)
+        }
+    }
+
+    /// Its memory without what it held.
+    pub(super) fn empty(self) -> Spare {
+        let mut rows = self
+            .rows
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        rows.clear();
+        Spare(rows)
     }
 
     /// The position before its first batch.
@@ -91,13 +112,11 @@ impl Memtable {
         log_bytes: usize,
         rules: &dyn Rules,
     ) {
-        let mut bytes = 0;
-        let mut rows = self.write();
-        for effect in effects {
-            bytes += ENTRY_BYTES + effect.key.len() + effect.value.len();
-            rows.insert(position, effect, rules);
-        }
-        drop(rows);
+        let bytes = effects
+            .iter()
+            .map(|effect| ENTRY_BYTES + effect.key.len() + effect.value.len())
+            .sum();
+        self.write().insert(position, effects, rules);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.log_bytes.fetch_add(log_bytes, Ordering::Relaxed);
         self.last.store(position.0, Ordering::Release);

@@ -19,7 +19,7 @@ use super::{Effect, Rules};
 use crate::ids::{EntryKind, Position};
 use crate::image::Entry;
 
-/// No older version.
+/// No older version; no such row.
 const NONE: u32 = u32::MAX;
 
 /// Tables of numbers into lists: a look-up touches little memory, and that is what it costs.
@@ -34,6 +34,15 @@ pub(super) struct Rows {
     by_name: HashTable<u32>,
     in_order: BTreeMap<Bytes, u32>,
     hasher: RandomState,
+    /// Where the effects of a batch go, while it is taken in.
+    sites: Vec<Site>,
+}
+
+/// Where an effect goes; `NONE` = there is no such row or group yet.
+struct Site {
+    hash: u64,
+    row: u32,
+    group: u32,
 }
 
 /// A key and its newest version.
@@ -97,9 +106,32 @@ impl Rows {
         number(self.groups.len())
     }
 
-    /// Takes in what the batch at `position` does to one row.
-    pub(super) fn insert(&mut self, position: Position, effect: &Effect, rules: &dyn Rules) {
-        let hash = self.hasher.hash_one(&effect.key[..]);
+    /// Takes in what the batch at `position` does; each key once.
+    pub(super) fn insert(&mut self, position: Position, effects: &[Effect], rules: &dyn Rules) {
+        // A look-up is little work and much waiting for memory: side by side in loops of their own they wait together.
+        let mut sites = std::mem::take(&mut self.sites);
+        sites.clear();
+        sites.extend(effects.iter().map(|effect| {
+            let hash = self.hasher.hash_one(&effect.key[..]);
+            let row = self.find_hashed(hash, &effect.key).unwrap_or(NONE);
+            Site {
+                hash,
+                row,
+                group: NONE,
+            }
+        }));
+        for (site, effect) in sites.iter_mut().zip(effects) {
+            if site.row == NONE {
+                site.group = self.find_group(name_of(effect, rules)).unwrap_or(NONE);
+            }
+        }
+        for (site, effect) in sites.iter().zip(effects) {
+            self.put(position, effect, site, rules);
+        }
+        self.sites = sites;
+    }
+
+    fn put(&mut self, position: Position, effect: &Effect, site: &Site, rules: &dyn Rules) {
         let value = self.arena.push(&effect.value);
         let mut version = Version {
             position,
@@ -107,48 +139,46 @@ impl Rows {
             kind: effect.kind,
             before: NONE,
         };
-        let Rows {
-            arena,
-            list,
-            by_key,
-            ..
-        } = self;
-        let is_it = |&row: &u32| {
-            let row = &list[row as usize];
-            row.hash == hash && *arena.get(row.key) == effect.key[..]
-        };
-        if let Some(&row) = by_key.find(hash, is_it) {
+        if let Some(row) = self.list.get_mut(site.row as usize) {
             version.before = number(self.older.len());
-            let newest = &mut self.list[row as usize].newest;
-            self.older.push(std::mem::replace(newest, version));
+            self.older.push(std::mem::replace(&mut row.newest, version));
             return;
         }
         let row = number(self.list.len());
         let key = self.arena.push(&effect.key);
         self.list.push(Row {
-            hash,
+            hash: site.hash,
             key,
             newest: version,
         });
         let list = &self.list;
         self.by_key
-            .insert_unique(hash, row, |&row| list[row as usize].hash);
-        let name = rules.filter_prefix(&effect.key).unwrap_or(&effect.key);
-        let group = self.group(name);
+            .insert_unique(site.hash, row, |&row| list[row as usize].hash);
+        let group = match site.group {
+            // Unless an effect before it in the batch has made it.
+            NONE => self.group(name_of(effect, rules)),
+            group => group,
+        };
         self.groups[group as usize].rows.push(row);
+    }
+
+    /// Forgets all rows and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.arena.clear();
+        self.list.clear();
+        self.by_key.clear();
+        self.older.clear();
+        self.groups.clear();
+        self.by_name.clear();
+        self.in_order.clear();
     }
 
     /// The group of this name, made if there is none.
     fn group(&mut self, name: &[u8]) -> u32 {
-        let hash = self.hasher.hash_one(name);
-        let groups = &self.groups;
-        let is_it = |&group: &u32| {
-            let group = &groups[group as usize];
-            group.hash == hash && group.name == name
-        };
-        if let Some(&group) = self.by_name.find(hash, is_it) {
+        if let Some(group) = self.find_group(name) {
             return group;
         }
+        let hash = self.hasher.hash_one(name);
         let group = number(self.groups.len());
         let name = Bytes::copy_from_slice(name);
         self.in_order.insert(name.clone(), group);
@@ -164,15 +194,26 @@ impl Rows {
         group
     }
 
+    fn find_group(&self, name: &[u8]) -> Option<u32> {
+        let hash = self.hasher.hash_one(name);
+        let is_it = |&group: &u32| {
+            let group = &self.groups[group as usize];
+            group.hash == hash && group.name == name
+        };
+        self.by_name.find(hash, is_it).copied()
+    }
+
     pub(super) fn find(&self, key: &[u8]) -> Option<&Row> {
-        let hash = self.hasher.hash_one(key);
+        self.find_hashed(self.hasher.hash_one(key), key)
+            .map(|row| &self.list[row as usize])
+    }
+
+    fn find_hashed(&self, hash: u64, key: &[u8]) -> Option<u32> {
         let is_it = |&row: &u32| {
             let row = &self.list[row as usize];
             row.hash == hash && self.arena.get(row.key) == key
         };
-        self.by_key
-            .find(hash, is_it)
-            .map(|&row| &self.list[row as usize])
+        self.by_key.find(hash, is_it).copied()
     }
 
     /// A row's versions at or below `at`.
@@ -304,6 +345,11 @@ impl Rows {
         };
         group.rows.get(start..end).unwrap_or_default()
     }
+}
+
+/// The partition key's part of a key: what rows are grouped by.
+fn name_of<'e>(effect: &'e Effect, rules: &dyn Rules) -> &'e [u8] {
+    rules.filter_prefix(&effect.key).unwrap_or(&effect.key)
 }
 
 fn number(count: usize) -> u32 {

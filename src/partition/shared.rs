@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 
 use super::job::Job;
-use super::memtable::Memtable;
+use super::memtable::{Memtable, Spare};
 use super::view::View;
 use super::{Batch, Options, ReadError, Rules};
 use crate::ids::Position;
@@ -70,6 +70,8 @@ pub(super) struct Shared {
     tail_watched: watch::Receiver<Position>,
     /// Newest first; the first is the active one.
     memtables: ArcSwap<Vec<Arc<Memtable>>>,
+    /// The memory of a flushed memtable, for the next one.
+    spare: Mutex<Option<Spare>>,
     image: Image,
     log: log::Reader,
     rules: Arc<dyn Rules>,
@@ -97,6 +99,7 @@ impl Shared {
             tail: AtomicU64::new(tail),
             tail_watched,
             memtables: ArcSwap::from_pointee(vec![memtable]),
+            spare: Mutex::new(None),
             image,
             log,
             rules,
@@ -222,6 +225,22 @@ impl Shared {
                 .filter(|memtable| !Arc::ptr_eq(memtable, flushed));
             stays.cloned().collect::<Vec<_>>()
         });
+    }
+
+    /// Keeps the memory of a memtable that nobody looks at any more: fresh memory costs the writer a fault a page.
+    pub(super) fn recycle(&self, flushed: Arc<Memtable>) {
+        if let Some(flushed) = Arc::into_inner(flushed) {
+            let spare = flushed.empty();
+            *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(spare);
+        }
+    }
+
+    /// Takes the spare memory out: for a new memtable, or to give it back when there is little to do.
+    pub(super) fn take_spare(&self) -> Option<Spare> {
+        self.spare
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Bytes of all memtables that are not flushed.

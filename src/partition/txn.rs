@@ -3,6 +3,7 @@
 //! Owns: the pending batch (each key once) and taking back what a refused closure did. Promises: a closure reads its
 //! own writes, those before it in the batch, and everything committed. Must not: touch the log or the memtable.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -46,6 +47,17 @@ impl<'a> Txn<'a> {
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         self.pending.now_ms
+    }
+
+    /// What the layer above remembers of the rows from one closure to the next, in its own form; one type a partition.
+    /// It must say what [`Txn::get`] would: the partition forgets it when a closure that wrote refuses or a batch is
+    /// not written, so whoever writes a row must write it here too, at once.
+    pub fn memo<T: Default + Send + 'static>(&mut self) -> &mut T {
+        let memo = self
+            .pending
+            .memo
+            .get_or_insert_with(|| Box::new(T::default()));
+        memo.downcast_mut().expect("one type a partition")
     }
 
     /// The newest value of a key, this batch included. `Err` = damage or a failing disk.
@@ -114,6 +126,8 @@ pub(super) struct Pending {
     /// Payload bytes so far, about.
     pub(super) bytes: usize,
     index: HashMap<Bytes, u32, RandomState>,
+    /// See [`Txn::memo`].
+    memo: Option<Box<dyn Any + Send>>,
     /// What the running closure replaced, to be put back if it refuses.
     replaced: Vec<(u32, Entry)>,
     mark: Mark,
@@ -136,6 +150,7 @@ impl Pending {
             changes: Vec::new(),
             bytes: 0,
             index: HashMap::default(),
+            memo: None,
             replaced: Vec::new(),
             mark: Mark::default(),
         }
@@ -168,6 +183,9 @@ impl Pending {
 
     /// The running closure refused: nothing of it stays.
     pub(super) fn take_back(&mut self) {
+        if !self.replaced.is_empty() || self.effects.len() > self.mark.effects {
+            self.forget();
+        }
         while let Some((index, entry)) = self.replaced.pop() {
             let effect = &mut self.effects[index as usize];
             (effect.kind, effect.value) = (entry.kind, entry.value);
@@ -177,6 +195,11 @@ impl Pending {
         }
         self.changes.truncate(self.mark.changes);
         self.bytes = self.mark.bytes;
+    }
+
+    /// What closures did is not so: nothing that they remember may be believed.
+    pub(super) fn forget(&mut self) {
+        self.memo = None;
     }
 
     /// The batch's entries between two bounds. Sorted on demand: a range inside a transaction is rare.

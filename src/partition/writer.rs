@@ -102,7 +102,10 @@ impl Writer {
             Ok(Some(written)) => self.begin_sync(written),
             // Only reads: what they saw is on disk by now.
             Ok(None) => self.answer(Outcome::Committed),
-            Err(failed) => self.answer(failed),
+            Err(failed) => {
+                self.pending.forget();
+                self.answer(failed);
+            }
         }
         if self.is_rotating
             || self.memtable.bytes() >= self.options.memtable_bytes
@@ -289,9 +292,13 @@ impl Writer {
         if self.memtable.is_empty() || self.shared.is_stopped() {
             return;
         }
-        // As large as the last one turned out.
-        let rows = self.memtable.rows();
-        self.memtable = Arc::new(Memtable::new(self.position, self.clock.now_ms(), rows));
+        let now_ms = self.clock.now_ms();
+        let fresh = match self.shared.take_spare() {
+            Some(spare) => Memtable::within(spare, self.position, now_ms),
+            // As large as the last one turned out.
+            None => Memtable::new(self.position, now_ms, self.memtable.rows()),
+        };
+        self.memtable = Arc::new(fresh);
         self.shared.freeze(Arc::clone(&self.memtable));
         // A full channel means that it knows already.
         let _ = self.flusher.try_send(Work::Frozen);

@@ -91,7 +91,7 @@ impl Prepared {
         txn: &mut Txn<'_>,
         site: &Site,
     ) -> Result<(Vec<Appended>, String), Error> {
-        let found = HeadRow::load(txn, &self.name)?;
+        let found = HeadRow::load_to_write(txn, &self.name)?;
         let standing = found.filter(|head| !head.dropped);
         site.check_epoch_or_create(&standing, self.create, self.epoch.as_deref())?;
         let mut head = standing.unwrap_or_else(|| new_head(txn, found));
@@ -178,7 +178,7 @@ impl Prepared {
             put(txn, key, IdRow::encode(sequence, by.hash), version(now));
         }
         head.last_at = now;
-        put(txn, self.name.head_key(), head.encode(), version(now));
+        head.store(txn, &self.name, version(now));
         if let Some((first, count)) = effects {
             record(txn, MESSAGES, Action::Put, first, count);
         }

@@ -5,10 +5,14 @@
 //! and tells apart histories of the data directory, partitions and incarnations. Must not: decide anything.
 
 use crate::ids::{HistoryId, PartitionId};
-use crate::table::{Key, Malformed, ReadError, Row, RowWriter, Source, ValueRef, damaged};
+use crate::table::{
+    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, ValueRef, damaged, put,
+};
 
 use super::Head;
 use super::tables::Name;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
 
 /// The state of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +101,27 @@ impl HeadRow {
         HeadRow::load_at(rows, &name.head_key())
     }
 
+    /// The same for the writer, which mostly knows it: a timeline that was written is often written again.
+    pub(super) fn load_to_write(
+        txn: &mut Txn<'_>,
+        name: &Name,
+    ) -> Result<Option<HeadRow>, ReadError> {
+        if let Some(head) = txn.memo::<Lately>().0.get(name.as_bytes()) {
+            return Ok(Some(*head));
+        }
+        let found = HeadRow::load(txn, name)?;
+        if let Some(head) = found {
+            txn.memo::<Lately>().note(name, head);
+        }
+        Ok(found)
+    }
+
+    /// Writes a name's row. All writes of head rows come by here.
+    pub(super) fn store(&self, txn: &mut Txn<'_>, name: &Name, version: i64) {
+        put(txn, name.head_key(), self.encode(), version);
+        txn.memo::<Lately>().note(name, *self);
+    }
+
     /// Reads a standing timeline's row.
     pub(super) fn standing(rows: &impl Source, name: &Name) -> Result<Option<HeadRow>, ReadError> {
         Ok(HeadRow::load(rows, name)?.filter(|head| !head.dropped))
@@ -114,6 +139,26 @@ impl HeadRow {
     /// Whether a message of this sequence can be read.
     pub(super) fn holds(&self, sequence: u64) -> bool {
         (self.floor..=self.last).contains(&sequence)
+    }
+}
+
+/// Heads of timelines that were written lately, as of the last closure.
+#[derive(Default)]
+struct Lately(HashMap<Vec<u8>, HeadRow, RandomState>);
+
+/// Some 8 MiB a partition.
+const LATELY_MAX: usize = 1 << 16;
+
+impl Lately {
+    fn note(&mut self, name: &Name, head: HeadRow) {
+        if let Some(known) = self.0.get_mut(name.as_bytes()) {
+            *known = head;
+            return;
+        }
+        if self.0.len() >= LATELY_MAX {
+            self.0.clear();
+        }
+        self.0.insert(name.as_bytes().to_vec(), head);
     }
 }
 

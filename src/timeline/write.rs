@@ -172,7 +172,7 @@ pub(super) fn new_head(txn: &Txn<'_>, found: Option<HeadRow>) -> HeadRow {
 
 pub(super) fn put_head(txn: &mut Txn<'_>, name: &Name, head: &HeadRow) {
     let now = version(txn.now_ms());
-    put(txn, name.head_key(), head.encode(), now);
+    head.store(txn, name, now);
 }
 
 /// Writes the meta of a timeline that begins.
