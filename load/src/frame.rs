@@ -130,8 +130,8 @@ impl Lean {
     }
 }
 
-/// Hands every whole text at the start of the bytes to `each`, answers pings into `pongs`, keeps the fragments of a text
-/// in `parts`, and tells how many bytes that were.
+/// Hands every whole text at the start of the bytes to `each`, answers pings into `pongs`, keeps the fragments of a
+/// text in `parts`, and tells how many bytes that were.
 pub(crate) fn texts(
     bytes: &[u8],
     pongs: &mut Vec<u8>,

@@ -1,7 +1,7 @@
 //! A TCP connection with a buffer of what was read and not yet taken: below all lean clients of the tool.
 //!
-//! Owns: the socket and its input. Promises: nothing is copied but a rest that has to move to the front; waiting for more
-//! can be given up without losing a byte; who reads with `poll_feed` only holds no buffer while it waits, so that
+//! Owns: the socket and its input. Promises: nothing is copied but a rest that has to move to the front; waiting for
+//! more can be given up without losing a byte; who reads with `poll_feed` only holds no buffer while it waits, so that
 //! thousands of connections are cheap. Must not: know any protocol.
 
 use std::cell::RefCell;
