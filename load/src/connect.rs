@@ -1,152 +1,159 @@
-//! `connect`: thousands of idle connections, and what each costs the server in memory.
+//! `connect`: thousands of idle connections, opened at a rate and held, and what each costs the server in memory.
 //!
-//! Owns: the measurement of an idle connection. Promises: the connections are open and answered before it measures.
-//! Must not: send anything while it measures.
+//! Owns: the measurement of an idle connection. Promises: the connections are open and answered before it measures,
+//! and all of them are there at the end, or it is a fault. Must not: send anything while it measures.
 
-use std::path::PathBuf;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::task::spawn_local;
+use tokio::time::Instant;
 
 use crate::exit::Stop;
-use crate::process::{open_files_max, resident_bytes};
-use crate::rpc::Client;
+use crate::outcome::Better;
+use crate::pace::{Gaps, Pace};
+use crate::process::resident_bytes;
+use crate::profile::{Profile, need_files};
+use crate::recorder::Counts;
+use crate::rpc::{CallError, Client};
+use crate::run::Run;
+use crate::setup::Setup;
 
 /// Arguments of `connect`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Connect {
-    /// The server
-    #[arg(long, default_value = "ws://127.0.0.1:7070/v1/connect")]
-    pub url: String,
+    /// What every profile has; warm-up and seconds are not used: the ramp is part of what is measured
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub setup: Setup,
     /// How many connections
     #[arg(long, default_value_t = 5_000)]
     pub connections: usize,
+    /// Open so many a second
+    #[arg(long, default_value_t = 2_000.0)]
+    pub connect_rate: f64,
     /// How long they stay idle before the memory is read
-    #[arg(long, default_value_t = 10)]
-    pub hold_seconds: u64,
-    /// The server's process ID, for its memory
-    #[arg(long)]
-    pub pid: Option<u32>,
+    #[arg(long, default_value_t = 10.0)]
+    pub hold_seconds: f64,
     /// Subscribe each connection to this many timelines (of 1,000)
     #[arg(long, default_value_t = 0)]
     pub subscriptions: usize,
-    /// Write the result as JSON into this file
-    #[arg(long)]
-    pub json: Option<PathBuf>,
 }
 
-/// What was measured.
-#[derive(Debug, Serialize)]
-pub struct Outcome {
-    /// Connections held.
-    pub connections: usize,
-    /// Subscriptions of each.
-    pub subscriptions: usize,
-    /// Seconds it took to open them.
-    pub opening_seconds: f64,
-    /// The server's resident memory before.
-    pub resident_bytes_before: Option<u64>,
-    /// And while they are open and idle.
-    pub resident_bytes_held: Option<u64>,
-    /// The difference for one connection.
-    pub bytes_per_connection: Option<f64>,
-}
+impl Profile for Connect {
+    const NAME: &'static str = "connect";
 
-impl Outcome {
-    /// The line at the end of a run.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let Outcome {
-            connections,
-            subscriptions,
-            opening_seconds,
-            ..
-        } = self;
-        let memory = match (self.resident_bytes_before, self.resident_bytes_held) {
-            (Some(before), Some(held)) => format!(
-                "server memory {:.1} MB before, {:.1} MB held, {:.2} KB per connection",
-                before as f64 / 1e6,
-                held as f64 / 1e6,
-                self.bytes_per_connection.unwrap_or(0.0) / 1e3
-            ),
-            _ => "server memory not read (no --pid)".to_owned(),
-        };
-        format!(
-            "{connections} connections with {subscriptions} subscriptions each, opened in \
-             {opening_seconds:.1} s; {memory}"
-        )
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
-}
 
-/// Opens, holds, measures.
-pub async fn run(args: Connect) -> Result<Outcome, Stop> {
-    let needed = args.connections as u64 + 50;
-    for pid in [Some(std::process::id()), args.pid].into_iter().flatten() {
-        if open_files_max(pid).is_some_and(|most| most < needed) {
-            return Err(Stop::Own(format!(
-                "process {pid} may open fewer than {needed} files: raise it with ulimit -n"
-            )));
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        need_files(run, self.connections as u64)?;
+        // One connection first, so that what the server makes once is not counted as a connection's.
+        drop(
+            open(run, self.subscriptions, 0)
+                .await
+                .map_err(|error| lost(0, &error))?,
+        );
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let memory = || run.pid.map(resident_bytes).transpose();
+        let before = memory()?;
+        run.begin().await;
+        let began = Instant::now();
+        let held = self.ramp(run).await?;
+        let opening = began.elapsed().as_secs_f64();
+        run.pass(self.hold_seconds).await;
+        run.sample();
+        let after = memory()?;
+        let open = held.get();
+        run.finish().await;
+        run.checks.made("connections held", self.connections as u64);
+        let missing = self.connections as f64 - open;
+        if missing > 0.0 {
+            run.checks.fault(format_args!(
+                "{missing} connections ended while they were idle"
+            ));
         }
-    }
-    let memory = |pid: Option<u32>| pid.map(resident_bytes).transpose();
-    // One connection first, so that what the server makes once is not counted as a connection's.
-    drop(open(&args, 0).await?);
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let before = memory(args.pid)?;
-    let began = std::time::Instant::now();
-    let mut held = Vec::with_capacity(args.connections);
-    while held.len() < args.connections {
-        let wave = (args.connections - held.len()).min(64);
-        let opening = (0..wave).map(|offset| open(&args, held.len() + offset));
-        let opened: Vec<_> = futures_util::future::join_all(opening).await;
-        for client in opened {
-            held.push(client?);
+        run.figure("connections", open, "1", Better::Higher);
+        run.figure(
+            "opened_per_second",
+            open / opening.max(0.001),
+            "1/s",
+            Better::Higher,
+        );
+        if let (Some(before), Some(after)) = (before, after) {
+            let per = (after as f64 - before as f64) / self.connections.max(1) as f64;
+            run.figure("bytes_per_connection", per, "bytes", Better::Lower);
+            run.figure("resident_before", before as f64, "bytes", Better::Neither);
+            run.figure("resident_held", after as f64, "bytes", Better::Lower);
         }
+        Ok(())
     }
-    let opening_seconds = began.elapsed().as_secs_f64();
-    hold(&mut held, Duration::from_secs(args.hold_seconds)).await?;
-    let after = memory(args.pid)?;
-    let per = before
-        .zip(after)
-        .map(|(before, after)| (after as f64 - before as f64) / args.connections.max(1) as f64);
-    Ok(Outcome {
-        connections: held.len(),
-        subscriptions: args.subscriptions,
-        opening_seconds,
-        resident_bytes_before: before,
-        resident_bytes_held: after,
-        bytes_per_connection: per,
-    })
 }
 
-/// Keeps the connections and answers the server's pings, so that none is closed as silent.
-async fn hold(held: &mut [Client], time: Duration) -> Result<(), Stop> {
-    let until = tokio::time::Instant::now() + time;
-    while tokio::time::Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        for client in held.iter_mut() {
-            if let Some(Err(error)) = client.receive_now() {
-                return Err(Stop::Unreachable(format!(
-                    "an idle connection ended: {error}"
-                )));
+impl Connect {
+    /// Opens them by the clock; each lives in a task of its own until the run ends. Returns how many are open.
+    async fn ramp(&self, run: &Rc<Run>) -> Result<Rc<Cell<f64>>, Stop> {
+        let opening = run.recorder("open", Counts::Scheduled);
+        let held = run.gauge("connections");
+        let failed: Rc<RefCell<Option<Stop>>> = Rc::default();
+        let mut pace = Pace::new(self.connect_rate, Gaps::Fixed, run.seed);
+        let mut number = 0;
+        while number < self.connections && failed.borrow().is_none() {
+            pace.wait().await;
+            let now = Instant::now();
+            while number < self.connections
+                && let Some(scheduled) = pace.due(now)
+            {
+                let (run, subscriptions) = (Rc::clone(run), self.subscriptions);
+                let (opening, held) = (Rc::clone(&opening), Rc::clone(&held));
+                let failed = Rc::clone(&failed);
+                spawn_local(async move {
+                    match open(&run, subscriptions, number).await {
+                        Ok(client) => {
+                            opening.record(scheduled, Instant::now());
+                            held.set(held.get() + 1.0);
+                            stay(client).await;
+                            held.set(held.get() - 1.0);
+                        }
+                        Err(error) => *failed.borrow_mut() = Some(lost(number, &error)),
+                    }
+                });
+                number += 1;
             }
         }
+        run.paced(&pace);
+        let patience = Instant::now() + Duration::from_secs(30);
+        while held.get() < self.connections as f64 && Instant::now() < patience {
+            if let Some(stop) = failed.borrow_mut().take() {
+                return Err(stop);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(held)
     }
-    Ok(())
 }
 
-async fn open(args: &Connect, number: usize) -> Result<Client, Stop> {
-    let unreachable = |error| Stop::Unreachable(format!("connection {number}: {error}"));
-    let mut client = Client::open_small(&args.url).await.map_err(unreachable)?;
-    let _: Value = client.call("ping", json!({})).await.map_err(unreachable)?;
-    for offset in 0..args.subscriptions {
+/// Keeps a connection and answers the server's pings, until the server ends it or the run does.
+async fn stay(mut client: Client) {
+    while client.receive().await.is_ok() {}
+}
+
+fn lost(number: usize, error: &CallError) -> Stop {
+    Stop::Unreachable(format!("connection {number}: {error}"))
+}
+
+async fn open(run: &Run, subscriptions: usize, number: usize) -> Result<Client, CallError> {
+    let mut client = Client::open_small(&run.url).await?;
+    let _: Value = client.call("ping", json!({})).await?;
+    for offset in 0..subscriptions {
         let timeline = format!("idle/{}", (number + offset) % 1_000);
-        let params = json!({ "timeline": timeline });
         let _: Value = client
-            .call("subscribe", params)
-            .await
-            .map_err(unreachable)?;
+            .call("subscribe", json!({ "timeline": timeline }))
+            .await?;
     }
     Ok(client)
 }

@@ -19,6 +19,7 @@ use crate::history::digest;
 use crate::judge::{Verdict, joined, judge};
 use crate::process::Launch;
 use crate::random::Random;
+use crate::setup::pair;
 use crate::subscriber;
 use crate::writer::{self, Outgoing, Shared, Source};
 
@@ -303,9 +304,4 @@ impl Source for Chatter {
     fn finished(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("not NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
 }

@@ -13,7 +13,9 @@ pub const CODES: &str = "Exit codes:
   2  wrong use of the command line
   3  the server could not be reached, or did not come back in time
   4  the target timelines already hold other data
-  5  the tool's own trouble: a file, a limit of this machine";
+  5  the tool's own trouble: a file, a limit of this machine
+  6  nothing broke, but the figures are not valid (the report says why)
+  7  compare: a figure is worse than the tolerance allows";
 
 /// Why a profile could not do its work. A broken promise is no error here: it is a result.
 #[derive(Debug)]
@@ -51,8 +53,38 @@ impl Stop {
     }
 }
 
-/// The code of a run that could do its work: 0 if all held, else 1.
-#[must_use]
-pub fn verdict(held: bool) -> ExitCode {
-    ExitCode::from(u8::from(!held))
+/// How a run ended that could do its work, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// All held.
+    Held,
+    /// A comparison found something worse.
+    Worse,
+    /// The figures may not be believed.
+    Invalid,
+    /// A promise was broken.
+    Broken,
+}
+
+impl Verdict {
+    /// A broken promise counts more than figures that are not valid.
+    #[must_use]
+    pub fn of(held: bool, valid: bool) -> Verdict {
+        match (held, valid) {
+            (true, true) => Verdict::Held,
+            (true, false) => Verdict::Invalid,
+            (false, _) => Verdict::Broken,
+        }
+    }
+
+    /// The process's exit code for this.
+    #[must_use]
+    pub fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Verdict::Held => 0,
+            Verdict::Broken => 1,
+            Verdict::Invalid => 6,
+            Verdict::Worse => 7,
+        })
+    }
 }

@@ -1,33 +1,35 @@
-//! `append`: how many appends per second become durable, and how long each takes from sending to its acknowledgement.
+//! `append`: how many appends per second become durable, and how long each takes until its acknowledgement.
 //!
-//! Owns: the measurement: connections × messages on the way, a closed loop. Promises: only acknowledged appends count;
-//! at the end timelines are sampled and must hold 1..n with n = what was acknowledged. Must not: spend the server's
-//! processor time: one thread, ready-made frames with numbers patched in, replies told apart by their first bytes.
+//! Owns: the measurement: a closed loop of connections × messages on the way, or with --rate an open loop. Promises:
+//! only acknowledged appends count; at the end timelines are sampled and must hold 1..n with n = what was acknowledged.
+//! Must not: spend the server's processor time: one thread, ready-made frames with numbers patched in, replies told
+//! apart by their first bytes.
 
 mod load;
 mod preload;
 mod template;
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::rc::Rc;
 
 use clap::ValueEnum;
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::exit::Stop;
-use crate::process::cpu_seconds;
+use crate::profile::{Profile, need_files};
 use crate::random::Random;
-use crate::report::{self, Percentiles};
+use crate::report;
 use crate::rpc::{CallError, Client};
+use crate::run::Run;
 use crate::scan;
+use crate::setup::Setup;
 
 /// Arguments of `append`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Append {
-    /// The server
-    #[arg(long, default_value = "ws://127.0.0.1:7070/v1/connect")]
-    pub url: String,
+    /// What every profile has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub setup: Setup,
     /// Connections
     #[arg(long, default_value_t = 50)]
     pub connections: usize,
@@ -40,25 +42,19 @@ pub struct Append {
     /// Bytes of text in each entry, {"text": …}
     #[arg(long, default_value_t = 200)]
     pub size: usize,
-    /// How long to measure
-    #[arg(long, default_value_t = 10.0)]
-    pub seconds: f64,
     /// Measure so many messages instead
     #[arg(long, conflicts_with = "seconds")]
     pub messages: Option<u64>,
     /// Whether messages carry the client's own ID
     #[arg(long, value_enum, default_value_t = MessageIds::All)]
     pub message_ids: MessageIds,
-    /// Seconds before measuring begins
-    #[arg(long, default_value_t = 2.0)]
-    pub warm_up: f64,
     /// Have so many messages stand there first, sent in batches
     #[arg(long, default_value_t = 0)]
     pub preload: u64,
     /// Spread over so many timelines (the measured ones are the first --timelines of the same names)
     #[arg(long, default_value_t = 1_000_000)]
     pub preload_timelines: u64,
-    /// Pause between preloading and measuring
+    /// Seconds between preloading and measuring
     #[arg(long, default_value_t = 0.0)]
     pub settle: f64,
     /// Names of the timelines begin so [default: one of this run's own]
@@ -67,15 +63,6 @@ pub struct Append {
     /// How many timelines to check at the end
     #[arg(long, default_value_t = 200)]
     pub sample: usize,
-    /// The server's process ID, to show its processor time
-    #[arg(long)]
-    pub pid: Option<u32>,
-    /// Seed of texts and choices
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// Write the result as JSON into this file
-    #[arg(long)]
-    pub json: Option<PathBuf>,
 }
 
 /// Whether messages carry the client's own ID.
@@ -88,103 +75,67 @@ pub enum MessageIds {
     None,
 }
 
-/// What was measured.
-#[derive(Debug, Serialize)]
-pub struct Outcome {
-    /// Connections.
-    pub connections: usize,
-    /// Messages on the way per connection.
-    pub in_flight: usize,
-    /// Timelines.
-    pub timelines: u64,
-    /// Bytes of text in each entry.
-    pub size: usize,
-    /// Whether messages carried IDs.
-    pub message_ids: MessageIds,
-    /// Messages that stood there before.
-    pub preloaded: u64,
-    /// How fast those were sent.
-    pub preload_per_second: f64,
-    /// Length of the measurement.
-    pub seconds: f64,
-    /// Acknowledged in it.
-    pub acknowledged: u64,
-    /// The figure.
-    pub appends_per_second: f64,
-    /// From handing a message to the socket to its acknowledgement, µs.
-    pub latency_micros: Percentiles,
-    /// Refused with `busy`, over the whole run.
-    pub busy: u64,
-    /// Processor seconds of the generator in the measurement.
-    pub generator_cpu_seconds: Option<f64>,
-    /// And of the server.
-    pub server_cpu_seconds: Option<f64>,
-    /// Timelines that were read back.
-    pub sampled: usize,
-    /// Names of the timelines begin so.
-    pub prefix: String,
-    /// Seed of texts and choices.
-    pub seed: u64,
-    /// Broken promises and errors, the first in words.
-    pub faults: Vec<String>,
-}
+impl Profile for Append {
+    const NAME: &'static str = "append";
 
-impl Outcome {
-    /// Nothing is wrong.
-    #[must_use]
-    pub fn held(&self) -> bool {
-        self.faults.is_empty()
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
-    /// The lines at the end of a run.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let cpu = |seconds: Option<f64>| {
-            seconds.map_or_else(
-                || "not read".to_owned(),
-                |used| format!("{:.0} %", used * 100.0 / self.seconds.max(0.001)),
-            )
-        };
-        let ids = match self.message_ids {
-            MessageIds::All => "with message IDs",
-            MessageIds::None => "without message IDs",
-        };
-        let preloaded = match self.preloaded {
-            0 => String::new(),
-            count => {
-                format!(
-                    " on {count} preloaded messages ({:.0}/s)",
-                    self.preload_per_second
-                )
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        self.check()?;
+        need_files(run, self.connections as u64)?;
+        let prefix = self.prefix.clone();
+        let prefix = prefix.unwrap_or_else(|| format!("load-{}/", run.tag));
+        let unreachable = |error: CallError| Stop::Unreachable(error.to_string());
+        preload::run(self, run, &prefix).await?;
+        run.pass(self.settle).await;
+        // Opened when it has something to ask: a connection that is silent for long is closed by the server.
+        let mut client = Client::open(&run.url).await.map_err(unreachable)?;
+        let mut sample = Random::new(run.seed_of(SAMPLE));
+        let sample: Vec<u64> = (0..self.sample)
+            .map(|_| sample.below(self.timelines))
+            .collect();
+        let before = heads(&mut client, &prefix, &sample)
+            .await
+            .map_err(unreachable)?;
+        drop(client);
+        let acked = load::run(self, run, &prefix).await?;
+        let mut client = Client::open(&run.url).await.map_err(unreachable)?;
+        for (number, before) in sample.iter().zip(&before) {
+            let name = timeline_name(&prefix, *number);
+            let expected = before + u64::from(acked[*number as usize]);
+            if let Some(fault) = read_back(&mut client, &name, expected)
+                .await
+                .map_err(unreachable)?
+            {
+                run.checks.fault(fault);
             }
-        };
-        let Outcome {
-            connections,
-            in_flight,
-            timelines,
-            size,
-            seconds,
-            ..
-        } = self;
-        let Outcome {
-            acknowledged,
-            appends_per_second,
-            busy,
-            sampled,
-            ..
-        } = self;
-        format!(
-            "{appends_per_second:.0} durable appends/s: {acknowledged} in {seconds:.2} s, \
-             {connections} connections x {in_flight} in flight, {timelines} timelines, \
-             {size}-byte texts, {ids}{preloaded}\n\
-             ack latency: {}\n\
-             processor: generator {}, server {}; {busy} busy; {sampled} timelines read back, \
-             {} faults",
-            self.latency_micros.line(),
-            cpu(self.generator_cpu_seconds),
-            cpu(self.server_cpu_seconds),
-            self.faults.len()
-        )
+            run.checks.made("messages read back", expected);
+        }
+        run.checks.made("timelines read back", sample.len() as u64);
+        run.detail("prefix", prefix);
+        Ok(())
+    }
+}
+
+/// The part of the seed that the sample is chosen from.
+const SAMPLE: u64 = 1 << 32;
+
+impl Append {
+    fn check(&self) -> Result<(), Stop> {
+        let counts = [
+            self.connections as u64,
+            self.in_flight as u64,
+            self.timelines,
+        ];
+        if counts.contains(&0) || self.in_flight > template::SLOTS_MAX {
+            let most = template::SLOTS_MAX;
+            return Err(Stop::Usage(format!(
+                "a count of 0, or more than {most} in flight"
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -203,76 +154,6 @@ async fn heads(client: &mut Client, prefix: &str, sample: &[u64]) -> Result<Vec<
     Ok(heads)
 }
 
-/// Preloads, measures, reads back.
-pub async fn run(args: Append) -> Result<Outcome, Stop> {
-    let counts = [
-        args.connections as u64,
-        args.in_flight as u64,
-        args.timelines,
-    ];
-    if counts.contains(&0) || args.in_flight > template::SLOTS_MAX {
-        let most = template::SLOTS_MAX;
-        return Err(Stop::Usage(format!(
-            "a count of 0, or more than {most} in flight"
-        )));
-    }
-    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    let run = Random::new(Random::fresh_seed()).text(8);
-    let prefix = args
-        .prefix
-        .clone()
-        .unwrap_or_else(|| format!("load-{run}/"));
-    let unreachable = |error: CallError| Stop::Unreachable(error.to_string());
-    let preloaded = preload::run(&args, &prefix, &run, seed).await?;
-    if args.settle > 0.0 {
-        tokio::time::sleep(Duration::from_secs_f64(args.settle)).await;
-    }
-    // Opened when it has something to ask: a connection that is silent for long is closed by the server.
-    let mut client = Client::open(&args.url).await.map_err(unreachable)?;
-    let mut sample = Random::new(seed ^ 0x5a5a);
-    let sample: Vec<u64> = (0..args.sample)
-        .map(|_| sample.below(args.timelines))
-        .collect();
-    let before = heads(&mut client, &prefix, &sample)
-        .await
-        .map_err(unreachable)?;
-    drop(client);
-    let measured = load::run(&args, &prefix, &run, seed).await?;
-    let mut client = Client::open(&args.url).await.map_err(unreachable)?;
-    let mut faults = measured.faults;
-    for (number, before) in sample.iter().zip(&before) {
-        let name = timeline_name(&prefix, *number);
-        let expected = before + u64::from(measured.acked[*number as usize]);
-        if let Some(fault) = read_back(&mut client, &name, expected)
-            .await
-            .map_err(unreachable)?
-        {
-            faults.push(fault);
-        }
-    }
-    let latency: Histogram<u64> = measured.latency;
-    Ok(Outcome {
-        connections: args.connections,
-        in_flight: args.in_flight,
-        timelines: args.timelines,
-        size: args.size,
-        message_ids: args.message_ids,
-        preloaded: preloaded.messages,
-        preload_per_second: preloaded.messages as f64 / preloaded.seconds.max(0.001),
-        seconds: measured.seconds,
-        acknowledged: latency.len(),
-        appends_per_second: latency.len() as f64 / measured.seconds.max(0.001),
-        latency_micros: Percentiles::of(&latency),
-        busy: measured.busy,
-        generator_cpu_seconds: measured.generator_cpu_seconds,
-        server_cpu_seconds: measured.server_cpu_seconds,
-        sampled: sample.len(),
-        prefix,
-        seed,
-        faults,
-    })
-}
-
 /// What is wrong with a timeline that should hold 1..=expected.
 async fn read_back(
     client: &mut Client,
@@ -286,11 +167,6 @@ async fn read_back(
         let found = scan.marks.len();
         format!("{name}: {expected} acknowledged, head {head}, {found} messages read back")
     }))
-}
-
-/// Processor time of the generator and of the server.
-fn processor(pid: Option<u32>) -> (Option<f64>, Option<f64>) {
-    (cpu_seconds(std::process::id()), pid.and_then(cpu_seconds))
 }
 
 fn note_preload(done: u64, of: u64) {

@@ -11,20 +11,16 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Append, MessageIds, note_preload, timeline_name};
 use crate::exit::Stop;
+use crate::outcome::Better;
 use crate::random::Random;
 use crate::rpc::{CallError, Client, Incoming};
+use crate::run::Run;
 
 const CONNECTIONS: u64 = 8;
 const IN_FLIGHT: usize = 32;
 /// The protocol's default limits: 100 messages and 1 MiB in a batch.
 const BATCH_MESSAGES_MAX: u64 = 100;
 const BATCH_BYTES_MAX: u64 = 900_000;
-
-/// What was preloaded.
-pub(super) struct Preloaded {
-    pub(super) messages: u64,
-    pub(super) seconds: f64,
-}
 
 #[derive(Serialize)]
 struct Batch<'a> {
@@ -40,37 +36,35 @@ struct One<'a> {
 }
 
 /// Sends `args.preload` messages.
-pub(super) async fn run(
-    args: &Append,
-    prefix: &str,
-    tag: &str,
-    seed: u64,
-) -> Result<Preloaded, Stop> {
-    let began = Instant::now();
-    if args.preload > 0 && args.preload_timelines > 0 {
-        let entry = to_raw_value(&json!({ "text": Random::new(seed).text(args.size) }))
-            .map_err(|error| Stop::Own(error.to_string()))?;
-        let lanes = (0..CONNECTIONS).map(|lane| Lane {
-            args,
-            prefix,
-            tag,
-            entry: &entry,
-            lane,
-        });
-        let sending = lanes.map(Lane::run);
-        for done in futures_util::future::join_all(sending).await {
-            done.map_err(|error| Stop::Unreachable(format!("preload: {error}")))?;
-        }
+pub(super) async fn run(args: &Append, run: &Run, prefix: &str) -> Result<(), Stop> {
+    if args.preload == 0 || args.preload_timelines == 0 {
+        return Ok(());
     }
-    Ok(Preloaded {
-        messages: args.preload,
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    let began = Instant::now();
+    let entry = to_raw_value(&json!({ "text": Random::new(run.seed).text(args.size) }))
+        .map_err(|error| Stop::Own(error.to_string()))?;
+    let lanes = (0..CONNECTIONS).map(|lane| Lane {
+        args,
+        url: &run.url,
+        prefix,
+        tag: &run.tag,
+        entry: &entry,
+        lane,
+    });
+    let sending = lanes.map(Lane::run);
+    for done in futures_util::future::join_all(sending).await {
+        done.map_err(|error| Stop::Unreachable(format!("preload: {error}")))?;
+    }
+    let rate = args.preload as f64 / began.elapsed().as_secs_f64().max(0.001);
+    run.figure("preloaded", args.preload as f64, "1", Better::Neither);
+    run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
+    Ok(())
 }
 
 /// One connection's share: every eighth timeline.
 struct Lane<'a> {
     args: &'a Append,
+    url: &'a str,
     prefix: &'a str,
     tag: &'a str,
     entry: &'a RawValue,
@@ -79,7 +73,7 @@ struct Lane<'a> {
 
 impl Lane<'_> {
     async fn run(self) -> Result<(), CallError> {
-        let mut client = Client::open(&self.args.url).await?;
+        let mut client = Client::open(self.url).await?;
         let mut waiting = std::collections::HashMap::new();
         let timelines = self.args.preload_timelines;
         let at_most =

@@ -1,0 +1,118 @@
+//! What a run checked and what was wrong: every profile counts both, so that "no faults" says of how many.
+//!
+//! Owns: the counts by kind of check, and the first faults in words. Promises: a run with a fault is a broken promise,
+//! whatever else it found. Must not: cost more than a counter per operation.
+//!
+//! Use: `run.checks.made("contiguous", n)` for what held, `run.checks.fault(text)` for what did not; `Follower` is the
+//! check of one subscription.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How many faults are told in words; the count goes on.
+const TOLD_MAX: usize = 40;
+
+/// Counts of a run.
+#[derive(Debug, Default)]
+pub struct Checks {
+    made: RefCell<BTreeMap<&'static str, u64>>,
+    faults: Cell<u64>,
+    told: RefCell<Vec<String>>,
+}
+
+/// The same, for the result.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Checked {
+    /// What was checked, and how often.
+    pub made: BTreeMap<String, u64>,
+    /// How often a promise was broken.
+    pub faults: u64,
+    /// The first faults in words.
+    pub told: Vec<String>,
+}
+
+impl Checks {
+    /// So many more checks of a kind were made, whatever came out. The kind is a few words: "messages in order".
+    pub fn made(&self, kind: &'static str, count: u64) {
+        *self.made.borrow_mut().entry(kind).or_insert(0) += count;
+    }
+
+    /// A promise was broken.
+    pub fn fault(&self, what: impl fmt::Display) {
+        self.faults.set(self.faults.get() + 1);
+        let mut told = self.told.borrow_mut();
+        if told.len() < TOLD_MAX {
+            told.push(what.to_string());
+        }
+    }
+
+    /// Faults so far.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults.get()
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn checked(&self) -> Checked {
+        let made = self.made.borrow();
+        Checked {
+            made: made
+                .iter()
+                .map(|(kind, count)| ((*kind).to_owned(), *count))
+                .collect(),
+            faults: self.faults.get(),
+            told: self.told.borrow().clone(),
+        }
+    }
+}
+
+/// One subscription's position: each number must be the one after the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Follower {
+    /// The last number that came.
+    pub position: u64,
+}
+
+impl Follower {
+    /// A message came. Gaps, repetitions and steps back are the error, in words.
+    pub fn take(&mut self, sequence: u64) -> Result<(), String> {
+        let before = self.position;
+        self.position = sequence;
+        if sequence == before + 1 {
+            Ok(())
+        } else {
+            Err(format!("{sequence} came after {before}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_and_faults_are_told_up_to_a_bound() {
+        let checks = Checks::default();
+        checks.made("messages in order", 3);
+        checks.made("messages in order", 4);
+        for number in 0..100 {
+            checks.fault(format_args!("fault {number}"));
+        }
+        let checked = checks.checked();
+        assert_eq!(checked.made["messages in order"], 7);
+        assert_eq!((checked.faults, checked.told.len()), (100, TOLD_MAX));
+    }
+
+    #[test]
+    fn a_follower_takes_each_number_once_in_order() {
+        let mut follower = Follower::default();
+        assert_eq!((follower.take(1), follower.take(2)), (Ok(()), Ok(())));
+        assert!(follower.take(2).is_err());
+        assert!(follower.take(4).is_err());
+        assert_eq!(follower.take(5), Ok(()));
+    }
+}

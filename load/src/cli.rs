@@ -1,0 +1,97 @@
+//! The command line: every profile and command with its flags, and the one place that starts each.
+//!
+//! Owns: the names. Promises: a scenario file means what the same words mean on the command line, because it comes
+//! through here too. Must not: hold any of the work; each profile is a module of its own.
+
+use std::path::Path;
+
+use clap::{Parser, Subcommand};
+use serde::Serialize;
+
+use crate::exit::{self, Stop, Verdict};
+use crate::profile::execute;
+use crate::{append, connect, crash, replay, report};
+
+/// Drives a Tideline server and checks its promises
+#[derive(Parser)]
+#[command(version, after_help = exit::CODES, args_override_self = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Profiles and commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Durable appends per second and their latency
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Append(append::Append),
+    /// Memory of idle connections
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Connect(connect::Connect),
+    /// Send real IRC logs, listen in several ways, check every line
+    #[command(after_help = exit::CODES)]
+    Replay(replay::Replay),
+    /// Kill the server under load again and again, then check everything
+    #[command(after_help = exit::CODES)]
+    Crash(crash::Crash),
+}
+
+impl Command {
+    /// Does it. Blocks.
+    pub fn run(self) -> Result<Verdict, Stop> {
+        match self {
+            Command::Append(args) => execute(&args),
+            Command::Connect(args) => execute(&args),
+            Command::Replay(args) => {
+                let json = args.json.clone();
+                let outcome = several_threads(replay::run(args))?;
+                let verdict = &outcome.verdict;
+                finish(
+                    &outcome,
+                    &outcome.summary(),
+                    &verdict.faults,
+                    verdict.held(),
+                    json.as_deref(),
+                )
+            }
+            Command::Crash(args) => {
+                let json = args.json.clone();
+                let outcome = several_threads(crash::run(args))?;
+                let verdict = &outcome.verdict;
+                finish(
+                    &outcome,
+                    &outcome.summary(),
+                    &verdict.faults,
+                    verdict.held(),
+                    json.as_deref(),
+                )
+            }
+        }
+    }
+}
+
+/// For what checks more than it measures.
+fn several_threads<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
+    runtime.block_on(work)
+}
+
+fn finish(
+    outcome: &impl Serialize,
+    summary: &str,
+    faults: &[String],
+    held: bool,
+    json: Option<&Path>,
+) -> Result<Verdict, Stop> {
+    for fault in faults {
+        report::note(&format!("fault: {fault}"));
+    }
+    report::say(summary);
+    report::save(outcome, json)?;
+    Ok(Verdict::of(held, true))
+}

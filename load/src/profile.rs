@@ -1,0 +1,85 @@
+//! What a profile is, and the one way all of them run: start the server if asked, drive, collect, tell.
+//!
+//! Owns: the frame around `drive`. Promises: a server that was started here is gone at the end; a result is written
+//! also if promises were broken or the run is invalid. Must not: know any profile.
+//!
+//! A new profile is a module with its arguments (`#[derive(clap::Args, Clone, Debug, Serialize)]`, with
+//! `#[command(flatten)] #[serde(flatten)] pub setup: Setup`), `impl Profile` for them, and its line in `cli.rs`.
+
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::exit::{Stop, Verdict};
+use crate::outcome::Outcome;
+use crate::process::{Launch, Server, open_files_max};
+use crate::run::Run;
+use crate::setup::Setup;
+use crate::{report, summary};
+
+/// A load on a server, with its arguments.
+pub trait Profile: Serialize {
+    /// The name on the command line, in scenarios and results.
+    const NAME: &'static str;
+
+    /// The flags that every profile has.
+    fn setup(&self) -> &Setup;
+
+    /// Puts the load on and checks; runs inside a `LocalSet` on one thread. Errors mean that it could not be done:
+    /// a broken promise is a fault in `run.checks`.
+    fn drive(&self, run: &Rc<Run>) -> impl Future<Output = Result<(), Stop>>;
+}
+
+/// Runs a profile: the result goes where the flags say.
+pub fn execute(profile: &impl Profile) -> Result<Verdict, Stop> {
+    let outcome = measure(profile)?;
+    let setup = profile.setup();
+    report::say(&summary::text(&outcome));
+    if let Some(file) = &setup.json {
+        outcome.save(file)?;
+    }
+    Ok(Verdict::of(outcome.held(), outcome.validity.valid))
+}
+
+/// Runs a profile for its result alone. Blocks.
+pub fn measure<P: Profile>(profile: &P) -> Result<Outcome, Stop> {
+    let setup = profile.setup();
+    let launched = launch(setup)?;
+    let (url, pid) = match &launched {
+        Some((launch, server)) => (launch.url(), Some(server.pid())),
+        None => (setup.url.clone(), setup.pid),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
+    let local = tokio::task::LocalSet::new();
+    let run = Run::new(setup, url, pid);
+    local.block_on(&runtime, profile.drive(&run))?;
+    run.outcome(P::NAME, profile)
+}
+
+fn launch(setup: &Setup) -> Result<Option<(Launch, Server)>, Stop> {
+    let (Some(binary), Some(data)) = (&setup.binary, &setup.data) else {
+        return Ok(None);
+    };
+    let mut launch = Launch::on_free_port(binary, data)?;
+    launch.environment.clone_from(&setup.environment);
+    let server = launch.start()?;
+    Ok(Some((launch, server)))
+}
+
+/// Refuses to begin if this process or the server may not open so many files.
+pub fn need_files(run: &Run, connections: u64) -> Result<(), Stop> {
+    // Beside the connections: log, image, listener, threads' own.
+    let needed = connections + 100;
+    for pid in [Some(std::process::id()), run.pid].into_iter().flatten() {
+        if let Some(most) = open_files_max(pid).filter(|most| *most < needed) {
+            return Err(Stop::Own(format!(
+                "{connections} connections need {needed} open files, and process {pid} may open {most}: \
+                 raise it with ulimit -n before it starts"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,347 @@
+//! One run of a profile: warm-up, measurement, what is looked at meanwhile, and the result at the end.
+//!
+//! Owns: the phases, the recorders, the checks, the samples. Promises: every profile's result has the same parts, made
+//! here. Must not: know what a profile does. Everything lives on one thread: the server needs the machine more than its
+//! load does.
+//!
+//! Use, in a profile's `drive`: make recorders and spawn the clients with `tokio::task::spawn_local` (each holds the
+//! `Rc<Run>`, and looks at `run.phase()`); `run.measure().await` goes through warm-up and measurement; wait for the
+//! clients, check, enter figures. A profile with other phases calls `begin` and `finish` itself.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::checks::Checks;
+use crate::exit::Stop;
+use crate::machine::{Machine, wall_micros};
+use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples, Series, Validity};
+use crate::pace::{LATE, LATE_SHARE_MAX, Lateness, Pace};
+use crate::progress::Progress;
+use crate::random::Random;
+use crate::recorder::{Counts, Recorder, Window};
+use crate::setup::Setup;
+use crate::watch::{self, Metrics, Usage};
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Load is on, nothing counts.
+    WarmingUp,
+    /// Everything counts.
+    Measuring,
+    /// No new operations; what is on the way is waited for.
+    Ending,
+}
+
+/// One run. Profiles share it by `Rc`.
+pub struct Run {
+    /// Where to connect.
+    pub url: String,
+    /// Seed of everything that is chosen.
+    pub seed: u64,
+    /// A text of this run's own, for names that no earlier run used.
+    pub tag: String,
+    /// The flags that every profile has.
+    pub setup: Setup,
+    /// What was checked.
+    pub checks: Checks,
+    /// The server's process, if known.
+    pub pid: Option<u32>,
+    began_ms: u64,
+    phase: Cell<Phase>,
+    window: Rc<Window>,
+    early: Notify,
+    recorders: RefCell<Vec<Rc<Recorder>>>,
+    gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
+    samples: RefCell<BTreeMap<String, Samples>>,
+    figures: RefCell<BTreeMap<String, Figure>>,
+    details: RefCell<Map<String, Value>>,
+    reasons: RefCell<Vec<String>>,
+    lateness: Cell<Option<Lateness>>,
+    metrics: RefCell<(Metrics, Metrics)>,
+    /// (generator, server) at the beginning.
+    usage: Cell<(Usage, Usage)>,
+    progress: Progress,
+}
+
+impl Run {
+    /// A run against a server.
+    #[must_use]
+    pub fn new(setup: &Setup, url: String, pid: Option<u32>) -> Rc<Run> {
+        Rc::new(Run {
+            url,
+            seed: setup.seed.unwrap_or_else(Random::fresh_seed),
+            tag: Random::new(Random::fresh_seed()).text(8),
+            setup: setup.clone(),
+            checks: Checks::default(),
+            pid,
+            began_ms: wall_micros() / 1_000,
+            phase: Cell::new(Phase::WarmingUp),
+            window: Rc::new(Window::default()),
+            early: Notify::new(),
+            recorders: RefCell::default(),
+            gauges: RefCell::default(),
+            samples: RefCell::default(),
+            figures: RefCell::default(),
+            details: RefCell::default(),
+            reasons: RefCell::default(),
+            lateness: Cell::new(None),
+            metrics: RefCell::default(),
+            usage: Cell::default(),
+            progress: Progress::new(setup.quiet),
+        })
+    }
+
+    /// A seed for one part of the run (connection 7, the texts), which no other part has.
+    #[must_use]
+    pub fn seed_of(&self, part: u64) -> u64 {
+        Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
+    }
+
+    /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.
+    pub fn recorder(&self, name: &str, counts: Counts) -> Rc<Recorder> {
+        let recorder = Rc::new(Recorder::new(name, counts, Rc::clone(&self.window)));
+        self.recorders.borrow_mut().push(Rc::clone(&recorder));
+        recorder
+    }
+
+    /// A number that is sampled every second, for pictures: `connections`. Its unit is the end of its name.
+    pub fn gauge(&self, name: &str) -> Rc<Cell<f64>> {
+        let gauge = Rc::new(Cell::new(0.0));
+        self.gauges
+            .borrow_mut()
+            .push((name.to_owned(), Rc::clone(&gauge)));
+        gauge
+    }
+
+    /// Where the run is.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    /// When measuring is on.
+    #[must_use]
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// Ends the measurement now: enough was measured, or it can't go on.
+    pub fn end_early(&self) {
+        if self.phase.get() != Phase::Ending {
+            self.window.end(Instant::now());
+            self.phase.set(Phase::Ending);
+            self.early.notify_one();
+        }
+    }
+
+    /// The figures may not be believed, and why.
+    pub fn invalid(&self, reason: impl Into<String>) {
+        let (reason, mut reasons) = (reason.into(), self.reasons.borrow_mut());
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+
+    /// Enters how an open loop kept to its schedule; more than 1 % late makes the run invalid.
+    pub fn paced(&self, pace: &Pace) {
+        let mut lateness = self.lateness.get().unwrap_or_default();
+        lateness.add(pace.lateness());
+        self.lateness.set(Some(lateness));
+    }
+
+    /// Enters a figure.
+    pub fn figure(&self, name: &str, value: f64, unit: &str, better: Better) {
+        let unit = unit.to_owned();
+        self.figures.borrow_mut().insert(
+            name.to_owned(),
+            Figure {
+                value,
+                unit,
+                better,
+            },
+        );
+    }
+
+    /// Enters something that is neither figure nor setting: prefix, counts by kind.
+    pub fn detail(&self, name: &str, value: impl Serialize) {
+        if let Ok(value) = serde_json::to_value(value) {
+            self.details.borrow_mut().insert(name.to_owned(), value);
+        }
+    }
+
+    /// Says on the progress line what is going on.
+    pub fn tell(&self, what: &str) {
+        self.progress.tell(what);
+    }
+
+    /// Warm-up, then the measurement, each as long as the flags say.
+    pub async fn measure(self: &Rc<Run>) {
+        self.measure_for(self.setup.seconds).await;
+    }
+
+    /// As `measure`, but so long; infinite = until `end_early`.
+    pub async fn measure_for(self: &Rc<Run>, seconds: f64) {
+        self.progress.stage("warm-up", self.setup.warm_up);
+        self.pass(self.setup.warm_up).await;
+        self.begin().await;
+        self.progress.stage("measuring", seconds);
+        self.pass(seconds).await;
+        self.finish().await;
+    }
+
+    /// Lets time go by, showing it, until it is over or the run was ended early.
+    pub async fn pass(&self, seconds: f64) {
+        // Centuries stand for "until it is ended": an instant can't be infinite.
+        let most = Duration::from_secs(1 << 33);
+        let length = Duration::try_from_secs_f64(seconds.max(0.0))
+            .unwrap_or(most)
+            .min(most);
+        let until = Instant::now() + length;
+        while self.phase.get() != Phase::Ending && Instant::now() < until {
+            let tick = Instant::now() + Duration::from_millis(250);
+            tokio::select! {
+                () = tokio::time::sleep_until(until.min(tick)) => {}
+                () = self.early.notified() => {}
+            }
+            let first = self.recorders.borrow().first().map(|first| first.count());
+            self.progress.tick(first.unwrap_or(0));
+        }
+    }
+
+    /// Measuring begins.
+    pub async fn begin(self: &Rc<Run>) {
+        let metrics = watch::metrics(&self.url).await;
+        self.metrics.borrow_mut().0 = metrics.unwrap_or_default();
+        if self.phase.get() == Phase::Ending {
+            return;
+        }
+        self.usage.set(self.use_now());
+        self.window.begin(Instant::now());
+        self.phase.set(Phase::Measuring);
+        self.sample();
+        tokio::task::spawn_local(Rc::clone(self).sampling());
+    }
+
+    /// Measuring ends; nothing new is sent from here on.
+    pub async fn finish(&self) {
+        self.end_early();
+        self.sample();
+        let (generator, server) = self.use_now();
+        let (generator_before, server_before) = self.usage.get();
+        let seconds = self.window.length().as_secs_f64();
+        for (who, before, after) in [
+            ("generator", generator_before, generator),
+            ("server", server_before, server),
+        ] {
+            let used = |of: fn(&Usage) -> Option<f64>| Some(of(&after)? - of(&before)?);
+            if let Some(cpu) = used(|usage| usage.cpu_seconds) {
+                self.figure(&format!("{who}_cpu_seconds"), cpu, "s", Better::Neither);
+                let share = cpu * 100.0 / seconds.max(0.001);
+                self.figure(&format!("{who}_cpu_share"), share, "%", Better::Neither);
+            }
+            let written = used(|usage| usage.written_bytes);
+            if let Some(written) = written.filter(|_| who == "server") {
+                self.figure("server_written_bytes", written, "bytes", Better::Lower);
+            }
+        }
+        let metrics = watch::metrics(&self.url).await;
+        self.metrics.borrow_mut().1 = metrics.unwrap_or_default();
+    }
+
+    fn use_now(&self) -> (Usage, Usage) {
+        let server = self.pid.map(Usage::of).unwrap_or_default();
+        (Usage::of(std::process::id()), server)
+    }
+
+    async fn sampling(self: Rc<Run>) {
+        let mut every = tokio::time::interval(Duration::from_secs(1));
+        every.tick().await;
+        while self.phase.get() == Phase::Measuring {
+            every.tick().await;
+            if self.phase.get() == Phase::Measuring {
+                self.sample();
+            }
+        }
+    }
+
+    /// Samples gauges and processes now; profiles may do so at their own moments, too.
+    pub fn sample(&self) {
+        let at = self.window.length().as_secs_f64();
+        let mut samples = self.samples.borrow_mut();
+        let mut put = |name: String, value: Option<f64>| {
+            if let Some(value) = value {
+                let column = samples.entry(name).or_default();
+                column.at.push((at * 1_000.0).round() / 1_000.0);
+                column.value.push(value);
+            }
+        };
+        for (name, gauge) in self.gauges.borrow().iter() {
+            put(name.clone(), Some(gauge.get()));
+        }
+        let (generator, server) = self.use_now();
+        for (who, usage) in [("generator", generator), ("server", server)] {
+            put(format!("{who}_cpu_seconds"), usage.cpu_seconds);
+            put(format!("{who}_resident_bytes"), usage.resident_bytes);
+            put(format!("{who}_descriptors"), usage.descriptors);
+            put(format!("{who}_written_bytes"), usage.written_bytes);
+        }
+    }
+
+    /// The result, when the profile is through.
+    pub fn outcome(&self, profile: &str, settings: &impl Serialize) -> Result<Outcome, Stop> {
+        let settings = serde_json::to_value(settings)
+            .map_err(|error| Stop::Own(format!("settings: {error}")))?;
+        let Value::Object(settings) = settings else {
+            return Err(Stop::Own("settings that are no object".into()));
+        };
+        self.progress.clear();
+        if let Some(lateness) = self.lateness.get()
+            && lateness.share() > LATE_SHARE_MAX
+        {
+            let percent = lateness.share() * 100.0;
+            self.invalid(format!(
+                "the generator fell behind: {percent:.1} % of the operations were sent more than {} ms late",
+                LATE.as_millis()
+            ));
+        }
+        let reasons = self.reasons.borrow().clone();
+        let (before, after) = &*self.metrics.borrow();
+        let mut outcome = Outcome {
+            format: FORMAT,
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            profile: profile.to_owned(),
+            label: self.setup.label.clone(),
+            began_ms: self.began_ms,
+            seconds: self.window.length().as_secs_f64(),
+            seed: self.seed,
+            settings,
+            machine: Machine::here(),
+            validity: Validity {
+                valid: reasons.is_empty(),
+                reasons,
+                lateness: self.lateness.get(),
+            },
+            checks: self.checks.checked(),
+            figures: self.figures.borrow().clone(),
+            latencies: BTreeMap::new(),
+            series: Series {
+                latencies: BTreeMap::new(),
+                samples: self.samples.borrow().clone(),
+            },
+            metrics: watch::moved(before, after.clone()),
+            details: self.details.borrow().clone(),
+        };
+        for recorder in self.recorders.borrow().iter() {
+            outcome.latency(&recorder.recorded());
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,55 @@
+//! The settings that every profile has: which server, where the results go, the seed.
+//!
+//! Owns: these flags and what they mean. Promises: the same names in every profile and in scenario files. Must not:
+//! hold what only some profiles need.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// Flags of every profile; flatten it into a profile's own.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+pub struct Setup {
+    /// The server
+    #[arg(long, default_value = "ws://127.0.0.1:7070/v1/connect")]
+    pub url: String,
+    /// Start this server binary instead of using --url, and stop it at the end
+    #[arg(long, requires = "data")]
+    pub binary: Option<PathBuf>,
+    /// Data directory of the server that is started
+    #[arg(long)]
+    pub data: Option<PathBuf>,
+    /// Environment of the server that is started, NAME=VALUE
+    #[arg(long = "env", value_parser = pair)]
+    pub environment: Vec<(String, String)>,
+    /// The server's process ID, to show what it uses (known if it is started here)
+    #[arg(long)]
+    pub pid: Option<u32>,
+    /// Seconds before measuring begins
+    #[arg(long, default_value_t = 2.0)]
+    pub warm_up: f64,
+    /// Seconds to measure
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Seed of texts, choices and times [default: another for each run, told in the result]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// A name for this run in its result and pictures
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Write the result as JSON into this file
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Draw pictures (SVG) into this folder
+    #[arg(long)]
+    pub pictures: Option<PathBuf>,
+    /// No progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Reads NAME=VALUE.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("not NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
