@@ -329,19 +329,27 @@ impl Rows {
             .range::<[u8], _>((first.map_or(Bound::Unbounded, Bound::Included), last))
     }
 
+    /// A group's rows between two bounds. All its keys begin with its name, so only a bound that does too is looked
+    /// for among them.
     fn between<'r>(&self, group: &'r Group, (from, to): Bounds<'_>) -> &'r [u32] {
-        let first_not = |is_before: &dyn Fn(&[u8]) -> bool| {
-            group.rows.partition_point(|&row| is_before(self.key(row)))
+        let first_not = |bound: &[u8], is_before: &dyn Fn(&[u8]) -> bool| {
+            if bound.starts_with(&group.name) {
+                group.rows.partition_point(|&row| is_before(self.key(row)))
+            } else if *group.name < *bound {
+                group.rows.len()
+            } else {
+                0
+            }
         };
         let start = match from {
             Bound::Unbounded => 0,
-            Bound::Included(bound) => first_not(&|key| key < bound),
-            Bound::Excluded(bound) => first_not(&|key| key <= bound),
+            Bound::Included(bound) => first_not(bound, &|key| key < bound),
+            Bound::Excluded(bound) => first_not(bound, &|key| key <= bound),
         };
         let end = match to {
             Bound::Unbounded => group.rows.len(),
-            Bound::Included(bound) => first_not(&|key| key <= bound),
-            Bound::Excluded(bound) => first_not(&|key| key < bound),
+            Bound::Included(bound) => first_not(bound, &|key| key <= bound),
+            Bound::Excluded(bound) => first_not(bound, &|key| key < bound),
         };
         group.rows.get(start..end).unwrap_or_default()
     }
