@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::exit::{self, Stop, Verdict};
 use crate::profile::execute;
-use crate::{append, connect, crash, replay, report};
+use crate::scenario::Words;
+use crate::{append, compare, connect, crash, replay, report, scenario};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
@@ -30,6 +31,12 @@ pub enum Command {
     /// Memory of idle connections
     #[command(after_help = exit::CODES, args_override_self = true)]
     Connect(connect::Connect),
+    /// Run profiles from a scenario file (TOML); its settings have the names of the flags
+    #[command(after_help = exit::CODES)]
+    Run(scenario::Scenario),
+    /// Hold two results of the same profile against each other
+    #[command(after_help = exit::CODES)]
+    Compare(compare::Compare),
     /// Send real IRC logs, listen in several ways, check every line
     #[command(after_help = exit::CODES)]
     Replay(replay::Replay),
@@ -44,6 +51,8 @@ impl Command {
         match self {
             Command::Append(args) => execute(&args),
             Command::Connect(args) => execute(&args),
+            Command::Run(args) => scenario::run(&args, parse, Command::run),
+            Command::Compare(args) => compare::run(&args),
             Command::Replay(args) => {
                 let json = args.json.clone();
                 let outcome = several_threads(replay::run(args))?;
@@ -69,6 +78,19 @@ impl Command {
                 )
             }
         }
+    }
+}
+
+/// One run of a scenario, read as if its words stood on the command line.
+fn parse(run: &Words) -> Result<Command, Stop> {
+    let words = std::iter::once("tideline-load".to_owned()).chain(run.words.iter().cloned());
+    let label = &run.label;
+    match Cli::try_parse_from(words) {
+        Ok(Cli {
+            command: Command::Run(_) | Command::Compare(_),
+        }) => Err(Stop::Usage(format!("{label}: not a profile"))),
+        Ok(cli) => Ok(cli.command),
+        Err(error) => Err(Stop::Usage(format!("{label}: {error}"))),
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::exit::Stop;
 use crate::outcome::Better;
-use crate::pace::{Gaps, Pace};
+use crate::pace::Gaps;
 use crate::process::resident_bytes;
 use crate::profile::{Profile, need_files};
 use crate::recorder::Counts;
@@ -100,7 +100,7 @@ impl Connect {
         let opening = run.recorder("open", Counts::Scheduled);
         let held = run.gauge("connections");
         let failed: Rc<RefCell<Option<Stop>>> = Rc::default();
-        let mut pace = Pace::new(self.connect_rate, Gaps::Fixed, run.seed);
+        let mut pace = run.pace(self.connect_rate, Gaps::Fixed, 0);
         let mut number = 0;
         while number < self.connections && failed.borrow().is_none() {
             pace.wait().await;

@@ -116,6 +116,29 @@ impl Lean {
         poll_fn(|context| self.poll_read(context, &mut each)).await
     }
 
+    /// As `read`, and writes meanwhile what the socket takes of `out`, from its front. `out` holds whole frames that
+    /// `put_text` made, and may be added to between two calls. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// As `read`.
+    pub async fn exchange(
+        &mut self,
+        out: &mut Vec<u8>,
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        let Lean { pipe, pongs, parts } = self;
+        poll_fn(|context| {
+            // Behind what is there: its first frame may have left in part.
+            out.append(pongs);
+            if let Poll::Ready(Err(error)) = pipe.poll_drain(context, out) {
+                return Poll::Ready(Err(error));
+            }
+            pipe.poll_feed(context, |bytes| texts(bytes, pongs, parts, &mut each))
+        })
+        .await
+    }
+
     fn poll_read(
         &mut self,
         context: &mut Context<'_>,

@@ -4,10 +4,11 @@
 //! sent late. Promises: the schedule never shifts: who was held up sends at once what was due meanwhile, and each
 //! operation's time is the scheduled one. Must not: wait for answers; a pace that does is a closed loop.
 //!
-//! Use: `pace.wait().await`, then `while let Some(scheduled) = pace.due()` sends one operation, whose latency counts
+//! Use: `let mut pace = run.pace(rate, gaps, part)`; `pace.wait().await`, then `while let Some(scheduled) = pace.due(now)` sends one operation, whose latency counts
 //! from `scheduled`; at the end `run.paced(&pace)`. A socket that takes nothing is the server's matter: queue the
 //! operation and go on.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -15,9 +16,10 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::random::Random;
+use crate::recorder::Window;
 
-/// Later than this behind its schedule an operation counts as late.
-pub const LATE: Duration = Duration::from_millis(2);
+/// Later than this behind its schedule an operation counts as late, unless a run says otherwise (`--late-ms`).
+pub const LATE: Duration = Duration::from_millis(5);
 /// A run with a greater share of late operations is invalid.
 pub const LATE_SHARE_MAX: f64 = 0.01;
 
@@ -40,6 +42,9 @@ pub struct Pace {
     began: Instant,
     /// Nanoseconds from the beginning to the next operation.
     next_nanos: f64,
+    /// What is scheduled outside of it does not count.
+    window: Option<Rc<Window>>,
+    late: Duration,
     lateness: Lateness,
 }
 
@@ -48,13 +53,22 @@ pub struct Pace {
 pub struct Lateness {
     /// Operations that were sent.
     pub sent: u64,
-    /// Of these, sent more than [`LATE`] after their time.
+    /// Of these, sent later than allowed after their time.
     pub late: u64,
     /// The worst, µs.
     pub worst_micros: u64,
 }
 
 impl Lateness {
+    fn count(&mut self, behind: Duration, most: Duration) {
+        self.sent += 1;
+        if behind > most {
+            self.late += 1;
+        }
+        let micros = u64::try_from(behind.as_micros()).unwrap_or(u64::MAX);
+        self.worst_micros = self.worst_micros.max(micros);
+    }
+
     /// Takes in another pace's.
     pub fn add(&mut self, other: Lateness) {
         self.sent += other.sent;
@@ -79,8 +93,31 @@ impl Pace {
             random: Random::new(seed),
             began: Instant::now(),
             next_nanos: 0.0,
+            window: None,
+            late: LATE,
             lateness: Lateness::default(),
         }
+    }
+
+    /// Begins so much later: connections that share a rate shall not all send at once.
+    #[must_use]
+    pub fn after(mut self, offset: Duration) -> Pace {
+        self.began += offset;
+        self
+    }
+
+    /// Counts as late what is sent so much behind its time.
+    #[must_use]
+    pub fn late_above(mut self, late: Duration) -> Pace {
+        self.late = late;
+        self
+    }
+
+    /// Counts only what is scheduled within the measurement.
+    #[must_use]
+    pub fn within(mut self, window: Rc<Window>) -> Pace {
+        self.window = Some(window);
+        self
     }
 
     /// When the next operation is due.
@@ -100,13 +137,10 @@ impl Pace {
         if scheduled > now {
             return None;
         }
-        let behind = now - scheduled;
-        self.lateness.sent += 1;
-        if behind > LATE {
-            self.lateness.late += 1;
+        let window = self.window.as_ref();
+        if window.is_none_or(|window| window.offset(scheduled).is_some()) {
+            self.lateness.count(now - scheduled, self.late);
         }
-        let micros = u64::try_from(behind.as_micros()).unwrap_or(u64::MAX);
-        self.lateness.worst_micros = self.lateness.worst_micros.max(micros);
         self.next_nanos += self.gap();
         Some(scheduled)
     }
@@ -115,11 +149,6 @@ impl Pace {
     #[must_use]
     pub fn lateness(&self) -> Lateness {
         self.lateness
-    }
-
-    /// Forgets the lateness so far: at the end of a warm-up.
-    pub fn forget(&mut self) {
-        self.lateness = Lateness::default();
     }
 
     /// Nanoseconds to the one after the next. As a float it keeps fractions, so that no rate drifts.
@@ -163,7 +192,7 @@ mod tests {
         assert!((100..=101).contains(&caught.len()), "{}", caught.len());
         assert_eq!((caught[1] - caught[0]).as_micros(), 1_000);
         let lateness = pace.lateness();
-        assert!((95..=99).contains(&lateness.late), "{lateness:?}");
+        assert!((93..=96).contains(&lateness.late), "{lateness:?}");
         assert!(lateness.share() > LATE_SHARE_MAX);
     }
 

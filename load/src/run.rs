@@ -22,7 +22,7 @@ use crate::checks::Checks;
 use crate::exit::Stop;
 use crate::machine::{Machine, wall_micros};
 use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples, Series, Validity};
-use crate::pace::{LATE, LATE_SHARE_MAX, Lateness, Pace};
+use crate::pace::{Gaps, LATE_SHARE_MAX, Lateness, Pace};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::recorder::{Counts, Recorder, Window};
@@ -58,6 +58,7 @@ pub struct Run {
     phase: Cell<Phase>,
     window: Rc<Window>,
     early: Notify,
+    ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
     samples: RefCell<BTreeMap<String, Samples>>,
@@ -86,6 +87,7 @@ impl Run {
             phase: Cell::new(Phase::WarmingUp),
             window: Rc::new(Window::default()),
             early: Notify::new(),
+            ended: Notify::new(),
             recorders: RefCell::default(),
             gauges: RefCell::default(),
             samples: RefCell::default(),
@@ -139,7 +141,26 @@ impl Run {
             self.window.end(Instant::now());
             self.phase.set(Phase::Ending);
             self.early.notify_one();
+            self.ended.notify_waiters();
         }
+    }
+
+    /// Waits until nothing new is to be sent. Cancel-safe.
+    pub async fn ended(&self) {
+        while self.phase.get() != Phase::Ending {
+            // On one thread nothing comes between the look at the phase and the first poll of this.
+            self.ended.notified().await;
+        }
+    }
+
+    /// A schedule of `rate` operations a second, for the part of the run whose seed it takes.
+    #[must_use]
+    pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
+        Pace::new(rate, gaps, self.seed_of(part))
+            .within(Rc::clone(&self.window))
+            .late_above(Duration::from_secs_f64(
+                self.setup.late_ms.max(0.0) / 1_000.0,
+            ))
     }
 
     /// The figures may not be believed, and why.
@@ -309,7 +330,7 @@ impl Run {
             let percent = lateness.share() * 100.0;
             self.invalid(format!(
                 "the generator fell behind: {percent:.1} % of the operations were sent more than {} ms late",
-                LATE.as_millis()
+                self.setup.late_ms
             ));
         }
         let reasons = self.reasons.borrow().clone();

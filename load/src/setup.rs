@@ -31,6 +31,9 @@ pub struct Setup {
     /// Seconds to measure
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
+    /// Open loops: sent so much behind its time an operation is late; more than 1 % of those make the run invalid
+    #[arg(long, default_value_t = 5.0)]
+    pub late_ms: f64,
     /// Seed of texts, choices and times [default: another for each run, told in the result]
     #[arg(long)]
     pub seed: Option<u64>,

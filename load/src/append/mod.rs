@@ -6,6 +6,7 @@
 //! apart by their first bytes.
 
 mod load;
+mod open;
 mod preload;
 mod template;
 
@@ -15,6 +16,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::exit::Stop;
+use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::report;
@@ -33,9 +35,16 @@ pub struct Append {
     /// Connections
     #[arg(long, default_value_t = 50)]
     pub connections: usize,
-    /// Messages on the way per connection
+    /// Messages on the way per connection; not used with --rate
     #[arg(long, default_value_t = 16)]
     pub in_flight: usize,
+    /// Send so many a second over all connections, whatever the server does (open loop: latency counts from the
+    /// scheduled time)
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// How the messages of a connection follow one another with --rate
+    #[arg(long, value_enum, default_value_t = Gaps::Fixed)]
+    pub gaps: Gaps,
     /// Timelines, chosen at random for each message
     #[arg(long, default_value_t = 10_000)]
     pub timelines: u64,
@@ -134,6 +143,12 @@ impl Append {
             return Err(Stop::Usage(format!(
                 "a count of 0, or more than {most} in flight"
             )));
+        }
+        if self
+            .rate
+            .is_some_and(|rate| !rate.is_finite() || rate <= 0.0)
+        {
+            return Err(Stop::Usage("a rate that is not above 0".into()));
         }
         Ok(())
     }
