@@ -115,7 +115,10 @@ fn significant(value: u64) -> u8 {
 
 fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     let mut rest = bytes;
-    while let Some(nul) = rest.iter().position(|&byte| byte == ESCAPE) {
+    // Nearly no text has any, and to see that is quicker than to look for the place.
+    while rest.contains(&ESCAPE)
+        && let Some(nul) = rest.iter().position(|&byte| byte == ESCAPE)
+    {
         out.extend_from_slice(&rest[..nul]);
         out.extend_from_slice(&[ESCAPE, ESCAPED_NUL]);
         rest = &rest[nul + 1..];

@@ -198,6 +198,9 @@ impl Partitions {
     /// bytes; part of the format).
     #[must_use]
     pub fn place(&self, partition_key: &[u8]) -> PartitionId {
+        if self.inner.partitions.len() == 1 {
+            return PartitionId(0);
+        }
         let hash = u128::from(xxhash_rust::xxh3::xxh3_64(partition_key));
         let slot = (hash * self.inner.partitions.len() as u128) >> 64;
         PartitionId(u16::try_from(slot).expect("a slot is below the number of partitions"))

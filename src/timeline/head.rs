@@ -173,17 +173,26 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 impl Epochs {
     pub(super) fn new(history: HistoryId) -> Epochs {
-        let mut text = String::new();
-        push_digits(&mut text, xxhash_rust::xxh3::xxh3_64(&history.0), 11);
-        Epochs { history: text }
+        let history = Digits::new(xxhash_rust::xxh3::xxh3_64(&history.0), 11);
+        Epochs {
+            history: history.as_str().to_owned(),
+        }
     }
 
     pub(super) fn text(&self, partition: PartitionId, incarnation: u64) -> String {
         let mut text = String::with_capacity(32);
         text.push_str(&self.history);
-        push_digits(&mut text, u64::from(partition.0), 3);
-        push_digits(&mut text, incarnation, 1);
+        text.push_str(Digits::new(u64::from(partition.0), 3).as_str());
+        text.push_str(Digits::new(incarnation, 1).as_str());
         text
+    }
+
+    /// Whether `text` is that epoch's; makes none.
+    pub(super) fn is(&self, text: &str, partition: PartitionId, incarnation: u64) -> bool {
+        let rest = text.strip_prefix(self.history.as_str());
+        let rest = rest
+            .and_then(|rest| rest.strip_prefix(Digits::new(u64::from(partition.0), 3).as_str()));
+        rest == Some(Digits::new(incarnation, 1).as_str())
     }
 
     /// What clients are told of a head.
@@ -197,17 +206,29 @@ impl Epochs {
     }
 }
 
-/// Appends a number to the base 62, with zeros in front up to `width` digits.
-fn push_digits(text: &mut String, mut number: u64, width: usize) {
-    let mut digits = [b'0'; 11];
-    let mut first = digits.len();
-    while number > 0 {
-        first -= 1;
-        digits[first] = DIGITS[(number % 62) as usize];
-        number /= 62;
+/// A number to the base 62.
+struct Digits {
+    digits: [u8; 11],
+    first: usize,
+}
+
+impl Digits {
+    /// With zeros in front up to `width` digits.
+    fn new(mut number: u64, width: usize) -> Digits {
+        let mut digits = [b'0'; 11];
+        let mut first = digits.len();
+        while number > 0 {
+            first -= 1;
+            digits[first] = DIGITS[(number % 62) as usize];
+            number /= 62;
+        }
+        let first = first.min(digits.len() - width);
+        Digits { digits, first }
     }
-    let first = first.min(digits.len() - width);
-    text.extend(digits[first..].iter().map(|&digit| char::from(digit)));
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.digits[self.first..]).expect("digits are ASCII")
+    }
 }
 
 #[cfg(test)]
@@ -236,6 +257,10 @@ mod tests {
             prop_assert!((15..=25).contains(&text.len()), "{}", text);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
             prop_assert_eq!(text == epochs.text(PartitionId(partition), b), a == b);
+            prop_assert!(epochs.is(&text, PartitionId(partition), a));
+            prop_assert_eq!(epochs.is(&text, PartitionId(partition), b), a == b);
+            prop_assert!(!epochs.is(&text, PartitionId(partition ^ 1), a));
+            prop_assert!(!epochs.is(&text[1..], PartitionId(partition), a));
         }
     }
 

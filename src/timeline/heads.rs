@@ -14,9 +14,10 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+use foldhash::fast::RandomState;
 
 use crate::ids::{EntryKind, PartitionId, Position};
+use crate::ordered;
 use crate::table::{Batch, Partitions, Tail, split_key};
 
 use super::head::HeadRow;
@@ -36,7 +37,7 @@ enum Slot {
     Known(Option<HeadRow>),
 }
 
-type Slots = HashMap<Box<[u8]>, Slot, Xxh3DefaultBuilder>;
+type Slots = HashMap<Box<[u8]>, Slot, RandomState>;
 
 /// One partition's heads, by encoded name. Two generations bound it: what is not asked for again while the young one
 /// fills up goes with the old one.
@@ -46,12 +47,17 @@ struct Map {
     old: Slots,
     generation_max: usize,
     asked: u64,
+    /// For the name that is looked up.
+    encoded: Vec<u8>,
 }
 
 /// The heads of all partitions.
 pub(super) struct Heads {
     partitions: Vec<(Mutex<Map>, Tail)>,
 }
+
+/// Heads by which of the names they are of; `None` = no such timeline.
+pub(super) type Found = Vec<(usize, Option<HeadRow>)>;
 
 /// A look-up that found nothing, to be settled with what the row says.
 pub(super) struct Asked {
@@ -79,6 +85,7 @@ impl Heads {
                 old: Slots::default(),
                 generation_max,
                 asked: 0,
+                encoded: Vec::new(),
             };
             (Mutex::new(map), tail)
         };
@@ -92,24 +99,33 @@ impl Heads {
         self.map(partition).note(batch);
     }
 
-    /// The heads of names (encoded) of one partition, and the look-ups that need the rows.
+    /// Of the timelines of one partition the heads that `matter`, and the look-ups that need the rows. A head that does
+    /// not matter costs no memory.
     pub(super) fn look_up<'n>(
         &self,
         partition: PartitionId,
-        names: impl Iterator<Item = &'n [u8]>,
-    ) -> (Vec<Option<HeadRow>>, Vec<Asked>) {
+        names: impl Iterator<Item = &'n str>,
+        matter: impl Fn(usize, Option<&HeadRow>) -> bool,
+    ) -> (Found, Vec<Asked>) {
         let is_current = self.catch_up(partition);
         let mut map = self.map(partition);
-        let (mut heads, mut asked) = (Vec::new(), Vec::new());
+        let mut encoded = std::mem::take(&mut map.encoded);
+        let (mut found, mut asked) = (Vec::new(), Vec::new());
         for (index, name) in names.enumerate() {
-            let known = if is_current { map.get(name) } else { None };
-            heads.push(known.flatten());
-            if known.is_none() {
-                let mark = is_current.then(|| map.ask(name));
-                asked.push(Asked { index, mark });
+            encoded.clear();
+            ordered::push_string(&mut encoded, name);
+            let known = if is_current { map.get(&encoded) } else { None };
+            match known {
+                Some(head) if matter(index, head.as_ref()) => found.push((index, head)),
+                Some(_) => {}
+                None => {
+                    let mark = is_current.then(|| map.ask(&encoded));
+                    asked.push(Asked { index, mark });
+                }
             }
         }
-        (heads, asked)
+        map.encoded = encoded;
+        (found, asked)
     }
 
     /// Keeps what a look-up's row said.

@@ -265,14 +265,14 @@ pub struct Changed {
 }
 
 /// One position of a `sync`.
-#[derive(Clone, Debug)]
-pub struct SyncPosition {
+#[derive(Clone, Copy, Debug)]
+pub struct SyncPosition<'a> {
     /// Which timeline.
-    pub timeline: String,
+    pub timeline: &'a str,
     /// Everything above this.
     pub after: u64,
     /// The epoch that `after` belongs to.
-    pub epoch: Option<String>,
+    pub epoch: Option<&'a str>,
     /// Also what changed at or below `after`, above this change number.
     pub changes_after: Option<u64>,
 }

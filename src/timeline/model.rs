@@ -342,18 +342,18 @@ impl Model {
     }
 
     /// With room for everything.
-    pub(super) fn sync(&self, position: &SyncPosition, limit: usize) -> Option<Synced> {
+    pub(super) fn sync(&self, position: &SyncPosition<'_>, limit: usize) -> Option<Synced> {
         let resume = Resume {
-            timeline: position.timeline.clone(),
+            timeline: position.timeline.to_owned(),
             after: Some(position.after),
             rewind: None,
-            epoch: position.epoch.clone(),
+            epoch: position.epoch.map(str::to_owned),
             changes_after: position.changes_after,
             limit,
             bytes_max: usize::MAX,
         };
         let synced = |state, page| Synced {
-            timeline: position.timeline.clone(),
+            timeline: position.timeline.to_owned(),
             state,
             page,
         };

@@ -538,28 +538,30 @@ impl World {
             copies.entry(name).or_default();
         }
         for start in 0..1_000 {
-            let position = |(name, copy): (&&str, &Copy)| SyncPosition {
-                timeline: (*name).to_owned(),
-                after: copy.position,
-                epoch: copy.epoch.clone(),
-                changes_after: Some(copy.changes),
-            };
-            let positions: Vec<_> = copies.iter().map(position).collect();
+            let positions: Vec<_> = copies
+                .iter()
+                .map(|(name, copy)| SyncPosition {
+                    timeline: name,
+                    after: copy.position,
+                    epoch: copy.epoch.as_deref(),
+                    changes_after: Some(copy.changes),
+                })
+                .collect();
             let first = &positions[start % NAMES.len()];
             let first_has_news = self.model.sync(first, 2).is_some();
             let (synced, more) = self
                 .timelines
-                .sync(positions.clone(), 2, bytes, start)
+                .sync(&positions, 2, bytes, start)
                 .await
                 .unwrap();
             let names: Vec<_> = synced
                 .iter()
                 .map(|synced| synced.timeline.as_str())
                 .collect();
-            assert!(!first_has_news || names.contains(&first.timeline.as_str()));
+            assert!(!first_has_news || names.contains(&first.timeline));
             for position in &positions {
                 let predicted = self.model.sync(position, 2);
-                let is_shown = names.contains(&position.timeline.as_str());
+                let is_shown = names.contains(&position.timeline);
                 let fits = is_shown || more;
                 assert!(
                     predicted.is_none_or(|_| fits),

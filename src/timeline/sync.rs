@@ -4,10 +4,13 @@
 //! the one at `start` comes first, so that none starves if the caller begins elsewhere each time. Must not: wait for
 //! news.
 
+use std::borrow::Cow;
+
 use crate::ids::PartitionId;
 use crate::table::View;
 
 use super::head::HeadRow;
+use super::heads::Found;
 use super::tables::Name;
 use super::write::Site;
 use super::{
@@ -34,58 +37,59 @@ impl Timelines {
     /// may have news too.
     pub async fn sync(
         &self,
-        mut positions: Vec<SyncPosition>,
+        positions: &[SyncPosition<'_>],
         limit: usize,
         bytes_max: usize,
         start: usize,
     ) -> Result<(Vec<Synced>, bool), Error> {
-        let begin = start.checked_rem(positions.len()).unwrap_or(0);
-        positions.rotate_left(begin);
-        let mut positions = positions.into_iter();
+        let (last, first) = positions.split_at(start.checked_rem(positions.len()).unwrap_or(0));
         let mut reply = Reply {
             synced: Vec::new(),
             bytes: bytes_max,
             is_full: false,
         };
-        loop {
-            let chunk: Vec<_> = positions.by_ref().take(LOOK_UPS).collect();
-            if chunk.is_empty() || reply.is_full {
-                return Ok((reply.synced, reply.is_full));
+        for chunk in first.chunks(LOOK_UPS).chain(last.chunks(LOOK_UPS)) {
+            if reply.is_full {
+                break;
             }
             for (partition, positions) in self.by_partition(chunk) {
-                self.sync_partition(partition, positions, limit, &mut reply)
+                self.sync_partition(partition, &positions, limit, &mut reply)
                     .await?;
             }
         }
+        Ok((reply.synced, reply.is_full))
     }
 
     async fn sync_partition(
         &self,
         partition: PartitionId,
-        positions: Vec<SyncPosition>,
+        positions: &[SyncPosition<'_>],
         limit: usize,
         reply: &mut Reply,
     ) -> Result<(), Error> {
-        let names = positions
-            .iter()
-            .map(|position| Name::new(&position.timeline));
-        let heads = self.head_rows(partition, names.collect()).await?;
         let site = self.site(partition);
+        let has_news = |index: usize, head: Option<&HeadRow>| {
+            !matches!(site.news(&positions[index], head), News::None)
+        };
+        let name = |index: usize| positions[index].timeline;
+        let count = positions.len();
+        let heads = self.head_rows(partition, count, name, has_news).await?;
         let mut asked = Vec::new();
-        for (position, head) in positions.into_iter().zip(heads) {
-            match site.news(&position, head) {
+        for (index, head) in heads {
+            let position = &positions[index];
+            match site.news(position, head.as_ref()) {
                 News::None => {}
                 News::Some => asked.push(Resume {
-                    timeline: position.timeline,
+                    timeline: position.timeline.to_owned(),
                     after: Some(position.after),
                     rewind: None,
-                    epoch: position.epoch,
+                    epoch: position.epoch.map(str::to_owned),
                     changes_after: position.changes_after,
                     limit,
                     bytes_max: 0,
                 }),
                 News::Deleted => reply.add(Synced {
-                    timeline: position.timeline,
+                    timeline: position.timeline.to_owned(),
                     state: SyncState::Deleted,
                     page: None,
                 }),
@@ -108,13 +112,22 @@ impl Timelines {
     }
 
     /// Positions by partition, that of the first position first.
-    fn by_partition(&self, positions: Vec<SyncPosition>) -> Vec<(PartitionId, Vec<SyncPosition>)> {
-        let mut parts: Vec<(PartitionId, Vec<SyncPosition>)> = Vec::new();
+    fn by_partition<'s, 'p>(
+        &self,
+        positions: &'s [SyncPosition<'p>],
+    ) -> Vec<(PartitionId, Cow<'s, [SyncPosition<'p>]>)> {
+        let place = |position: &SyncPosition<'_>| self.place(position.timeline);
+        if let Some(partition) = positions.first().map(place)
+            && positions.iter().all(|one| place(one) == partition)
+        {
+            return vec![(partition, Cow::Borrowed(positions))];
+        }
+        let mut parts: Vec<(PartitionId, Cow<'s, [SyncPosition<'p>]>)> = Vec::new();
         for position in positions {
-            let partition = self.place(&position.timeline);
+            let partition = place(position);
             match parts.iter_mut().find(|(id, _)| *id == partition) {
-                Some((_, part)) => part.push(position),
-                None => parts.push((partition, vec![position])),
+                Some((_, part)) => part.to_mut().push(*position),
+                None => parts.push((partition, Cow::Owned(vec![*position]))),
             }
         }
         parts
@@ -123,53 +136,57 @@ impl Timelines {
     /// The head of a timeline, from memory where it can be; `None` if there is no such timeline.
     pub async fn head(&self, timeline: &str) -> Result<Option<Head>, Error> {
         let partition = self.place(timeline);
-        let heads = self.head_rows(partition, vec![Name::new(timeline)]).await?;
-        let head = heads.into_iter().next().flatten();
+        let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
+        let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
         Ok(head.map(|head| self.site(partition).epochs.head(partition, &head)))
     }
 
-    /// The heads of standing timelines of one partition.
-    async fn head_rows(
+    /// The heads of standing timelines of one partition, of which there are `count` names: in order, those that
+    /// `matter`.
+    async fn head_rows<'n>(
         &self,
         partition: PartitionId,
-        names: Vec<Name>,
-    ) -> Result<Vec<Option<HeadRow>>, Error> {
-        let encoded = names.iter().map(Name::as_bytes);
-        let (mut heads, asked) = self.heads().look_up(partition, encoded);
+        count: usize,
+        name: impl Fn(usize) -> &'n str,
+        matter: impl Fn(usize, Option<&HeadRow>) -> bool,
+    ) -> Result<Found, Error> {
+        let names = (0..count).map(&name);
+        let (mut heads, asked) = self.heads().look_up(partition, names, &matter);
         if asked.is_empty() {
             return Ok(heads);
         }
-        let wanted: Vec<_> = asked
+        let names: Vec<_> = asked
             .iter()
-            .map(|asked| names[asked.index()].clone())
+            .map(|asked| Name::new(name(asked.index())))
             .collect();
+        let wanted = names.clone();
         let read = self
             .read(partition, move |view| {
                 let rows = wanted.iter().map(|name| HeadRow::standing(view, name));
                 Ok(rows.collect::<Result<Vec<_>, _>>()?)
             })
             .await?;
-        for (asked, head) in asked.iter().zip(read) {
-            let index = asked.index();
-            heads[index] = head;
-            self.heads()
-                .settle(partition, names[index].as_bytes(), asked, head);
+        for ((asked, name), head) in asked.iter().zip(&names).zip(read) {
+            if matter(asked.index(), head.as_ref()) {
+                heads.push((asked.index(), head));
+            }
+            self.heads().settle(partition, name.as_bytes(), asked, head);
         }
+        heads.sort_unstable_by_key(|(index, _)| *index);
         Ok(heads)
     }
 }
 
 impl Site {
-    fn news(&self, position: &SyncPosition, head: Option<HeadRow>) -> News {
+    fn news(&self, position: &SyncPosition<'_>, head: Option<&HeadRow>) -> News {
         let Some(head) = head else {
             // Nothing was ever told of it: nothing yet.
             let is_new = position.after == 0 && position.epoch.is_none();
             return if is_new { News::None } else { News::Deleted };
         };
-        let is_foreign = match &position.epoch {
-            Some(epoch) => *epoch != self.epoch(&head),
-            None => false,
-        };
+        let is_foreign = position
+            .epoch
+            .is_some_and(|epoch| !self.epochs.is(epoch, self.partition, head.incarnation));
         let has_changes = position
             .changes_after
             .is_some_and(|after| head.change > after);

@@ -20,6 +20,7 @@ mod methods;
 mod nested;
 mod openrpc;
 mod params;
+mod positions;
 pub mod push;
 mod reason;
 mod reply;

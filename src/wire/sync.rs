@@ -4,12 +4,10 @@
 //! both `after` and `rewind` are given. Must not: know where a timeline stands.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use foldhash::fast::RandomState;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
 use super::failure::Failure;
@@ -17,15 +15,15 @@ use super::limits::Limits;
 use super::message::Message;
 use super::params::{page_default, page_limit, yes, yes_or};
 
+pub use super::positions::{Position, Positions};
+
 /// Asks for what is new in many timelines, and may wait for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "sync.params")]
 pub struct Sync {
     /// Where the reader stands, by timeline.
-    #[serde(deserialize_with = "positions", serialize_with = "positions_as_map")]
-    #[schemars(with = "BTreeMap<String, Position>")]
-    pub positions: Vec<(String, Position)>,
+    pub positions: Positions,
     /// Messages per timeline at most; clamped to the page limit.
     #[serde(default = "page_default", deserialize_with = "page_limit")]
     #[schemars(range(min = 1))]
@@ -47,17 +45,19 @@ impl Check for Sync {
                 count,
             ));
         }
-        let mut seen = HashSet::with_capacity(self.positions.len());
-        for (timeline, position) in &self.positions {
+        let mut seen =
+            HashSet::with_capacity_and_hasher(self.positions.len(), RandomState::default());
+        for position in self.positions.iter() {
+            let timeline = position.timeline;
             let valid = check::timeline_at("", timeline)
                 .and_then(|()| check::number(".after", position.after))
-                .and_then(|()| check::epoch(".epoch", position.epoch.as_deref()))
+                .and_then(|()| check::epoch(".epoch", position.epoch))
                 .and_then(|()| check::number(".changes_after", position.changes_after));
             if let Err(failure) = valid {
                 let within = failure.field.clone().unwrap_or_default();
                 return Err(failure.about(format!("positions.{timeline}{within}")));
             }
-            if !seen.insert(timeline.as_str()) {
+            if !seen.insert(timeline) {
                 let field = format!("positions.{timeline}");
                 return Err(Failure::invalid(field, "the timeline stands twice"));
             }
@@ -65,127 +65,6 @@ impl Check for Sync {
         self.wait_ms = self.wait_ms.map(|wait_ms| wait_ms.min(limits.wait_ms_max));
         check::page_limit(&mut self.limit, limits)
     }
-}
-
-/// Where a reader stands in one timeline.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Position {
-    /// Everything above this sequence is asked for.
-    pub after: u64,
-    /// The epoch that `after` belongs to.
-    pub epoch: Option<String>,
-    /// Also what changed at or below `after`, above this change number.
-    pub changes_after: Option<u64>,
-}
-
-/// A position as an object; a bare number is its short form.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct LongPosition {
-    /// Everything above this sequence is asked for.
-    after: u64,
-    /// The epoch that `after` belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
-    epoch: Option<String>,
-    /// Also what changed at or below `after`, above this change number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes_after: Option<u64>,
-}
-
-impl Serialize for Position {
-    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        if self.epoch.is_none() && self.changes_after.is_none() {
-            return into.serialize_u64(self.after);
-        }
-        LongPosition {
-            after: self.after,
-            epoch: self.epoch.clone(),
-            changes_after: self.changes_after,
-        }
-        .serialize(into)
-    }
-}
-
-impl<'de> Deserialize<'de> for Position {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Position, D::Error> {
-        struct NumberOrObject;
-        impl<'de> Visitor<'de> for NumberOrObject {
-            type Value = Position;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a sequence, or an object with `after`")
-            }
-
-            fn visit_u64<E>(self, after: u64) -> Result<Position, E> {
-                Ok(Position {
-                    after,
-                    ..Position::default()
-                })
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Position, A::Error> {
-                let long = LongPosition::deserialize(MapAccessDeserializer::new(map))?;
-                let LongPosition {
-                    after,
-                    epoch,
-                    changes_after,
-                } = long;
-                Ok(Position {
-                    after,
-                    epoch,
-                    changes_after,
-                })
-            }
-        }
-        from.deserialize_any(NumberOrObject)
-    }
-}
-
-impl JsonSchema for Position {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "position".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let short = generator.subschema_for::<u64>();
-        let long = generator.subschema_for::<LongPosition>();
-        schemars::json_schema!({
-            "description": "Where a reader stands in one timeline: `after`, or an object.",
-            "anyOf": [short, long],
-        })
-    }
-}
-
-fn positions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Position)>, D::Error> {
-    struct Positions;
-    impl<'de> Visitor<'de> for Positions {
-        type Value = Vec<(String, Position)>;
-
-        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-            out.write_str("an object, timeline to position")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut positions = Vec::new();
-            while let Some(position) = map.next_entry()? {
-                positions.push(position);
-            }
-            Ok(positions)
-        }
-    }
-    from.deserialize_map(Positions)
-}
-
-fn positions_as_map<S: Serializer>(
-    positions: &[(String, Position)],
-    into: S,
-) -> Result<S::Ok, S::Error> {
-    into.collect_map(
-        positions
-            .iter()
-            .map(|(timeline, position)| (timeline, position)),
-    )
 }
 
 /// What is new.

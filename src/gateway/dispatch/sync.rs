@@ -24,29 +24,28 @@ pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync) -> Work {
         limit,
         wait_ms,
     } = request;
-    let positions: Vec<SyncPosition> = positions
-        .into_iter()
-        .map(|(timeline, at)| SyncPosition {
-            timeline,
-            after: at.after,
-            epoch: at.epoch,
-            changes_after: at.changes_after,
-        })
-        .collect();
+    let limit = size(limit);
     match wait_ms {
         None | Some(0) => Work::Read(Box::pin(async move {
-            look(&shared, positions, size(limit)).await.map(reply)
+            let looked = look(&shared, &asked(&positions), limit).await;
+            looked.map(reply)
         })),
         Some(wait_ms) => Work::Wait(Box::pin(async move {
-            wait(
-                &shared,
-                positions,
-                size(limit),
-                Duration::from_millis(wait_ms),
-            )
-            .await
+            let time = Duration::from_millis(wait_ms);
+            wait(&shared, &asked(&positions), limit, time).await
         })),
     }
+}
+
+fn asked(positions: &sync::Positions) -> Vec<SyncPosition<'_>> {
+    let mut asked = Vec::with_capacity(positions.len());
+    asked.extend(positions.iter().map(|position| SyncPosition {
+        timeline: position.timeline,
+        after: position.after,
+        epoch: position.epoch,
+        changes_after: position.changes_after,
+    }));
+    asked
 }
 
 type Looked = (Vec<Synced>, bool);
@@ -54,7 +53,7 @@ type Looked = (Vec<Synced>, bool);
 /// One look at the store. Begins at another timeline each time, so that none starves behind a busy one.
 async fn look(
     shared: &Shared,
-    positions: Vec<SyncPosition>,
+    positions: &[SyncPosition<'_>],
     limit: usize,
 ) -> Result<Looked, crate::wire::Failure> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
@@ -73,25 +72,25 @@ async fn look(
 
 async fn wait(
     shared: &Shared,
-    positions: Vec<SyncPosition>,
+    positions: &[SyncPosition<'_>],
     limit: usize,
     time: Duration,
 ) -> Outcome {
     let until = Instant::now() + time;
-    let first = look(shared, positions.clone(), limit).await?;
+    let first = look(shared, positions, limit).await?;
     if !first.0.is_empty() || first.1 {
         return Ok(reply(first));
     }
     let _counted = Held::one(&metrics::feed().waits);
     let mailbox = Arc::new(Mailbox::default());
     let watches: Vec<Watch> = (0u32..)
-        .zip(&positions)
-        .map(|(slot, position)| shared.feed.watch(&position.timeline, &mailbox, slot))
+        .zip(positions)
+        .map(|(slot, position)| shared.feed.watch(position.timeline, &mailbox, slot))
         .collect();
-    let mut asked = positions.clone();
+    let mut asked = positions.to_vec();
     loop {
         // After watching, and after each word from a watch: the store knows whether it is news for this position.
-        let looked = look(shared, asked, limit).await?;
+        let looked = look(shared, &asked, limit).await?;
         if !looked.0.is_empty() || looked.1 {
             drop(watches);
             return Ok(reply(looked));
@@ -106,7 +105,7 @@ async fn wait(
             .filter_map(|slot| {
                 positions
                     .get(usize::try_from(*slot).unwrap_or(usize::MAX))
-                    .cloned()
+                    .copied()
             })
             .collect();
     }
