@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::exit::{self, Stop, Verdict};
 use crate::profile::execute;
 use crate::scenario::Words;
-use crate::{append, compare, connect, crash, replay, report, scenario};
+use crate::{append, compare, connect, crash, peers, replay, report, scenario};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
@@ -31,6 +31,9 @@ pub enum Command {
     /// Memory of idle connections
     #[command(after_help = exit::CODES, args_override_self = true)]
     Connect(connect::Connect),
+    /// Tideline beside Redis Streams, NATS and the bare machine, in turn
+    #[command(after_help = exit::CODES)]
+    Peers(peers::Peers),
     /// Run profiles from a scenario file (TOML); its settings have the names of the flags
     #[command(after_help = exit::CODES)]
     Run(scenario::Scenario),
@@ -51,6 +54,13 @@ impl Command {
         match self {
             Command::Append(args) => execute(&args),
             Command::Connect(args) => execute(&args),
+            Command::Peers(args) => {
+                let json = args.json.clone();
+                let outcome = peers::run(args)?;
+                report::say(&outcome.summary());
+                report::save(&outcome, json.as_deref())?;
+                Ok(Verdict::of(outcome.held(), outcome.valid()))
+            }
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
             Command::Replay(args) => {
@@ -87,7 +97,7 @@ fn parse(run: &Words) -> Result<Command, Stop> {
     let label = &run.label;
     match Cli::try_parse_from(words) {
         Ok(Cli {
-            command: Command::Run(_) | Command::Compare(_),
+            command: Command::Run(_) | Command::Compare(_) | Command::Peers(_),
         }) => Err(Stop::Usage(format!("{label}: not a profile"))),
         Ok(cli) => Ok(cli.command),
         Err(error) => Err(Stop::Usage(format!("{label}: {error}"))),

@@ -18,6 +18,7 @@ pub mod judge;
 pub mod machine;
 pub mod outcome;
 pub mod pace;
+pub mod peers;
 mod pipe;
 pub mod process;
 pub mod profile;

@@ -166,11 +166,22 @@ pub fn resident_bytes(pid: u32) -> Result<u64, Stop> {
 /// Processor time of a process so far, in seconds, from `/proc`; `None` where that is not to be had.
 #[must_use]
 pub fn cpu_seconds(pid: u32) -> Option<f64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    used(&format!("/proc/{pid}/stat"))
+}
+
+/// User and system time in a `stat` file.
+fn used(path: &str) -> Option<f64> {
+    let text = std::fs::read_to_string(path).ok()?;
     // The name in brackets may hold spaces; user and system time are the 12th and 13th field behind it, in 1/100 s.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
     Some((ticks(11)? + ticks(12)?) / 100.0)
+}
+
+/// Processor time of the calling thread so far, in seconds; 0 where that is not to be had.
+#[must_use]
+pub fn thread_cpu_seconds() -> f64 {
+    used("/proc/thread-self/stat").unwrap_or(0.0)
 }
 
 /// The soft limit of open files of a process, from `/proc`.

@@ -8,7 +8,7 @@
 mod load;
 mod open;
 mod preload;
-mod template;
+pub(crate) mod template;
 
 use std::rc::Rc;
 

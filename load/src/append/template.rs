@@ -10,14 +10,14 @@ use crate::frame::put_text;
 use crate::random::Random;
 
 /// Digits of a timeline's number and of a message's.
-pub(super) const DIGITS: usize = 9;
+pub(crate) const DIGITS: usize = 9;
 /// Request numbers are 1000 + slot, so that all have four digits.
-pub(super) const SLOT_BASE: u64 = 1_000;
+pub(crate) const SLOT_BASE: u64 = 1_000;
 /// More would need a fifth digit.
-pub(super) const SLOTS_MAX: usize = 9_000;
+pub(crate) const SLOTS_MAX: usize = 9_000;
 
 /// One connection's frame.
-pub(super) struct Template {
+pub(crate) struct Template {
     frame: Vec<u8>,
     slot_at: usize,
     timeline_at: usize,
@@ -26,7 +26,7 @@ pub(super) struct Template {
 
 impl Template {
     /// Builds the frame. `tag` makes the message IDs of this connection and run unique.
-    pub(super) fn new(
+    pub(crate) fn new(
         prefix: &str,
         tag: &str,
         size: usize,
@@ -60,7 +60,7 @@ impl Template {
     }
 
     /// Appends the frame with these numbers to `out`.
-    pub(super) fn stamp(&self, out: &mut Vec<u8>, slot: usize, timeline: u64, message: u64) {
+    pub(crate) fn stamp(&self, out: &mut Vec<u8>, slot: usize, timeline: u64, message: u64) {
         let base = out.len();
         out.extend_from_slice(&self.frame);
         let frame = &mut out[base..];
@@ -78,13 +78,13 @@ impl Template {
     }
 
     /// Bytes of one frame.
-    pub(super) fn frame_bytes(&self) -> usize {
+    pub(crate) fn frame_bytes(&self) -> usize {
         self.frame.len()
     }
 }
 
 /// Writes a number right-aligned over the digits that are there.
-fn digits(place: &mut [u8], mut number: u64) {
+pub(crate) fn digits(place: &mut [u8], mut number: u64) {
     for digit in place.iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;
@@ -93,7 +93,7 @@ fn digits(place: &mut [u8], mut number: u64) {
 
 /// What a reply says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// Appended.
     Done(usize),
     /// Refused, with the reason.
@@ -104,7 +104,7 @@ pub(super) enum Reply {
 
 /// Tells a reply's slot and whether it is a result. The common order of members costs a few comparisons; any other
 /// order goes through a JSON parser.
-pub(super) fn read_reply(text: &[u8]) -> Reply {
+pub(crate) fn read_reply(text: &[u8]) -> Reply {
     const START: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
     if let Some([a, b, c, d, rest @ ..]) = text.strip_prefix(START)
         && rest.starts_with(b",\"result\":")

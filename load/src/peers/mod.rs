@@ -1,0 +1,244 @@
+//! `peers`: Tideline and others under the same load, in turn, on one machine and one disk; and the table of it.
+//!
+//! Owns: which rows there are, the order of the whole, the end of it. Promises: each server is started anew for each
+//! run with a data directory of its own; when the run ends, in whichever way, no child and no data is left; what is
+//! not installed is named with the line that installs it, and its rows are missing, not failed. Must not: judge by a
+//! single run: a row's ratio is the median over its pairs.
+
+mod appends;
+mod disk;
+mod engine;
+mod field;
+mod floor;
+mod nats;
+mod programs;
+mod resp;
+mod table;
+mod tideline;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+pub use programs::INSTALL;
+pub use table::{Bar, Figures, Pair, Row, Told, Verdict};
+
+use crate::exit::Stop;
+use crate::random::Random;
+use crate::report;
+use appends::Chosen;
+use field::Field;
+
+/// Arguments of `peers`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Peers {
+    /// Tideline's binary
+    #[arg(long, default_value = "target/release/tideline")]
+    pub binary: PathBuf,
+    /// All data directories are made in here, and removed again: the disk that is measured
+    #[arg(long, default_value = "./data/peers")]
+    pub data: PathBuf,
+    /// Rows to measure [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub only: Vec<Name>,
+    /// Pairs of each row
+    #[arg(long, default_value_t = 5)]
+    pub pairs: usize,
+    /// Length of each run
+    #[arg(long, default_value_t = 8.0)]
+    pub seconds: f64,
+    /// Seconds before each measurement begins
+    #[arg(long, default_value_t = 2.0)]
+    pub warm_up: f64,
+    /// Connections of the rows about appends
+    #[arg(long, default_value_t = 50)]
+    pub connections: usize,
+    /// Timelines (keys, subjects), chosen at random for each message
+    #[arg(long, default_value_t = 10_000)]
+    pub timelines: u64,
+    /// Bytes of each text or value
+    #[arg(long, default_value_t = 200)]
+    pub size: usize,
+    /// Redis' server [default: looked for on the PATH]
+    #[arg(long)]
+    pub redis_server: Option<PathBuf>,
+    /// NATS' server [default: looked for on the PATH and in .venv]
+    #[arg(long)]
+    pub nats_server: Option<PathBuf>,
+    /// Seed of texts and choices
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Write the result as JSON into this file
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+/// A row, or several that are measured together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Name {
+    /// Durable appends, 16 in flight, against Redis
+    Deep,
+    /// The same, 1 in flight
+    Single,
+    /// Durable appends, 16 in flight, against JetStream
+    Jetstream,
+    /// Latency of acknowledgements at half of Tideline's best, against Redis
+    Ack,
+    /// The disk alone, and an echo alone
+    Floor,
+    /// Bytes that reach the disk for each byte of an entry
+    Amplification,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// Pairs of each row.
+    pub pairs: usize,
+    /// Length of each run.
+    pub seconds: f64,
+    /// Connections of the rows about appends.
+    pub connections: usize,
+    /// Timelines.
+    pub timelines: u64,
+    /// Bytes of each text or value.
+    pub size: usize,
+    /// Seed of texts and choices.
+    pub seed: u64,
+    /// The table.
+    pub rows: Vec<Told>,
+    /// What a server, ours or another, lost or refused.
+    pub faults: Vec<String>,
+}
+
+impl Outcome {
+    /// Nothing that was acknowledged is lost. Bars are told, they are no promise of the server.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Every figure may be believed.
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.rows.iter().all(|row| row.verdict != Verdict::Invalid)
+    }
+
+    /// The table as text.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let count = |verdict| {
+            self.rows
+                .iter()
+                .filter(|row| row.verdict == verdict)
+                .count()
+        };
+        format!(
+            "{}bars: {} met, {} not met, {} missing, {} invalid; medians of {} pairs of {} s; seed {}; {} faults",
+            table::text(&self.rows),
+            count(Verdict::Met),
+            count(Verdict::NotMet),
+            count(Verdict::Missing),
+            count(Verdict::Invalid),
+            self.pairs,
+            self.seconds,
+            self.seed,
+            self.faults.len(),
+        )
+    }
+}
+
+/// Measures what was asked for; a signal ends it, and all its children. Blocks.
+///
+/// # Errors
+///
+/// A server does not start or cannot be reached, a limit of this machine, a signal.
+pub fn run(args: Peers) -> Result<Outcome, Stop> {
+    if args.pairs == 0 || args.connections == 0 || args.timelines == 0 {
+        return Err(Stop::Usage("a count of 0".into()));
+    }
+    if !args.binary.is_file() {
+        let binary = args.binary.display();
+        return Err(Stop::Usage(format!(
+            "{binary}: no such file; build Tideline, or say --binary"
+        )));
+    }
+    // One thread: the servers need the machine more than their load does.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
+    // Whoever is dropped here takes its servers and directories along.
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = measure(args) => outcome,
+            signal = ended() => Err(Stop::Own(format!("ended by {signal}"))),
+        }
+    })
+}
+
+async fn ended() -> &'static str {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => "SIGINT",
+        _ = terminated => "SIGTERM",
+    }
+}
+
+async fn measure(args: Peers) -> Result<Outcome, Stop> {
+    let wants = |name| args.only.is_empty() || args.only.contains(&name);
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    let mut field = Field {
+        binary: args.binary.clone(),
+        redis: programs::find("redis-server", args.redis_server.as_deref()),
+        nats: programs::find("nats-server", args.nats_server.as_deref()),
+        data: absolute(&args.data)?,
+        connections: args.connections,
+        timelines: args.timelines,
+        size: args.size,
+        warm_up: Duration::from_secs_f64(args.warm_up.max(0.0)),
+        seconds: Duration::from_secs_f64(args.seconds.max(0.01)),
+        seed,
+        faults: Vec::new(),
+    };
+    let chosen = Chosen {
+        deep: wants(Name::Deep),
+        single: wants(Name::Single),
+        jetstream: wants(Name::Jetstream),
+        ack: wants(Name::Ack),
+        floor: wants(Name::Floor),
+    };
+    let mut rows = appends::rows(&mut field, args.pairs, chosen).await?;
+    if wants(Name::Amplification) {
+        rows.push(disk::amplification(&mut field).await?);
+    }
+    for fault in &field.faults {
+        report::note(&format!("fault: {fault}"));
+    }
+    Ok(Outcome {
+        pairs: args.pairs,
+        seconds: args.seconds,
+        connections: args.connections,
+        timelines: args.timelines,
+        size: args.size,
+        seed,
+        rows: rows.into_iter().map(Row::told).collect(),
+        faults: field.faults,
+    })
+}
+
+/// Servers are told absolute paths: some of them change their directory.
+fn absolute(data: &std::path::Path) -> Result<PathBuf, Stop> {
+    let failed = |error| Stop::Own(format!("{}: {error}", data.display()));
+    std::fs::create_dir_all(data).map_err(failed)?;
+    std::fs::canonicalize(data).map_err(failed)
+}
