@@ -13,6 +13,7 @@ use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
 use crate::wire::request::Request;
 use crate::wire::session::Nothing;
+use crate::wire::sync::Sync;
 
 /// Refuses empty batches and those that could never be in flight at once.
 pub(super) fn batch_count(count: u64, limits: &Limits) -> Result<(), Failure> {
@@ -87,16 +88,7 @@ pub(super) fn request(
         "timeline.delete" => Request::TimelineDelete(params(text, limits)?),
         "timeline.trim" => Request::TimelineTrim(params(text, limits)?),
         "timeline.list" => Request::TimelineList(params(text, limits)?),
-        "sync" => {
-            let sync: crate::wire::sync::Sync = params(text, limits)?;
-            if sync.wait_ms.is_some() && asked == Asked::InBatch {
-                return Err(Failure::invalid(
-                    "wait_ms",
-                    "a call in a batch may not wait",
-                ));
-            }
-            Request::Sync(sync)
-        }
+        "sync" => sync(read(text)?, asked, limits)?,
         "subscribe" => Request::Subscribe(params(text, limits)?),
         "unsubscribe" => Request::Unsubscribe(params(text, limits)?),
         "session.open" => Request::SessionOpen(params(text, limits)?),
@@ -109,17 +101,33 @@ pub(super) fn request(
     })
 }
 
+/// The request of `sync` and its parameters.
+pub(super) fn sync(mut params: Sync, asked: Asked, limits: &Limits) -> Result<Request, Failure> {
+    params.check(limits)?;
+    if params.wait_ms.is_some() && asked == Asked::InBatch {
+        return Err(Failure::invalid(
+            "wait_ms",
+            "a call in a batch may not wait",
+        ));
+    }
+    Ok(Request::Sync(params))
+}
+
 /// Reads and checks one method's parameters.
 fn params<'a, T>(text: &'a str, limits: &Limits) -> Result<T, Failure>
 where
     T: Deserialize<'a> + Check,
 {
+    let mut params: T = read(text)?;
+    params.check(limits)?;
+    Ok(params)
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {
     if !text.starts_with('{') {
         return Err(Failure::invalid("params", "params must be an object"));
     }
-    let mut params: T = serde_json::from_str(text).map_err(|_| explained::<T>(text))?;
-    params.check(limits)?;
-    Ok(params)
+    serde_json::from_str(text).map_err(|_| explained::<T>(text))
 }
 
 /// Reads parameters that were refused once more, to say what is wrong and where.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeSeed;
 
-use super::call::{Asked, batch_count, checked_id, request, well_formed, without_place};
+use super::call::{Asked, batch_count, checked_id, request, sync, well_formed, without_place};
 use super::envelope::{Batch, BatchUpTo, Envelope};
 use super::{Call, Dialect, Id, Incoming, msgpack};
 use crate::wire::failure::Failure;
@@ -30,23 +30,21 @@ fn decode_json(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
         return Err(Failure::new(Reason::ParseError).saying("not UTF-8"));
     };
     if !text.trim_ascii_start().starts_with('[') {
-        let envelope = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
-        return Ok(Incoming::Single(call(&envelope, Asked::Alone, limits)));
+        let envelope = Envelope::read(text).map_err(|error| unreadable(&error))?;
+        return Ok(Incoming::Single(call(envelope, Asked::Alone, limits)));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     let batch = BatchUpTo(limits.batch_calls_max()).deserialize(&mut reader);
     let Batch { members, count } = batch.map_err(|error| unreadable(&error))?;
     reader.end().map_err(|error| unreadable(&error))?;
     batch_count(count, limits)?;
-    let calls = members
-        .iter()
-        .map(|member| match serde_json::from_str(member) {
-            Ok(envelope) => call(&envelope, Asked::InBatch, limits),
-            Err(error) => Call {
-                id: Some(Id::Null),
-                request: Err(unreadable(&error)),
-            },
-        });
+    let calls = members.iter().map(|member| match Envelope::read(member) {
+        Ok(envelope) => call(envelope, Asked::InBatch, limits),
+        Err(error) => Call {
+            id: Some(Id::Null),
+            request: Err(unreadable(&error)),
+        },
+    });
     Ok(Incoming::Batch(calls.collect()))
 }
 
@@ -59,7 +57,7 @@ fn unreadable(error: &serde_json::Error) -> Failure {
     }
 }
 
-fn call(envelope: &Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
+fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
     let id = match envelope.id.map(id) {
         None => None,
         Some(Ok(id)) => Some(id),
@@ -70,7 +68,7 @@ fn call(envelope: &Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
             };
         }
     };
-    let method = match method(envelope) {
+    let method = match method(&envelope) {
         Ok(method) => method,
         // Not a request at all, so not a notification either: it is answered.
         Err(failure) => {
@@ -80,12 +78,15 @@ fn call(envelope: &Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
             };
         }
     };
-    let params = envelope.params.unwrap_or("{}");
-    Call {
-        id,
-        request: depth_within(params, limits)
-            .and_then(|()| request(&method, params, asked, limits)),
-    }
+    let request = match envelope.sync {
+        // No deeper than its type, which every limit of the depth allows.
+        Some(params) => sync(params, asked, limits),
+        None => {
+            let params = envelope.params.unwrap_or("{}");
+            depth_within(params, limits).and_then(|()| request(&method, params, asked, limits))
+        }
+    };
+    Call { id, request }
 }
 
 /// Reads an id: text up to 64 bytes or a 64-bit integer.

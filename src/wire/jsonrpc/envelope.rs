@@ -10,6 +10,9 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
+use crate::wire::params::Object;
+use crate::wire::sync::Sync;
+
 /// The members of a request object as they stand. Others are ignored, as JSON-RPC leaves them open.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
@@ -17,6 +20,8 @@ pub(super) struct Envelope<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) method: Option<&'a str>,
     pub(super) params: Option<&'a str>,
+    /// The parameters, if they are those of `sync` and were read on the way.
+    pub(super) sync: Option<Sync>,
     /// One of them stands twice.
     pub(super) twice: bool,
 }
@@ -54,36 +59,66 @@ impl<'de> Deserialize<'de> for Member {
     }
 }
 
-impl<'de> Deserialize<'de> for Envelope<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Envelope<'de>, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Envelope<'de>;
+impl<'a> Envelope<'a> {
+    /// Takes a request object apart. The parameters of `sync` are long and asked for often, so they are read on the way
+    /// where they stand behind the method; if anything is wrong then, all is taken as pieces, for the way of all others
+    /// tells what.
+    pub(super) fn read(text: &'a str) -> serde_json::Result<Envelope<'a>> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let read = Members { syncs: true }.deserialize(&mut reader);
+        read.and_then(|envelope| reader.end().map(|()| envelope))
+            .or_else(|_| {
+                let mut reader = serde_json::Deserializer::from_str(text);
+                let envelope = Members { syncs: false }.deserialize(&mut reader)?;
+                reader.end().map(|()| envelope)
+            })
+    }
+}
 
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a request object")
+/// Reads the members of a request object.
+struct Members {
+    /// Those of `sync` at once.
+    syncs: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Members {
+    type Value = Envelope<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Envelope<'de>, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Envelope<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a request object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut envelope = Envelope::default();
+        while let Some(member) = map.next_key()? {
+            if matches!(member, Member::Params) && self.syncs && envelope.method == Some("\"sync\"")
+            {
+                envelope.twice |= envelope.params.is_some() || envelope.sync.is_some();
+                envelope.sync = Some(map.next_value::<Object<Sync>>()?.0);
+                continue;
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut envelope = Envelope::default();
-                while let Some(member) = map.next_key()? {
-                    let slot = match member {
-                        Member::Jsonrpc => &mut envelope.jsonrpc,
-                        Member::Id => &mut envelope.id,
-                        Member::Method => &mut envelope.method,
-                        Member::Params => &mut envelope.params,
-                        Member::Other => {
-                            map.next_value::<IgnoredAny>()?;
-                            continue;
-                        }
-                    };
-                    envelope.twice |= slot.is_some();
-                    *slot = Some(map.next_value::<&RawValue>()?.get());
+            let slot = match member {
+                Member::Jsonrpc => &mut envelope.jsonrpc,
+                Member::Id => &mut envelope.id,
+                Member::Method => &mut envelope.method,
+                Member::Params => &mut envelope.params,
+                Member::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
                 }
-                Ok(envelope)
-            }
+            };
+            envelope.twice |= slot.is_some();
+            *slot = Some(map.next_value::<&RawValue>()?.get());
         }
-        from.deserialize_map(Members)
+        Ok(envelope)
     }
 }
 

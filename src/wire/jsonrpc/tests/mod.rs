@@ -394,3 +394,27 @@ fn errors_stay_small_whatever_was_sent() {
 fn failure_bytes(failure: &Failure) -> usize {
     super::failure(&Id::Integer(1), failure, Dialect::Json).len()
 }
+
+#[test]
+fn positions_are_read_alike_wherever_the_parameters_stand() {
+    let limits = Limits::default();
+    for params in [
+        r#"{"positions":{"a":1,"b":{"after":2,"epoch":"x","changes_after":3}},"limit":9}"#,
+        r#"{"positions":{"a":1,"a":2}}"#,
+        r#"{"positions":{"a":[[[[[[[[[[]]]]]]]]]]}}"#,
+        r#"{"positions":{"a":"1"}}"#,
+        r#"{"positions":{},"what":1}"#,
+        r#"[{"a":1},10]"#,
+        "null",
+    ] {
+        let known = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sync","params":{params}}}"#);
+        let ahead = format!(r#"{{"jsonrpc":"2.0","id":1,"params":{params},"method":"sync"}}"#);
+        let decoded = |text: &str| decode(Dialect::Json, text.as_bytes(), &limits);
+        assert_eq!(decoded(&known), decoded(&ahead), "{params}");
+        let twice = known.replacen('{', &format!(r#"{{"params":{params},"#), 1);
+        let Ok(Incoming::Single(call)) = decoded(&twice) else {
+            panic!("{twice}");
+        };
+        assert!(call.request.is_err(), "{twice}");
+    }
+}
