@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
@@ -29,7 +28,6 @@ pub struct Server {
     partitions: Partitions,
     admin: Arc<Admin>,
     tasks: TaskTracker,
-    stop: CancellationToken,
     drain: Duration,
 }
 
@@ -88,8 +86,14 @@ impl Server {
             config.feed_options(),
             &tasks,
         );
-        let stop = CancellationToken::new();
-        tasks.spawn(upkeep(Arc::clone(&admin), stop.clone()));
+        show_limits(config);
+        {
+            let (partitions, feed, clock) = (partitions.clone(), feed.clone(), Arc::clone(&clock));
+            admin.observe(move || {
+                partitions.observe(clock.now_ms());
+                feed.observe();
+            });
+        }
         let gateway = Gateway::start(
             listener,
             config.gateway_options(),
@@ -108,7 +112,6 @@ impl Server {
             partitions,
             admin,
             tasks,
-            stop,
             drain,
         })
     }
@@ -127,7 +130,6 @@ impl Server {
             partitions,
             admin,
             tasks,
-            stop,
             drain,
         } = self;
         tracing::info!("stopping");
@@ -140,7 +142,6 @@ impl Server {
         gateway.drain(drain).await;
         // 4. Nobody listens to the feed any more.
         feed.stop();
-        stop.cancel();
         tasks.close();
         tasks.wait().await;
         // 5. What is committed goes into the image, and the files are closed.
@@ -181,9 +182,20 @@ fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
 /// Connections that wait to be accepted; the system may have a lower limit.
 const BACKLOG: u32 = 4_096;
 
-async fn upkeep(admin: Arc<Admin>, stop: CancellationToken) {
-    let mut every = tokio::time::interval(metrics::UPKEEP_EVERY);
-    while stop.run_until_cancelled(every.tick()).await.is_some() {
-        admin.upkeep();
+/// Shows the limits that gauges are held against.
+fn show_limits(config: &Config) {
+    for (name, limit) in [
+        ("connections_max", config.connections_max),
+        ("reads_max", config.reads_max),
+        ("frozen_memtables_max", config.frozen_memtables_max),
+        ("level0_slow_runs", config.level0_slow_runs),
+        ("level0_busy_runs", config.level0_busy_runs),
+        (
+            "filter_memory_bytes",
+            usize::try_from(config.filter_memory_bytes).unwrap_or(usize::MAX),
+        ),
+        ("fresh_bytes_max", config.fresh_bytes_max),
+    ] {
+        metrics::limit().of(&[name]).count(limit as u64);
     }
 }

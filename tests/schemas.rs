@@ -239,7 +239,10 @@ fn replies_errors_and_pushes_are_encoded_as_they_stand() {
         failure.field = said.data.field;
         failure.limit = said.data.limit;
         failure.actual = said.data.actual;
-        failure.retry_after_ms = said.data.retry_after_ms;
+        failure.retry_after_ms = said
+            .data
+            .retry_after_ms
+            .and_then(|ms| u32::try_from(ms).ok());
         let bytes = jsonrpc::failure(&id(&stands["id"]), &failure, Dialect::Json);
         assert_eq!(json_of(&bytes), *stands);
     }

@@ -64,6 +64,7 @@ const TOP_LEVEL: &[&str] = &[
     "schemas",
     "load",
     "tests",
+    "docs",
     "grafana",
     "README.md",
     "ARCHITECTURE.md",
@@ -547,28 +548,6 @@ fn documents_name_files_that_exist() {
         }
     }
     report("documents name files that are not there", &breaches);
-}
-
-#[test]
-fn panels_ask_for_metrics_that_exist() {
-    let mut panels = Vec::new();
-    files_below(&root().join("grafana"), &mut panels);
-    let names = fs::read_to_string(root().join("src/metrics.rs")).expect("metrics.rs is there");
-    let mut breaches = Vec::new();
-    for panel in panels {
-        let text = fs::read_to_string(&panel).unwrap_or_default();
-        for word in text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_') {
-            let base = ["_bucket", "_sum", "_count"]
-                .iter()
-                .find_map(|suffix| word.strip_suffix(suffix))
-                .unwrap_or(word);
-            let known = |name: &str| names.contains(&format!("\"{name}\""));
-            if word.starts_with("tideline_") && !known(word) && !known(base) {
-                breaches.push(format!("{}: {word}", panel.display()));
-            }
-        }
-    }
-    report("metrics that src/metrics.rs does not name", &breaches);
 }
 
 /// The parser of imports, on which two rules above rest.

@@ -1,8 +1,9 @@
 //! What operators and browsers get over plain HTTP: health, readiness, metrics, a page that says what this is.
 //!
-//! Owns: the bodies of these answers. Promises: none of them touches the store or waits. Must not: know routes, sockets
-//! or anything a client has stored; `gateway/http.rs` serves them.
+//! Owns: the bodies of these answers. Promises: none but the metrics touches the store or waits. Must not: know
+//! routes, sockets or anything a client has stored; `gateway/http.rs` serves them.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::metrics::Exposition;
@@ -11,6 +12,8 @@ use crate::metrics::Exposition;
 pub struct Admin {
     ready: AtomicBool,
     exposition: Exposition,
+    /// Brings gauges up to date before they are shown.
+    observe: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Admin {
@@ -20,6 +23,7 @@ impl Admin {
         Admin {
             ready: AtomicBool::new(false),
             exposition,
+            observe: OnceLock::new(),
         }
     }
 
@@ -39,15 +43,18 @@ impl Admin {
         }
     }
 
-    /// Prometheus' text.
-    #[must_use]
-    pub fn metrics(&self) -> String {
-        self.exposition.render()
+    /// What is to be asked for gauges before each scrape; the first one given stays.
+    pub fn observe(&self, observe: impl Fn() + Send + Sync + 'static) {
+        let _ = self.observe.set(Box::new(observe));
     }
 
-    /// Moves histogram samples into their buckets; call now and then.
-    pub fn upkeep(&self) {
-        self.exposition.upkeep();
+    /// Prometheus' text. May wait for the disk.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        if let Some(observe) = self.observe.get() {
+            observe();
+        }
+        self.exposition.render()
     }
 
     /// The page at `/`.

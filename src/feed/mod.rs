@@ -19,6 +19,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::metrics;
 use crate::partition::Partitions;
 use crate::timeline::Timelines;
 
@@ -57,6 +58,7 @@ pub struct Feed {
     registry: Arc<Registry>,
     timelines: Timelines,
     options: Arc<Options>,
+    followers: Arc<[Arc<tailer::Follower>]>,
     stop: CancellationToken,
 }
 
@@ -69,15 +71,20 @@ impl Feed {
         options: Options,
         tasks: &TaskTracker,
     ) -> Feed {
+        let followers: Vec<_> = partitions
+            .ids()
+            .map(|id| Arc::new(tailer::Follower::new(partitions.tail(id))))
+            .collect();
         let feed = Feed {
             registry: Arc::new(Registry::new(options.fresh_bytes_max)),
             timelines,
             options: Arc::new(options),
+            followers: followers.into(),
             stop: CancellationToken::new(),
         };
-        for id in partitions.ids() {
-            let follower = tailer::Tailer::new(id, partitions.tail(id), &feed);
-            tasks.spawn(follower.run(feed.stop.clone()));
+        for (id, follower) in partitions.ids().zip(&*feed.followers) {
+            let tailer = tailer::Tailer::new(id, follower, &feed);
+            tasks.spawn(tailer.run(feed.stop.clone()));
         }
         feed
     }
@@ -98,6 +105,20 @@ impl Feed {
             self.timelines.clone(),
             Arc::clone(&self.options),
         )
+    }
+
+    /// Brings the gauges of the followers up to date. May block on the disk.
+    pub fn observe(&self) {
+        let (mut batches, mut oldest_ms) = (0, None);
+        for follower in &*self.followers {
+            let (behind, since_ms) = follower.lag();
+            batches += behind;
+            oldest_ms = oldest_ms.into_iter().chain(since_ms).min();
+        }
+        let now_ms = self.timelines.now_ms();
+        let age_ms = oldest_ms.map_or(0, |since| now_ms.saturating_sub(since));
+        metrics::feed().lag.count(batches);
+        metrics::feed().lag_seconds.set(age_ms as f64 / 1e3);
     }
 
     /// Stops the followers. Watchers hear nothing more.

@@ -112,7 +112,7 @@ pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget)
     for fresh in &topic.apply(event) {
         budget.add(topic, fresh);
     }
-    topic.wake();
+    metrics::feed().fanout.count(topic.wake());
 }
 
 /// A standing watch on one timeline; it ends when this is dropped.

@@ -119,7 +119,10 @@ impl Subscription {
             .increment(1);
             match page {
                 Ok(page) => match page.changed.state {
-                    ResumeState::Ok => Pull::Page(Arc::clone(page)),
+                    ResumeState::Ok => {
+                        metrics::pages().push.count(page.changed.messages.len());
+                        Pull::Page(Arc::clone(page))
+                    }
                     ResumeState::TooOld => Pull::Ended(Ended::TooOld),
                     ResumeState::EpochChanged => Pull::Ended(Ended::EpochChanged),
                 },

@@ -5,6 +5,7 @@
 //! Must not: hold up commits: it only reads, and bounded much at a time.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
@@ -21,18 +22,48 @@ pub(super) struct Tailer {
     position: Position,
     timelines: Timelines,
     registry: Arc<Registry>,
+    follower: Arc<Follower>,
+}
+
+/// How far a follower is, for who asks.
+pub(super) struct Follower {
+    tail: Tail,
+    told: AtomicU64,
+}
+
+impl Follower {
+    pub(super) fn new(tail: Tail) -> Follower {
+        let told = AtomicU64::new(tail.position().0);
+        Follower { tail, told }
+    }
+
+    /// Batches that are not told yet, and the commit time of the oldest of them. May block on the disk.
+    pub(super) fn lag(&self) -> (u64, Option<u64>) {
+        let told = self.told.load(Ordering::Relaxed);
+        let behind = self.tail.position().0.saturating_sub(told);
+        if behind == 0 {
+            return (0, None);
+        }
+        let next = self.tail.batches(Position(told), 1).ok();
+        (
+            behind,
+            next.and_then(|batches| Some(batches.first()?.commit_ms)),
+        )
+    }
 }
 
 impl Tailer {
     /// Starts at the log's end: whoever watches reads the store first.
-    pub(super) fn new(partition: PartitionId, tail: Tail, feed: &Feed) -> Tailer {
-        let position = tail.position();
+    pub(super) fn new(partition: PartitionId, follower: &Arc<Follower>, feed: &Feed) -> Tailer {
+        let tail = follower.tail.clone();
+        let position = Position(follower.told.load(Ordering::Relaxed));
         Tailer {
             partition,
             tail,
             position,
             timelines: feed.timelines.clone(),
             registry: Arc::clone(&feed.registry),
+            follower: Arc::clone(follower),
         }
     }
 
@@ -47,18 +78,19 @@ impl Tailer {
                     for batch in batches {
                         self.position = batch.position;
                         self.tell(&batch);
+                        self.follower
+                            .told
+                            .store(batch.position.0, Ordering::Relaxed);
                     }
                 }
                 Err(error) => {
                     tracing::error!(partition = %self.partition, error = error.0, "the feed lost its place in the log");
                     metrics::feed().resyncs.increment(1);
                     self.position = self.tail.position();
+                    self.follower.told.store(self.position.0, Ordering::Relaxed);
                     self.registry.doubt_all();
                 }
             }
-            let behind = self.tail.position().0.saturating_sub(self.position.0);
-            #[allow(clippy::cast_precision_loss)] // a gauge
-            metrics::feed().lag.set(behind as f64);
         }
     }
 
@@ -76,7 +108,8 @@ impl Tailer {
     }
 
     fn tell(&self, batch: &Batch) {
-        metrics::feed().batches.increment(1);
+        let metrics = metrics::feed();
+        metrics.batches.increment(1);
         // Whoever starts to watch from now on reads the store after that, where this batch is already visible.
         if self.registry.is_empty() {
             self.timelines.note(self.partition, batch);
@@ -86,6 +119,8 @@ impl Tailer {
         for event in self.timelines.events(self.partition, batch, watched) {
             self.registry.publish(event);
         }
+        let took_ms = self.timelines.now_ms().saturating_sub(batch.commit_ms);
+        metrics.delay_seconds.record(took_ms as f64 / 1e3);
     }
 }
 

@@ -128,12 +128,13 @@ impl Topic {
         }
     }
 
-    /// Tells every watcher that there may be something.
-    pub(super) fn wake(&self) {
+    /// Tells every watcher that there may be something; how many there are.
+    pub(super) fn wake(&self) -> usize {
         let watchers = lock(&self.watchers);
         for (mailbox, slot) in watchers.entries.iter().flatten() {
             mailbox.post(*slot);
         }
+        watchers.entries.len() - watchers.free.len()
     }
 }
 

@@ -125,12 +125,22 @@ async fn route(
             Ok(()) => say(StatusCode::OK, "ready"),
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
-        "/metrics" => full(
+        "/metrics" => scrape(shared).await,
+        _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
+    }
+}
+
+/// Off the threads that serve clients: it looks into files and locks of the stores.
+async fn scrape(shared: &Arc<Shared>) -> Answer {
+    let _turn = shared.scrapes.acquire().await;
+    let pages = Arc::clone(&shared.pages);
+    match tokio::task::spawn_blocking(move || pages.metrics()).await {
+        Ok(text) => full(
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",
-            shared.pages.metrics(),
+            text,
         ),
-        _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
+        Err(_) => say(StatusCode::INTERNAL_SERVER_ERROR, "the scrape failed"),
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn accept(
         };
         metrics::gateway().accepted.increment(1);
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            metrics::gateway().refused.increment(1);
+            metrics::refusals().of(&[metrics::CONNECTIONS]).increment(1);
             // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
             let _ = socket.try_write(FULL);
             continue;

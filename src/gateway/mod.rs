@@ -20,16 +20,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ::metrics::Counter;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
 use crate::ids::Clock;
-use crate::metrics;
+use crate::metrics::{self, Counter, Histogram};
 use crate::timeline::Timelines;
-use crate::wire::{Limits, Reason};
+use crate::wire::{Failure, Limits, Reason};
 
 /// Options of the gateway. Units are in the names or the types.
 #[derive(Clone, Debug)]
@@ -62,7 +62,8 @@ pub struct Options {
     pub drain_spread: Duration,
 }
 
-/// What the HTTP pages tell of the server. They are somebody else's; the gateway only serves them. None may wait.
+/// What the HTTP pages tell of the server. They are somebody else's; the gateway only serves them. Only the last
+/// may wait, and is asked on a thread that may.
 pub trait Pages: Send + Sync + 'static {
     /// The HTML at `/`.
     fn start(&self) -> String;
@@ -88,6 +89,8 @@ struct Shared {
     feed: Feed,
     clock: Arc<Clock>,
     pages: Arc<dyn Pages>,
+    /// One scrape at a time: it takes a thread, and what it looks up is the same for all.
+    scrapes: Semaphore,
     counters: Counters,
     origins: origin::Allowed,
     /// Waiting calls are to be answered now.
@@ -116,6 +119,7 @@ impl Gateway {
             feed,
             clock,
             pages,
+            scrapes: Semaphore::new(1),
             counters: Counters::default(),
             origins,
             waits_over: CancellationToken::new(),
@@ -174,16 +178,19 @@ impl Gateway {
     }
 }
 
-/// Counters of requests, bound at first use: one per method and result.
-struct Counters(Vec<OnceLock<Counter>>);
+/// Requests by method and result, and their time by method; bound at first use.
+struct Counters {
+    answers: Vec<OnceLock<Counter>>,
+    seconds: Vec<OnceLock<Histogram>>,
+}
 
 impl Default for Counters {
     fn default() -> Counters {
-        Counters(
-            (0..METHODS.len() * RESULTS)
-                .map(|_| OnceLock::new())
-                .collect(),
-        )
+        let answers = METHODS.len() * RESULTS;
+        Counters {
+            answers: (0..answers).map(|_| OnceLock::new()).collect(),
+            seconds: METHODS.iter().map(|_| OnceLock::new()).collect(),
+        }
     }
 }
 
@@ -214,24 +221,28 @@ const METHODS: [&str; 19] = [
 const RESULTS: usize = Reason::ALL.len() + 1;
 
 impl Counters {
-    /// Counts one answer.
-    fn count(&self, method: &str, result: Result<(), Reason>) {
+    /// Counts one answer, which took this long.
+    fn count(&self, method: &str, result: Result<(), &Failure>, took: Duration) {
         let method = METHODS
             .iter()
             .position(|name| *name == method)
             .unwrap_or(METHODS.len() - 1);
         let (place, name) = match result {
             Ok(()) => (0, "ok"),
-            Err(reason) => (
-                1 + Reason::ALL
-                    .iter()
-                    .position(|known| *known == reason)
-                    .unwrap_or(0),
-                reason.name(),
-            ),
+            Err(failure) => {
+                if let Some(limit) = failure.limit_name {
+                    metrics::refusals().of(&[limit]).increment(1);
+                }
+                let is_it = |known: &Reason| *known == failure.reason;
+                let place = Reason::ALL.iter().position(is_it).unwrap_or(0);
+                (1 + place, failure.reason.name())
+            }
         };
-        self.0[method * RESULTS + place]
-            .get_or_init(|| metrics::requests(METHODS[method], name))
+        self.answers[method * RESULTS + place]
+            .get_or_init(|| metrics::requests().of(&[METHODS[method], name]))
             .increment(1);
+        self.seconds[method]
+            .get_or_init(|| metrics::request_seconds().of(&[METHODS[method]]))
+            .record(took.as_secs_f64());
     }
 }

@@ -4,6 +4,7 @@
 //! what needs a connection (`subscribe`) is refused as an unknown method. Must not: keep anything between two requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -48,7 +49,7 @@ pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> A
             batch::run(shared, &mut caller, incoming, Dialect::Json).await
         }
         Err(failure) => {
-            shared.counters.count("?", Err(failure.reason));
+            shared.counters.count("?", Err(&failure), Duration::ZERO);
             Some(jsonrpc::failure(&Id::Null, &failure, Dialect::Json))
         }
     };

@@ -150,6 +150,22 @@ impl Store {
         (self.env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64
     }
 
+    /// The last transaction, and bytes of pages that belong to no sub-database. A walk over the sub-databases' own
+    /// figures; no page of rows is looked at.
+    pub(super) fn free_bytes(&self) -> Result<(u64, u64), Error> {
+        let txn = self.read()?;
+        let slots: Vec<Db> = {
+            let slots = self.slots.read().unwrap_or_else(|held| held.into_inner());
+            slots.clone()
+        };
+        let mut used = self.catalog.stat(&txn)?.non_free_page_size();
+        for slot in slots {
+            used += slot.stat(&txn)?.non_free_page_size();
+        }
+        let free = self.file_bytes().saturating_sub(used as u64);
+        Ok((self.env.info().last_txn_id as u64, free))
+    }
+
     /// Bytes of the reserved map.
     pub(super) fn map_bytes(&self) -> u64 {
         self.env.info().map_size as u64

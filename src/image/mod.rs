@@ -21,6 +21,7 @@ mod options;
 mod part;
 mod plan;
 mod read;
+mod readers;
 mod rules;
 mod scan;
 mod slots;
@@ -46,6 +47,8 @@ pub use error::Error;
 use filter::Budget;
 pub use options::Options;
 use part::PartWriter;
+pub use readers::Figures;
+use readers::Readers;
 pub use rules::{DropContext, Entry, Pieces, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
 pub use snapshot::{RunCursor, Snapshot};
@@ -62,6 +65,8 @@ struct Inner {
     store: Store,
     options: Options,
     rules: Arc<dyn Rules>,
+    /// Open snapshots.
+    readers: Arc<Readers>,
     /// Memory for filters.
     budget: Arc<Budget>,
     /// The newest committed catalog. Changed only under `state`.
@@ -96,6 +101,8 @@ pub struct Pressure {
     pub busy: bool,
     /// Sub-databases that could still be taken; a part takes two.
     pub free_slots: usize,
+    /// Bytes of runs that wait for a merge: level 0, and inputs of running merges.
+    pub pending_bytes: u64,
     /// Bytes of pages in use by runs.
     pub bytes_used: u64,
     /// Bytes of the file, free pages included; it never shrinks.
@@ -123,6 +130,7 @@ impl Image {
         let slots = Slots::new(&store, &txn, &catalog)?;
         drop(txn);
         let inner = Inner {
+            readers: Arc::default(),
             budget: Budget::new(options.filter_memory_bytes),
             store,
             options,
@@ -185,11 +193,26 @@ impl Image {
             slow: level0_runs >= inner.options.level0_slow_runs,
             busy: level0_runs >= inner.options.level0_busy_runs || free_slots < 2,
             free_slots,
+            pending_bytes: catalog
+                .runs
+                .iter()
+                .filter(|run| run.level == 0 || catalog.job_of(run.number).is_some())
+                .map(|run| run.page_bytes())
+                .sum(),
             bytes_used: catalog.parts().map(|part| part.page_bytes).sum(),
             file_bytes: inner.store.file_bytes(),
             map_bytes: inner.store.map_bytes(),
             filter_bytes: inner.budget.used(),
         }
+    }
+}
+
+impl Image {
+    /// Who reads, and which pages are free; `None` if that can't be told now. Begins a read transaction.
+    pub fn figures(&self) -> Option<Figures> {
+        let inner = &self.inner;
+        let (last, free_bytes) = inner.store.free_bytes().ok()?;
+        Some(inner.readers.figures(last, free_bytes))
     }
 }
 

@@ -14,6 +14,7 @@ use super::catalog::{Catalog, Part, Run};
 use super::env::ReadTxn;
 use super::filter;
 use super::read::PartReader;
+use super::readers::{Reader, Readers};
 use super::scan::RunScan;
 use super::{Entry, Error, Inner};
 use crate::ids::{EntryKind, Position};
@@ -23,14 +24,17 @@ pub struct Snapshot {
     // First: it must end before the environment can.
     txn: ReadTxn,
     catalog: Arc<Catalog>,
+    _reader: Reader,
     inner: Arc<Inner>,
 }
 
 impl Snapshot {
     pub(super) fn new(txn: ReadTxn, catalog: Arc<Catalog>, inner: Arc<Inner>) -> Snapshot {
+        let _reader = Readers::begin(&inner.readers, txn.id() as u64);
         Snapshot {
             txn,
             catalog,
+            _reader,
             inner,
         }
     }

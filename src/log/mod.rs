@@ -33,7 +33,7 @@ pub use frame::{Effect, EffectRef, FRAME_BYTES_MAX, Frame};
 pub use open::{Cut, Opened};
 pub use reader::{Reader, Replay};
 pub use recording::{Fault, RecordingStorage};
-pub use retain::Hold;
+pub use retain::{Figures, Hold};
 pub use storage::{File, LocalStorage, Storage};
 pub use verify::{Report, verify};
 pub use writer::Written;

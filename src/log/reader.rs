@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use super::error::ReadError;
 use super::frame::{self, Effect, Frame};
-use super::retain::{Segments, lock};
+use super::retain::{Figures, Segments, lock};
 use super::scan::{Chain, SCAN_BLOCK_BYTES};
 use super::segment::{Cursor, Segment};
 use crate::ids::{HistoryId, Position};
@@ -93,6 +93,12 @@ impl Reader {
     #[must_use]
     pub fn position(&self) -> Position {
         lock(&self.shared.tail).published
+    }
+
+    /// What the log keeps. May read the first segment's file, once.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.shared.segments.figures()
     }
 
     /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`

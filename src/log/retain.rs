@@ -39,6 +39,19 @@ pub(super) struct Segments {
     spare_wanted: AtomicBool,
 }
 
+/// What a log keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// The oldest position that is still there.
+    pub first: Position,
+    /// Its commit time, ms since 1970; `None` in an empty log.
+    pub first_ms: Option<u64>,
+    /// Files.
+    pub segments: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// A new segment and its open file.
 pub(super) type Begun = (Arc<Segment>, Arc<dyn File>);
 
@@ -134,6 +147,25 @@ impl Segments {
 
     pub(super) fn bytes(&self) -> u64 {
         lock(&self.list).iter().map(|segment| segment.bytes()).sum()
+    }
+
+    pub(super) fn figures(&self) -> Figures {
+        let (oldest, segments, bytes) = {
+            let list = lock(&self.list);
+            let bytes = list.iter().map(|segment| segment.bytes()).sum();
+            (list.front().cloned(), list.len(), bytes)
+        };
+        let first_ms = oldest.as_ref().and_then(|segment| {
+            // Its first frame never changes, so it is read at most once.
+            let known = segment.first_commit_ms();
+            known.or_else(|| self.read_commit_ms(segment))
+        });
+        Figures {
+            first: oldest.map_or(Position::ZERO, |segment| segment.first),
+            first_ms,
+            segments,
+            bytes,
+        }
     }
 
     pub(super) fn hold(&self, position: Position) -> Hold {

@@ -20,7 +20,7 @@ use super::{Options, Rules};
 use crate::ids::{Clock, Position};
 use crate::image::{self, Entry, Error, Image};
 use crate::log::Keeper;
-use crate::metrics::{self, Share};
+use crate::metrics;
 
 /// What wakes the flusher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,46 +41,6 @@ pub(super) struct Flusher {
     pub(super) keeper: Keeper,
     /// When the log was last looked after.
     pub(super) kept: Instant,
-    pub(super) shares: Shares,
-}
-
-/// This partition's part of the gauges of all.
-pub(super) struct Shares {
-    memtable_bytes: Share,
-    runs: Share,
-    level0_runs: Share,
-    used_bytes: Share,
-    file_bytes: Share,
-    map_bytes: Share,
-    free_slots: Share,
-    filter_bytes: Share,
-}
-
-impl Shares {
-    pub(super) fn new() -> Shares {
-        let image = metrics::image();
-        Shares {
-            memtable_bytes: Share::of(&metrics::commit().memtable_bytes),
-            runs: Share::of(&image.runs),
-            level0_runs: Share::of(&image.level0_runs),
-            used_bytes: Share::of(&image.used_bytes),
-            file_bytes: Share::of(&image.file_bytes),
-            map_bytes: Share::of(&image.map_bytes),
-            free_slots: Share::of(&image.free_slots),
-            filter_bytes: Share::of(&image.filter_bytes),
-        }
-    }
-
-    fn set(&mut self, memtable_bytes: usize, image: &image::Pressure) {
-        self.memtable_bytes.set(memtable_bytes as f64);
-        self.runs.set(image.runs as f64);
-        self.level0_runs.set(image.level0_runs as f64);
-        self.used_bytes.set(image.bytes_used as f64);
-        self.file_bytes.set(image.file_bytes as f64);
-        self.map_bytes.set(image.map_bytes as f64);
-        self.free_slots.set(image.free_slots as f64);
-        self.filter_bytes.set(image.filter_bytes as f64);
-    }
 }
 
 /// How often the log's segments are looked after while there is other work.
@@ -131,7 +91,6 @@ impl Flusher {
                 self.shared.set_idle(!had_work);
                 let image = self.image.pressure();
                 self.shared.set_pressure(self.pressure(&image));
-                self.shares.set(self.shared.memtable_bytes(), &image);
                 had_work
             }
             Err(error @ Error::Full(_)) => {
@@ -162,9 +121,12 @@ impl Flusher {
     fn flush(&self, memtable: Arc<Memtable>) -> Result<(), Error> {
         let started = Instant::now();
         flush(&self.image, &memtable, &*self.rules)?;
-        metrics::commit()
+        let metrics = metrics::memtables();
+        metrics
             .flush_seconds
             .record(started.elapsed().as_secs_f64());
+        metrics.flush_rows.increment(memtable.rows() as u64);
+        metrics.flush_bytes.increment(memtable.bytes() as u64);
         self.shared.retire(&memtable);
         self.shared.recycle(memtable);
         Ok(())
@@ -182,10 +144,16 @@ impl Flusher {
         );
         let view = view.map_err(|error| Error::Damaged(error.0))?;
         let read = |key: &[u8]| view.get(key).ok().flatten();
+        let started = Instant::now();
         let done = self.image.compact(self.clock.now_ms(), &read)?;
-        metrics::commit()
-            .compaction_bytes
-            .increment(done.bytes_written);
+        if done.rows_read > 0 {
+            let metrics = metrics::compaction();
+            metrics.seconds.record(started.elapsed().as_secs_f64());
+            metrics.bytes.increment(done.bytes_written);
+            metrics.rows.increment(done.rows_read);
+            let dropped = done.rows_read.saturating_sub(done.rows_written);
+            metrics.dropped.increment(dropped);
+        }
         Ok(done.more)
     }
 

@@ -19,6 +19,7 @@ mod memtable;
 mod merge;
 #[cfg(test)]
 mod model_test;
+mod observe;
 #[cfg(test)]
 mod pipeline_test;
 mod recovery;
@@ -60,6 +61,7 @@ struct Inner {
     history: HistoryId,
     partitions: Vec<Arc<Shared>>,
     reads: Arc<Semaphore>,
+    reads_max: usize,
     /// Last, so that the lock outlives the threads.
     _directory: Directory,
 }
@@ -160,6 +162,7 @@ impl Partitions {
             history: directory.history,
             partitions,
             reads: Arc::new(Semaphore::new(options.reads_max)),
+            reads_max: options.reads_max,
             _directory: directory,
         };
         Ok(Partitions {

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, watch};
 
-use super::flusher::{self, Flusher, Shares};
+use super::flusher::{self, Flusher};
 use super::memtable::Memtable;
 use super::shared::Shared;
 use super::syncer::Syncer;
@@ -22,7 +22,6 @@ use super::{OpenError, Options, Rules};
 use crate::ids::{Clock, PartitionId, Position};
 use crate::image::{self, Image};
 use crate::log::{self, Log, Storage};
-use crate::metrics::{self, Share};
 
 /// Opens a partition on its log's storage and its image's folder, and starts its threads.
 pub(super) fn start(
@@ -62,7 +61,6 @@ pub(super) fn start(
         work,
         keeper: log.keeper(),
         kept: Instant::now(),
-        shares: Shares::new(),
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = Builder::new()
@@ -86,7 +84,6 @@ pub(super) fn start(
         syncer: Syncer::start(id).map_err(thread)?,
         is_closing: false,
         is_rotating: false,
-        queue_depth: Share::of(&metrics::commit().queue_depth),
         flusher: wake,
         flushing,
     };

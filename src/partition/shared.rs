@@ -15,7 +15,7 @@ use super::memtable::{Memtable, Spare};
 use super::view::View;
 use super::{Batch, Options, ReadError, Rules};
 use crate::ids::Position;
-use crate::image::Image;
+use crate::image::{self, Image};
 use crate::log;
 use crate::metrics;
 
@@ -50,6 +50,22 @@ pub(super) enum Pressure {
     Busy,
     /// There is no space for them.
     Full,
+}
+
+/// A partition's gauges.
+pub(super) struct Figures {
+    pub(super) queue_jobs: usize,
+    pub(super) queue_bytes: usize,
+    pub(super) queue_fill: f64,
+    pub(super) memtable_bytes: usize,
+    pub(super) memtable_rows: usize,
+    pub(super) frozen: usize,
+    pub(super) stopped: bool,
+    pub(super) tail: Position,
+    pub(super) log: log::Figures,
+    pub(super) image: image::Pressure,
+    /// `None` if the image could not be looked into.
+    pub(super) environment: Option<image::Figures>,
 }
 
 const PRESSURE_BUSY: u32 = u32::MAX;
@@ -117,21 +133,24 @@ impl Shared {
         }
         match self.pressure() {
             Pressure::None | Pressure::Slow(_) => {}
-            Pressure::Busy => return Err(busy()),
-            Pressure::Full => return Err(Refusal::Full),
+            Pressure::Busy => return Err(busy(metrics::COMPACTION)),
+            Pressure::Full => {
+                metrics::refusals().of(&[metrics::DISK_SPACE]).increment(1);
+                return Err(Refusal::Full);
+            }
         }
         let queued = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
         // One job that is larger than the whole bound may pass alone.
         if queued > 0 && queued + bytes > self.queue_bytes_max {
             self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
-            return Err(busy());
+            return Err(busy(metrics::QUEUE_BYTES));
         }
         self.queue
             .try_send(Queued::Job { bytes, job })
             .map_err(|error| {
                 self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
                 match error {
-                    mpsc::error::TrySendError::Full(_) => busy(),
+                    mpsc::error::TrySendError::Full(_) => busy(metrics::QUEUE_JOBS),
                     mpsc::error::TrySendError::Closed(_) => Refusal::ShuttingDown,
                 }
             })
@@ -243,10 +262,32 @@ impl Shared {
             .take()
     }
 
-    /// Bytes of all memtables that are not flushed.
-    pub(super) fn memtable_bytes(&self) -> usize {
-        let memtables = self.memtables.load();
-        memtables.iter().map(|memtable| memtable.bytes()).sum()
+    /// What waits and what is kept, at this moment. May read the log's files.
+    pub(super) fn figures(&self) -> Figures {
+        let queue_jobs = self.queue.max_capacity() - self.queue.capacity();
+        let queue_bytes = self.queued_bytes.load(Ordering::Relaxed);
+        let fill = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
+        // Let go at once: a memtable that is looked at can't be used again.
+        let (memtable_bytes, memtable_rows, frozen) = {
+            let memtables = self.memtables.load();
+            let bytes = memtables.iter().map(|memtable| memtable.bytes()).sum();
+            let rows = memtables.iter().map(|memtable| memtable.rows()).sum();
+            (bytes, rows, memtables.len() - 1)
+        };
+        Figures {
+            queue_jobs,
+            queue_bytes,
+            queue_fill: fill(queue_jobs, self.queue.max_capacity())
+                .max(fill(queue_bytes, self.queue_bytes_max)),
+            memtable_bytes,
+            memtable_rows,
+            frozen,
+            stopped: self.is_stopped(),
+            tail: self.tail(),
+            log: self.log.figures(),
+            image: self.image.pressure(),
+            environment: self.image.figures(),
+        }
     }
 
     pub(super) fn pressure(&self) -> Pressure {
@@ -322,7 +363,7 @@ impl Shared {
     }
 }
 
-fn busy() -> Refusal {
-    metrics::commit().refused_busy.increment(1);
+fn busy(limit: &'static str) -> Refusal {
+    metrics::refusals().of(&[limit]).increment(1);
     Refusal::Busy
 }

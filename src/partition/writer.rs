@@ -20,7 +20,7 @@ use super::txn::{Pending, Txn};
 use super::{Options, Rules};
 use crate::ids::{Clock, Position};
 use crate::log::{AppendError, EffectRef, Log, Written};
-use crate::metrics::{self, Share};
+use crate::metrics;
 
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
@@ -42,8 +42,6 @@ pub(super) struct Writer {
     pub(super) syncer: Syncer,
     pub(super) is_closing: bool,
     pub(super) is_rotating: bool,
-    /// This partition's part of the gauge.
-    pub(super) queue_depth: Share,
     pub(super) flusher: SyncSender<Work>,
     pub(super) flushing: JoinHandle<()>,
 }
@@ -118,6 +116,7 @@ impl Writer {
     /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers. Jobs
     /// see the batch that is still being synced: if its sync fails, theirs is never written.
     fn fill(&mut self, first: Queued) {
+        let started = Instant::now();
         self.last_ms = self.clock.now_ms().max(self.last_ms);
         self.pending.begin(self.position.next(), self.last_ms);
         let base = self.shared.writers_view(self.position);
@@ -152,7 +151,8 @@ impl Writer {
             }
         }
         self.shared.dequeued(freed);
-        self.queue_depth.set(self.jobs.len() as f64);
+        let took = started.elapsed().as_secs_f64();
+        metrics::commit().fill_seconds.record(took);
     }
 
     /// Writes the batch as one frame. `None` = there is nothing to write.
@@ -249,7 +249,9 @@ impl Writer {
             }
             AppendError::Full(error) => {
                 tracing::warn!(%error, "the disk is full; writes are refused");
-                metrics::commit().refused_full.increment(jobs as u64);
+                metrics::refusals()
+                    .of(&[metrics::DISK_SPACE])
+                    .increment(jobs as u64);
                 Outcome::Full
             }
             AppendError::Unknown(error) => {
@@ -278,6 +280,7 @@ impl Writer {
     /// Compaction is behind: give it a moment before each batch, more the further it is behind.
     fn slow_down(&self) {
         if let Pressure::Slow(steps) = self.shared.pressure() {
+            metrics::commit().slowed.increment(1);
             std::thread::sleep(SLOW_STEP * u32::from(steps));
         }
     }

@@ -87,6 +87,12 @@ impl Timelines {
         self.inner.partitions.can_commit()
     }
 
+    /// The clock that the server's own IDs are made by, ms since 1970.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        self.inner.ids.clock.now_ms()
+    }
+
     /// The row rules that the partitions must be opened with.
     #[must_use]
     pub fn rules(limits: &Limits) -> Arc<dyn Rules> {

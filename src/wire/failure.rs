@@ -24,10 +24,12 @@ pub struct Failure {
     pub field: Option<String>,
     /// The value of the limit that was passed.
     pub limit: Option<u64>,
+    /// The limit's name in the configuration: for the server's own count, not told to the client.
+    pub limit_name: Option<&'static str>,
     /// What it was instead.
     pub actual: Option<Actual>,
     /// Wait this long before a retry, ms.
-    pub retry_after_ms: Option<u64>,
+    pub retry_after_ms: Option<u32>,
 }
 
 /// What stood instead of what was expected or allowed: a number, or an epoch.
@@ -49,6 +51,7 @@ impl Failure {
             message: Cow::Borrowed(reason.message()),
             field: None,
             limit: None,
+            limit_name: None,
             actual: None,
             retry_after_ms: None,
         }
@@ -64,11 +67,24 @@ impl Failure {
 
     /// `too_large`: the parameter at `field` is `actual`, and `limit` is allowed by the limit called `name`.
     #[must_use]
-    pub fn too_large(field: impl Into<String>, name: &str, limit: u64, actual: u64) -> Failure {
+    pub fn too_large(
+        field: impl Into<String>,
+        name: &'static str,
+        limit: u64,
+        actual: u64,
+    ) -> Failure {
         Failure::new(Reason::TooLarge)
             .about(field)
             .saying(format!("larger than {name}"))
             .over(limit, actual)
+            .named(name)
+    }
+
+    /// With the name of the limit.
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Failure {
+        self.limit_name = Some(name);
+        self
     }
 
     /// With another message; cut to a few hundred bytes.
@@ -105,7 +121,7 @@ impl Failure {
 
     /// With a time to wait, ms.
     #[must_use]
-    pub fn retry_after(mut self, retry_after_ms: u64) -> Failure {
+    pub fn retry_after(mut self, retry_after_ms: u32) -> Failure {
         self.retry_after_ms = Some(retry_after_ms);
         self
     }
@@ -158,7 +174,7 @@ impl From<Failure> for Said {
             data: Details {
                 reason: failure.reason,
                 retry: failure.reason.retry(),
-                retry_after_ms: failure.retry_after_ms,
+                retry_after_ms: failure.retry_after_ms.map(u64::from),
                 field: failure.field,
                 limit: failure.limit,
                 actual: failure.actual,

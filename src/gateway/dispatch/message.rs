@@ -4,7 +4,6 @@
 //! the wire has checked.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
@@ -32,10 +31,8 @@ pub(super) fn append(shared: &Arc<Shared>, caller: &Caller, request: message::Ap
         create,
         epoch,
     });
-    let since = Instant::now();
     Work::Write(Box::pin(async move {
         let (appended, epoch) = queued.await.map_err(|error| one_of_one(refusal(error)))?;
-        metrics::gateway().append_seconds.record(since.elapsed());
         let Appended {
             sequence,
             timestamp,
@@ -87,10 +84,8 @@ pub(super) fn append_batch(
         create,
         epoch,
     });
-    let since = Instant::now();
     Work::Write(Box::pin(async move {
         let (appended, epoch) = queued.await.map_err(refusal)?;
-        metrics::gateway().append_seconds.record(since.elapsed());
         let messages = appended
             .into_iter()
             .map(|one| message::AppendedOne {
@@ -151,6 +146,7 @@ pub(super) fn range(shared: &Arc<Shared>, request: message::Range) -> Work {
             })
             .await
             .map_err(refusal)?;
+        metrics::pages().range.count(page.messages.len());
         Ok(Reply::MessageRange(message::Page {
             messages: shape::messages(page.messages),
             next: page.next,

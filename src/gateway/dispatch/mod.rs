@@ -134,4 +134,4 @@ pub(super) fn refusal(error: Error) -> Failure {
 }
 
 /// About how long a full queue takes to empty.
-const BUSY_RETRY_MS: u64 = 200;
+const BUSY_RETRY_MS: u32 = 200;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::shape::{self, page_bytes, size};
 use super::{Shared, refusal};
 use crate::feed::{Subscription, Watch};
+use crate::metrics;
 use crate::timeline::{Changed, Error, Resume, ResumeState};
 use crate::wire::{Failure, Reply, sync};
 
@@ -46,6 +47,13 @@ pub(in crate::gateway) async fn subscribe(
         resumed => resumed,
     };
     let changed = resumed.map_err(refusal)?;
+    let state = match changed.state {
+        ResumeState::Ok => "ok",
+        ResumeState::TooOld => "too_old",
+        ResumeState::EpochChanged => "epoch_changed",
+    };
+    metrics::resumes().of(&[state]).increment(1);
+    metrics::pages().subscribe.count(changed.messages.len());
     let subscription = (changed.state != ResumeState::EpochChanged)
         .then(|| shared.feed.subscription(watch, cursor.resumed(&changed)));
     Ok((reply(resume.timeline, changed), subscription))

@@ -25,6 +25,7 @@ pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync) -> Work {
         wait_ms,
     } = request;
     let limit = size(limit);
+    metrics::reads().positions.count(positions.len());
     match wait_ms {
         None | Some(0) => Work::Read(Box::pin(async move {
             let looked = look(&shared, &asked(&positions), limit).await;
@@ -112,6 +113,11 @@ async fn wait(
 }
 
 fn reply((synced, more): Looked) -> Reply {
+    let [some, none] = metrics::sync_answers();
+    if synced.is_empty() { none } else { some }.increment(1);
+    for page in synced.iter().filter_map(|one| one.page.as_ref()) {
+        metrics::pages().sync.count(page.messages.len());
+    }
     let timelines: BTreeMap<_, _> = synced
         .into_iter()
         .map(|one| {

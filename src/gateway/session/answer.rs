@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -24,6 +25,7 @@ pub(in crate::gateway) struct Begun {
     id: Option<Id>,
     method: &'static str,
     encoding: Encoding,
+    since: Instant,
     pub(super) pending: Pending,
 }
 
@@ -68,12 +70,13 @@ impl Begun {
         id: Option<Id>,
         method: &'static str,
         encoding: Encoding,
-        pending: Pending,
+        (since, pending): (Instant, Pending),
     ) -> Begun {
         Begun {
             id,
             method,
             encoding,
+            since,
             pending,
         }
     }
@@ -91,10 +94,9 @@ impl Begun {
                 Err(failure) => (Err(failure), Some((*opening, None))),
             },
         };
-        shared.counters.count(
-            self.method,
-            outcome.as_ref().map(drop).map_err(|why| why.reason),
-        );
+        let took = self.since.elapsed();
+        let result = outcome.as_ref().map(drop);
+        shared.counters.count(self.method, result, took);
         Poll::Ready(Finished { outcome, opened })
     }
 
@@ -114,6 +116,7 @@ pub(super) fn begin(
     start: impl FnOnce(Request) -> (Pending, Weight),
 ) -> Option<(Begun, Weight)> {
     let Call { id, request } = call;
+    let since = Instant::now();
     match request {
         Ok(request) => {
             if id.is_none() && !does_something(&request) {
@@ -121,11 +124,14 @@ pub(super) fn begin(
             }
             let method = request.method();
             let (pending, weight) = start(request);
-            Some((Begun::new(id, method, encoding, pending), weight))
+            Some((Begun::new(id, method, encoding, (since, pending)), weight))
         }
         Err(failure) => {
             let pending = Pending::Now(Some(Err(failure)));
-            Some((Begun::new(id, "?", encoding, pending), Weight::Light))
+            Some((
+                Begun::new(id, "?", encoding, (since, pending)),
+                Weight::Light,
+            ))
         }
     }
 }

@@ -108,15 +108,7 @@ const READ_BUFFER_BYTES: usize = 4 << 10;
 const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
 fn count(code: Close) {
-    let gateway = metrics::gateway();
-    match code {
-        Close::SlowConsumer => gateway.slow_closes.increment(1),
-        Close::Idle => gateway.idle_closes.increment(1),
-        Close::ProtocolError | Close::UnsupportedData | Close::InvalidText | Close::TooBig => {
-            gateway.protocol_closes.increment(1);
-        }
-        _ => {}
-    }
+    metrics::closes().of(&[code.reason()]).increment(1);
 }
 
 impl Session {

@@ -7,6 +7,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -106,7 +107,9 @@ impl Session {
                 self.jobs.many(&self.shared, batch.boxed(), cost);
             }
             Err(failure) => {
-                self.shared.counters.count("?", Err(failure.reason));
+                self.shared
+                    .counters
+                    .count("?", Err(&failure), Duration::ZERO);
                 let reply = jsonrpc::failure(&Id::Null, &failure, self.dialect);
                 self.send(reply);
             }
@@ -150,7 +153,8 @@ fn start(
             let limit = shared.options.session_waits_max as u64;
             let failure = Failure::new(Reason::RateLimited)
                 .saying("too many waiting syncs on this connection")
-                .over(limit, limit + 1);
+                .over(limit, limit + 1)
+                .named("session_waits_max");
             (Pending::Now(Some(Err(failure))), Weight::Light)
         }
         request => answer::start(shared, caller, request),
