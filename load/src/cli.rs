@@ -3,15 +3,16 @@
 //! Owns: the names. Promises: a scenario file means what the same words mean on the command line, because it comes
 //! through here too. Must not: hold any of the work; each profile is a module of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 
 use crate::exit::{self, Stop, Verdict};
+use crate::outcome::Outcome;
 use crate::profile::execute;
 use crate::scenario::Words;
-use crate::{append, compare, connect, crash, peers, replay, report, scenario};
+use crate::{append, compare, connect, crash, peers, pictures, replay, report, scenario};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
@@ -40,12 +41,24 @@ pub enum Command {
     /// Hold two results of the same profile against each other
     #[command(after_help = exit::CODES)]
     Compare(compare::Compare),
+    /// Draw the pictures of a result (SVG)
+    #[command(after_help = exit::CODES)]
+    Draw(Draw),
     /// Send real IRC logs, listen in several ways, check every line
     #[command(after_help = exit::CODES)]
     Replay(replay::Replay),
     /// Kill the server under load again and again, then check everything
     #[command(after_help = exit::CODES)]
     Crash(crash::Crash),
+}
+
+/// Arguments of `draw`.
+#[derive(clap::Args)]
+pub struct Draw {
+    /// A result, as --json wrote it
+    pub result: PathBuf,
+    /// Where the pictures go
+    pub folder: PathBuf,
 }
 
 impl Command {
@@ -63,6 +76,10 @@ impl Command {
             }
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
+            Command::Draw(args) => {
+                pictures::draw(&Outcome::load(&args.result)?, &args.folder)?;
+                Ok(Verdict::Held)
+            }
             Command::Replay(args) => {
                 let json = args.json.clone();
                 let outcome = several_threads(replay::run(args))?;
@@ -97,7 +114,7 @@ fn parse(run: &Words) -> Result<Command, Stop> {
     let label = &run.label;
     match Cli::try_parse_from(words) {
         Ok(Cli {
-            command: Command::Run(_) | Command::Compare(_) | Command::Peers(_),
+            command: Command::Run(_) | Command::Compare(_) | Command::Draw(_) | Command::Peers(_),
         }) => Err(Stop::Usage(format!("{label}: not a profile"))),
         Ok(cli) => Ok(cli.command),
         Err(error) => Err(Stop::Usage(format!("{label}: {error}"))),

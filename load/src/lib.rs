@@ -19,6 +19,7 @@ pub mod machine;
 pub mod outcome;
 pub mod pace;
 pub mod peers;
+pub mod pictures;
 mod pipe;
 pub mod process;
 pub mod profile;

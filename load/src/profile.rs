@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::process::{Launch, Server, open_files_max};
 use crate::run::Run;
 use crate::setup::Setup;
-use crate::{report, summary};
+use crate::{pictures, report, summary};
 
 /// A load on a server, with its arguments.
 pub trait Profile: Serialize {
@@ -37,6 +37,9 @@ pub fn execute(profile: &impl Profile) -> Result<Verdict, Stop> {
     report::say(&summary::text(&outcome));
     if let Some(file) = &setup.json {
         outcome.save(file)?;
+    }
+    if let Some(folder) = &setup.pictures {
+        pictures::draw(&outcome, folder)?;
     }
     Ok(Verdict::of(outcome.held(), outcome.validity.valid))
 }
