@@ -12,7 +12,7 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::execute;
 use crate::scenario::Words;
-use crate::{append, compare, connect, crash, peers, pictures, replay, report, scenario};
+use crate::{append, compare, connect, crash, peers, pictures, replay, report, room, scenario};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
@@ -44,6 +44,9 @@ pub enum Command {
     /// Draw the pictures of a result (SVG)
     #[command(after_help = exit::CODES)]
     Draw(Draw),
+    /// One timeline, many subscribers: deliveries per second and their latency
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Room(room::Room),
     /// Send real IRC logs, listen in several ways, check every line
     #[command(after_help = exit::CODES)]
     Replay(replay::Replay),
@@ -80,6 +83,7 @@ impl Command {
                 pictures::draw(&Outcome::load(&args.result)?, &args.folder)?;
                 Ok(Verdict::Held)
             }
+            Command::Room(args) => execute(&args),
             Command::Replay(args) => {
                 let json = args.json.clone();
                 let outcome = several_threads(replay::run(args))?;

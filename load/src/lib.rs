@@ -29,6 +29,7 @@ pub mod random;
 pub mod recorder;
 pub mod replay;
 pub mod report;
+pub mod room;
 pub mod rpc;
 pub mod run;
 pub mod scan;

@@ -102,6 +102,22 @@ pub struct Recorded {
     pub series: Vec<Second>,
 }
 
+impl Recorded {
+    /// Takes in what another thread recorded of the same operations. A second's quantiles are then those of the thread
+    /// that had it worse; those of the whole measurement are exact.
+    pub fn add(&mut self, other: &Recorded) {
+        self.total += &other.total;
+        let seconds = self.series.len().max(other.series.len());
+        self.series.resize(seconds, Second::default());
+        for (mine, theirs) in self.series.iter_mut().zip(&other.series) {
+            mine.count += theirs.count;
+            mine.p50 = mine.p50.max(theirs.p50);
+            mine.p99 = mine.p99.max(theirs.p99);
+            mine.max = mine.max.max(theirs.max);
+        }
+    }
+}
+
 /// An hour: what takes longer counts as this.
 const MICROS_MAX: u64 = 3_600_000_000;
 
@@ -128,6 +144,11 @@ impl Recorder {
 
     /// An operation that began, or was scheduled, at `from` ended at `now`. Says whether it counts.
     pub fn record(&self, from: Instant, now: Instant) -> bool {
+        self.record_many(from, now, 1)
+    }
+
+    /// As `record`, for so many operations that began together and ended together.
+    pub fn record_many(&self, from: Instant, now: Instant, count: u64) -> bool {
         let ended = self.window.offset(now);
         let counts = match self.counts {
             Counts::Ended => ended.is_some(),
@@ -140,10 +161,10 @@ impl Recorder {
         let micros = u64::try_from(took).unwrap_or(u64::MAX).max(1);
         let mut inner = self.inner.borrow_mut();
         if counts {
-            inner.total.saturating_record(micros);
+            inner.total.saturating_record_n(micros, count);
         }
         if let Some(offset) = ended {
-            inner.in_second(offset.as_secs() as usize, micros);
+            inner.in_second(offset.as_secs() as usize, micros, count);
         }
         counts
     }
@@ -185,11 +206,11 @@ impl Recorder {
 }
 
 impl Inner {
-    fn in_second(&mut self, second: usize, micros: u64) {
+    fn in_second(&mut self, second: usize, micros: u64, count: u64) {
         if second > self.at {
             self.roll(second);
         }
-        self.second.saturating_record(micros);
+        self.second.saturating_record_n(micros, count);
     }
 
     /// Closes the seconds before `next`.

@@ -186,14 +186,7 @@ impl Client {
         method: &str,
         params: impl Serialize,
     ) -> Result<(), CallError> {
-        let request = Request {
-            jsonrpc: "2.0",
-            id,
-            method,
-            params,
-        };
-        let text = serde_json::to_string(&request)
-            .map_err(|error| CallError::Lost(format!("cannot encode: {error}")))?;
+        let text = request(id, method, params)?;
         self.socket.feed(Frame::text(text)).await.map_err(gone)
     }
 
@@ -271,7 +264,28 @@ pub fn address(uri: &Uri) -> Option<String> {
     Some(format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(80)))
 }
 
-fn decode(text: &str) -> Result<Incoming, CallError> {
+/// A request's text, for connections whose frames are made ahead.
+///
+/// # Errors
+///
+/// The params have no JSON form.
+pub(crate) fn request(id: u64, method: &str, params: impl Serialize) -> Result<String, CallError> {
+    let request = Request {
+        jsonrpc: "2.0",
+        id,
+        method,
+        params,
+    };
+    serde_json::to_string(&request)
+        .map_err(|error| CallError::Lost(format!("cannot encode: {error}")))
+}
+
+/// Reads what the server sent.
+///
+/// # Errors
+///
+/// It is neither a reply nor a push.
+pub(crate) fn decode(text: &str) -> Result<Incoming, CallError> {
     let odd = |what: &dyn fmt::Display| {
         CallError::Lost(format!("not a reply or push ({what}): {text:.300}"))
     };

@@ -25,7 +25,7 @@ use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples, Series, Validity}
 use crate::pace::{Gaps, LATE_SHARE_MAX, Lateness, Pace};
 use crate::progress::Progress;
 use crate::random::Random;
-use crate::recorder::{Counts, Recorder, Window};
+use crate::recorder::{Counts, Recorded, Recorder, Window};
 use crate::setup::Setup;
 use crate::watch::{self, Metrics, Usage};
 
@@ -60,6 +60,8 @@ pub struct Run {
     early: Notify,
     ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
+    /// From recorders on other threads.
+    recorded: RefCell<Vec<Recorded>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
     samples: RefCell<BTreeMap<String, Samples>>,
     figures: RefCell<BTreeMap<String, Figure>>,
@@ -89,6 +91,7 @@ impl Run {
             early: Notify::new(),
             ended: Notify::new(),
             recorders: RefCell::default(),
+            recorded: RefCell::default(),
             gauges: RefCell::default(),
             samples: RefCell::default(),
             figures: RefCell::default(),
@@ -112,6 +115,11 @@ impl Run {
         let recorder = Rc::new(Recorder::new(name, counts, Rc::clone(&self.window)));
         self.recorders.borrow_mut().push(Rc::clone(&recorder));
         recorder
+    }
+
+    /// Enters what a recorder on another thread held.
+    pub fn recorded(&self, recorded: Recorded) {
+        self.recorded.borrow_mut().push(recorded);
     }
 
     /// A number that is sampled every second, for pictures: `connections`. Its unit is the end of its name.
@@ -189,6 +197,12 @@ impl Run {
                 better,
             },
         );
+    }
+
+    /// A figure that was entered.
+    #[must_use]
+    pub fn value(&self, figure: &str) -> Option<f64> {
+        Some(self.figures.borrow().get(figure)?.value)
     }
 
     /// Enters something that is neither figure nor setting: prefix, counts by kind.
@@ -362,6 +376,9 @@ impl Run {
         };
         for recorder in self.recorders.borrow().iter() {
             outcome.latency(&recorder.recorded());
+        }
+        for recorded in self.recorded.borrow().iter() {
+            outcome.latency(recorded);
         }
         Ok(outcome)
     }

@@ -1,0 +1,39 @@
+//! The load tool's profiles against the real binary, with small numbers: each puts its load on, finds nothing wrong,
+//! and says what it measured.
+//!
+//! Owns: the proof that profiles and server still speak with each other. Must not: assert on time or speed.
+
+use clap::Parser;
+use tideline_load::cli::Cli;
+use tideline_load::exit::Verdict;
+use tideline_load::outcome::Outcome;
+
+/// Runs the tool with these words against a server of its own.
+fn run(words: &[&str]) -> Outcome {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (data, json) = (path("data"), path("result.json"));
+    let mut all = vec!["tideline-load"];
+    all.extend(words);
+    all.extend(["--quiet", "--warm-up", "0.1", "--seconds", "0.5"]);
+    all.extend(["--binary", env!("CARGO_BIN_EXE_tideline")]);
+    all.extend(["--data", &data, "--json", &json]);
+    let verdict = Cli::parse_from(all).command.run().expect("a run");
+    let outcome = Outcome::load(json.as_ref()).expect("a result");
+    // Whether an open loop kept its schedule depends on the machine.
+    assert!(verdict <= Verdict::Invalid, "{:#?}", outcome.checks);
+    outcome
+}
+
+#[test]
+fn a_room_gets_every_message() {
+    let words = ["room", "--subscribers", "20", "--threads", "2"];
+    for pace in [["--in-flight", "8"], ["--rate", "200"]] {
+        let outcome = run(&[&words[..], &pace].concat());
+        let made = &outcome.checks.made;
+        let (sent, came) = (made["messages sent"], made["deliveries in order"]);
+        assert!(sent > 0 && came == sent * 20, "{made:?}");
+        assert!(outcome.latencies["delivery"].count > 0);
+        assert!(outcome.figures.contains_key("server_cpu_per_delivery"));
+    }
+}
