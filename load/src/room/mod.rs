@@ -1,8 +1,8 @@
 //! `room`: one timeline, many subscribers: how many messages a second reach everybody, and how long each takes.
 //!
-//! Owns: the measurement: one publisher, listeners on threads of their own. Promises: every subscriber got every message
-//! once and in order, or it is a fault; in the closed loop at most `--in-flight` messages have not reached everybody.
-//! Must not: count a message as delivered before its subscriber's connection handed it over.
+//! Owns: the measurement: one publisher, listeners on threads of their own. Promises: every subscriber got every
+//! message once and in order, or it is a fault; in the closed loop at most `--in-flight` messages have not reached
+//! everybody. Must not: count a message as delivered before its subscriber's connection handed it over.
 
 mod board;
 mod listener;

@@ -65,7 +65,7 @@ impl Publisher {
             board,
             acks: run.recorder("ack", args.counts()),
             in_flight: args.in_flight,
-            pace: args.rate.map(|rate| Pace::new(rate, Gaps::Fixed, run.seed)),
+            pace: args.rate.map(|rate| run.pace(rate, Gaps::Fixed, 0)),
             due: VecDeque::new(),
             sent: 0,
             answered: 0,
@@ -78,9 +78,6 @@ impl Publisher {
     pub(super) async fn work(mut self) -> Result<(Counted, u64), Stop> {
         let before = self.publish(Phase::WarmingUp).await?;
         self.board.begin(Instant::now());
-        if let Some(pace) = &mut self.pace {
-            pace.forget();
-        }
         let after = self.publish(Phase::Measuring).await?;
         self.board.end(Instant::now());
         if let Some(pace) = self.pace.take() {
