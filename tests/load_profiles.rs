@@ -37,3 +37,23 @@ fn a_room_gets_every_message() {
         assert!(outcome.figures.contains_key("server_cpu_per_delivery"));
     }
 }
+
+#[test]
+fn polls_find_nothing_or_the_news_that_was_due() {
+    let words = [
+        "poll",
+        "--timelines",
+        "50",
+        "--positions",
+        "10",
+        "--share-with-news",
+        "0.3",
+    ];
+    for epochs in [&[][..], &["--epochs"]] {
+        let outcome = run(&[&words[..], epochs].concat());
+        let made = &outcome.checks.made;
+        assert!(made["empty replies compared"] > 0, "{made:?}");
+        assert!(made["replies with news parsed"] > 0, "{made:?}");
+        assert!(outcome.figures.contains_key("polls_per_server_cpu_second"));
+    }
+}

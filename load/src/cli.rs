@@ -12,7 +12,7 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::execute;
 use crate::scenario::Words;
-use crate::{append, compare, connect, crash, peers, pictures, replay, report, room, scenario};
+use crate::{append, compare, connect, crash, peers, pictures, poll, replay, report, room, scenario};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
@@ -47,6 +47,9 @@ pub enum Command {
     /// One timeline, many subscribers: deliveries per second and their latency
     #[command(after_help = exit::CODES, args_override_self = true)]
     Room(room::Room),
+    /// Polling many timelines for news: polls per second and per second of the server's processor time
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Poll(poll::Poll),
     /// Send real IRC logs, listen in several ways, check every line
     #[command(after_help = exit::CODES)]
     Replay(replay::Replay),
@@ -84,6 +87,7 @@ impl Command {
                 Ok(Verdict::Held)
             }
             Command::Room(args) => execute(&args),
+            Command::Poll(args) => execute(&args),
             Command::Replay(args) => {
                 let json = args.json.clone();
                 let outcome = several_threads(replay::run(args))?;

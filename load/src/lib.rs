@@ -21,6 +21,7 @@ pub mod pace;
 pub mod peers;
 pub mod pictures;
 mod pipe;
+pub mod poll;
 pub mod process;
 pub mod profile;
 pub mod progress;
