@@ -12,7 +12,9 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::execute;
 use crate::scenario::Words;
-use crate::{append, compare, connect, crash, peers, pictures, poll, replay, report, room, scenario};
+use crate::{
+    append, compare, connect, crash, peers, pictures, poll, replay, report, room, scenario,
+};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
