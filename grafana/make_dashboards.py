@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Writes grafana/dashboards/*.json from the short lists below: python3 grafana/make_dashboards.py
+
+Owns: what each dashboard shows. Promises: the same files byte for byte each time; every panel has a unit, a description
+and a place. Must not: know anything but names from docs/METRICS.md.
+"""
+
+import json
+import pathlib
+
+I = 'instance=~"$instance"'
+WINDOW = "$__rate_interval"
+
+
+def rate(name, by="", where=""):
+    labels = I + ("," + where if where else "")
+    return f"sum by ({by or 'instance'}) (rate({name}{{{labels}}}[{WINDOW}]))"
+
+
+def gauge(name, where=""):
+    return f"{name}{{{I}{',' + where if where else ''}}}"
+
+
+def limit(name):
+    return gauge("tideline_limit", f'limit="{name}"')
+
+
+def quantiles(name, by="", where="", of=(0.5, 0.99, 0.999)):
+    labels = I + ("," + where if where else "")
+    group = "le" + (", " + by if by else "")
+    tail = " {{" + by + "}}" if by else ""
+    return [
+        (f"histogram_quantile({q}, sum by ({group}) (rate({name}_bucket{{{labels}}}[{WINDOW}])))", f"p{q * 100:g}{tail}")
+        for q in of
+    ]
+
+
+def mean(name):
+    return f"{rate(name + '_sum')} / {rate(name + '_count')}"
+
+
+def panel(title, unit, description, *targets, kind="timeseries", width=8, peak=None):
+    return dict(title=title, unit=unit, description=description, targets=targets, kind=kind, width=width, peak=peak)
+
+
+def stat(title, unit, description, *targets, red=None):
+    return panel(title, unit, description, *targets, kind="stat", width=4, peak=red)
+
+
+BOARDS = {
+    "overview": ("Overview", [
+        stat("Up", "bool_on_off", "Whether Prometheus reaches the server. Off: look whether the process runs, and at its log.",
+             (f'up{{job="tideline",{I}}}', "{{instance}}")),
+        stat("Stopped partitions", "short", "Partitions that a disk failure stopped. Must be 0.",
+             (gauge("tideline_partitions_stopped"), "{{instance}}"), red=1),
+        stat("Appends", "reqps", "Acknowledged message.append calls.",
+             (rate("tideline_requests_total", where='method="message.append",result="ok"'), "{{instance}}")),
+        stat("Deliveries", "ops", "Messages pushed to subscribers.", (rate("tideline_deliveries_total"), "{{instance}}")),
+        stat("Connections", "short", "Open WebSocket connections.", (gauge("tideline_connections"), "{{instance}}")),
+        stat("Running for", "s", "Time since the process started.",
+             (f"time() - {gauge('process_start_time_seconds')}", "{{instance}}")),
+        panel("Requests by method", "reqps", "What clients ask, successes and errors together.",
+              (rate("tideline_requests_total", "method"), "{{method}}")),
+        panel("Errors by reason", "reqps", "Answers other than ok. busy, storage_full and outcome_unknown are the disk's; others a client's.",
+              (rate("tideline_requests_total", "result", 'result!="ok"'), "{{result}}")),
+        panel("Append to acknowledgement", "s", "From the decoded request to the answer, sync included.",
+              *quantiles("tideline_request_seconds", where='method="message.append"')),
+        panel("Refusals", "ops", "Turned away at a limit, by the limit's name. Any lasting one deserves a look.",
+              (rate("tideline_refusals_total", "limit"), "{{limit}}")),
+        panel("Processors in use", "short", "Rate of processor seconds: 1 is one whole processor.",
+              (rate("process_cpu_seconds_total"), "{{instance}}")),
+        panel("Resident memory", "bytes", "Mapped pages of the LMDB file count too; they are given back under pressure.",
+              (gauge("process_resident_memory_bytes"), "{{instance}}")),
+        panel("Feed lag", "s", "Age of the oldest committed batch that the feed has not seen. Pushes are late by this.",
+              (gauge("tideline_feed_lag_seconds"), "{{instance}}")),
+        panel("Disk sync", "s", "fdatasync of the commit log: no acknowledgement is faster.",
+              *quantiles("tideline_commit_sync_seconds", of=(0.5, 0.99))),
+        panel("Version", "short", "What runs; a change is an upgrade.",
+              (f"count by (instance, version, arch) ({gauge('tideline_build_info')})", "{{instance}} {{version}} {{arch}}")),
+    ]),
+    "commit-path": ("Commit path", [
+        panel("Append to acknowledgement", "s", "The whole way. What is above the sync is queueing and evaluation.",
+              *quantiles("tideline_request_seconds", where='method="message.append"')),
+        panel("Sync", "s", "fdatasync of the commit log. High: other writers on the disk, or a worn device.",
+              *quantiles("tideline_commit_sync_seconds")),
+        panel("Write", "s", "Handing a frame to the system. High: the disk's cache is full, or a segment is made anew.",
+              *quantiles("tideline_commit_write_seconds")),
+        panel("Fill", "s", "Evaluating the writes of a batch. Above the sync: the processor is the limit.",
+              *quantiles("tideline_commit_fill_seconds")),
+        panel("Batches", "ops", "Batches, so syncs, per second.", (rate("tideline_commit_batches_total"), "{{instance}}")),
+        panel("Writes per batch", "short", "What gathers while the last batch syncs. 1 under load: clients wait for each answer.",
+              (mean("tideline_commit_batch_closures"), "mean {{instance}}"),
+              *quantiles("tideline_commit_batch_closures", of=(0.99,))),
+        panel("Bytes per batch", "bytes", "Size of a frame in the log.",
+              (mean("tideline_commit_batch_bytes"), "mean {{instance}}"), *quantiles("tideline_commit_batch_bytes", of=(0.99,))),
+        panel("Log written", "Bps", "Bytes of frames written to the log.", (rate("tideline_commit_batch_bytes_sum"), "{{instance}}")),
+        panel("Queue fill", "percentunit", "The fullest partition's queue. Near 1 clients hear busy.",
+              (gauge("tideline_commit_queue_fill_ratio"), "{{instance}}"), peak=1),
+        panel("Queue depth", "short", "Writes that wait for their partition's writer.", (gauge("tideline_commit_queue_depth"), "{{instance}}")),
+        panel("Queue bytes", "bytes", "Bytes that waiting writes hold.", (gauge("tideline_commit_queue_bytes"), "{{instance}}")),
+        panel("Refused writes", "ops", "Queue, compaction or disk space. Lasting: more is asked than the disk does.",
+              (rate("tideline_refusals_total", "limit", 'limit=~"queue_.*|compaction|disk_space"'), "{{limit}}")),
+        panel("Slowed batches", "ops", "Batches held back because flush or compaction is behind.",
+              (rate("tideline_commit_slowed_batches_total"), "{{instance}}")),
+        panel("Stopped partitions", "short", "Partitions, and how many of them stopped after a disk failure.",
+              (gauge("tideline_partitions"), "all {{instance}}"), (gauge("tideline_partitions_stopped"), "stopped {{instance}}"),
+              (gauge("tideline_commit_failed_total"), "failures {{instance}}")),
+    ]),
+    "delivery": ("Delivery", [
+        panel("Deliveries", "ops", "Messages pushed to subscribers.", (rate("tideline_deliveries_total"), "{{instance}}")),
+        panel("Commit to watchers", "s", "From a batch's begin to when watchers were told; holds the sync.",
+              *quantiles("tideline_feed_delay_seconds")),
+        panel("Feed lag", "s", "Age of the oldest batch the feed has not seen.", (gauge("tideline_feed_lag_seconds"), "{{instance}}")),
+        panel("Feed lag in batches", "short", "Committed batches not yet seen by the feed.", (gauge("tideline_feed_lag_batches"), "{{instance}}")),
+        panel("Feed against commits", "ops", "The feed should keep pace with the commits.",
+              (rate("tideline_feed_batches_total"), "feed {{instance}}"), (rate("tideline_commit_batches_total"), "commits {{instance}}")),
+        panel("Fan-out", "short", "Watchers told of one batch's messages in a timeline: the size of rooms in use.",
+              *quantiles("tideline_feed_fanout_subscribers", of=(0.5, 0.99))),
+        panel("Subscriptions and waits", "short", "Who follows: subscriptions, waiting syncs, and watched timelines.",
+              (gauge("tideline_subscriptions"), "subscriptions {{instance}}"), (gauge("tideline_sync_waits"), "waiting syncs {{instance}}"),
+              (gauge("tideline_feed_topics"), "timelines {{instance}}")),
+        panel("Fresh messages", "bytes", "Memory for fresh messages, and its limit: at it readers that lag read the store.",
+              (gauge("tideline_feed_ring_bytes"), "{{instance}}"), (limit("fresh_bytes_max"), "limit {{instance}}")),
+        panel("Catch-ups", "ops", "Pages that subscriptions read from the store, and those taken from another reader.",
+              (rate("tideline_feed_store_pages_total"), "read {{instance}}"),
+              (rate("tideline_feed_store_pages_shared_total"), "shared {{instance}}")),
+        panel("Page sizes", "short", "Median messages in a page, by who asked. Large pushes: readers are far behind.",
+              *quantiles("tideline_page_messages", by="source", of=(0.5,))),
+        panel("Resumes", "ops", "Subscribes by where the client stood. A burst: many came back at once.",
+              (rate("tideline_resumes_total", "state"), "{{state}}")),
+        panel("Lost places", "ops", "A follower lost its place in the log. Should be 0: retention is too short or the log unreadable.",
+              (rate("tideline_feed_resyncs_total"), "{{instance}}")),
+    ]),
+    "store": ("Store", [
+        panel("Memtables", "bytes", "Bytes not flushed yet; saws.", (gauge("tideline_memtable_bytes"), "{{instance}}")),
+        panel("Memtable rows", "short", "Rows not flushed yet.", (gauge("tideline_memtable_rows"), "{{instance}}")),
+        panel("Frozen memtables", "short", "At half of the limit writers are slowed, at it they hear busy.",
+              (gauge("tideline_memtables_frozen"), "{{instance}}"), (limit("frozen_memtables_max"), "limit {{instance}}")),
+        panel("Flush", "s", "Time to write a memtable as a run.", *quantiles("tideline_flush_seconds", of=(0.5, 0.99))),
+        panel("Flushed and compacted", "Bps", "With the log's bytes: the write amplification.",
+              (rate("tideline_flush_bytes_total"), "flush {{instance}}"), (rate("tideline_compaction_bytes_total"), "compaction {{instance}}"),
+              (rate("tideline_commit_batch_bytes_sum"), "log {{instance}}")),
+        panel("Rows", "ops", "Rows flushed, read by compaction, and dropped by it.",
+              (rate("tideline_flush_rows_total"), "flushed {{instance}}"), (rate("tideline_compaction_rows_total"), "read {{instance}}"),
+              (rate("tideline_compaction_dropped_rows_total"), "dropped {{instance}}")),
+        panel("Compaction slice", "s", "One slice; rises with disk load.", *quantiles("tideline_compaction_slice_seconds", of=(0.5, 0.99))),
+        panel("Waiting for a merge", "bytes", "Ever more: the disk does not keep up.", (gauge("tideline_compaction_pending_bytes"), "{{instance}}")),
+        panel("Runs", "short", "Sorted runs; level 0 in the partition with most, with the bounds where writers are slowed and refused.",
+              (gauge("tideline_image_runs"), "all {{instance}}"), (gauge("tideline_image_level0_runs"), "level 0 {{instance}}"),
+              (limit("level0_slow_runs"), "slow {{instance}}"), (limit("level0_busy_runs"), "busy {{instance}}")),
+        panel("LMDB file", "bytes", "File, data in it, and free pages. The file never shrinks; free pages are used again.",
+              (gauge("tideline_image_file_bytes"), "file {{instance}}"), (gauge("tideline_image_used_bytes"), "used {{instance}}"),
+              (gauge("tideline_image_free_bytes"), "free {{instance}}")),
+        panel("Map used", "percentunit", "File against reserved address space: raise map_bytes before 1.",
+              (f"{gauge('tideline_image_file_bytes')} / {gauge('tideline_image_map_bytes')}", "{{instance}}"), peak=1),
+        panel("LMDB readers", "short", "Open read transactions; at 1,024 in a partition reads fail.", (gauge("tideline_image_readers"), "{{instance}}")),
+        panel("Oldest reader", "s", "A read lives for a page; seconds mean a disk that hangs.",
+              (gauge("tideline_image_oldest_reader_seconds"), "{{instance}}")),
+        panel("Oldest reader behind", "short", "Transactions since it began; what they freed can't be used again yet.",
+              (gauge("tideline_image_oldest_reader_transactions"), "{{instance}}")),
+        panel("Free slots", "short", "In the partition with fewest; below two its writers hear busy.", (gauge("tideline_image_free_slots"), "{{instance}}")),
+        panel("Filters", "bytes", "Memory of loaded filters, and its limit.",
+              (gauge("tideline_image_filter_bytes"), "{{instance}}"), (limit("filter_memory_bytes"), "limit {{instance}}")),
+        panel("Log on disk", "bytes", "Saws around retention_bytes.", (gauge("tideline_log_bytes"), "{{instance}}")),
+        panel("Log segments", "short", "Segments of the log.", (gauge("tideline_log_segments"), "{{instance}}")),
+        panel("Log age", "s", "Age of the oldest batch: how long a follower may be away.", (gauge("tideline_log_oldest_seconds"), "{{instance}}")),
+        panel("Log positions kept", "short", "Batches that the log still has.",
+              (f"{gauge('tideline_log_position')} - {gauge('tideline_log_oldest_position')}", "{{instance}}")),
+        panel("Reads running", "short", "Against reads_max: at it reads queue.",
+              (gauge("tideline_reads_running"), "{{instance}}"), (limit("reads_max"), "limit {{instance}}")),
+    ]),
+    "clients": ("Clients", [
+        panel("Connections", "short", "Open, and the limit at which new ones are refused.",
+              (gauge("tideline_connections"), "{{instance}}"), (limit("connections_max"), "limit {{instance}}")),
+        panel("Accepts", "ops", "New TCP connections, and accepts that failed for want of descriptors.",
+              (rate("tideline_connections_accepted_total"), "accepted {{instance}}"), (rate("tideline_accept_failed_total"), "failed {{instance}}")),
+        panel("Closed by the server", "ops", "By close code. slow_consumer: clients that stopped reading.",
+              (rate("tideline_closes_total", "reason"), "{{reason}}")),
+        panel("Latency by method", "s", "99th percentile of decoded request to answer; sync may wait on purpose.",
+              *quantiles("tideline_request_seconds", by="method", of=(0.99,))),
+        panel("Requests by method and result", "reqps", "The whole table.",
+              (rate("tideline_requests_total", "method, result"), "{{method}} {{result}}")),
+        panel("In flight", "short", "Requests not answered yet.", (gauge("tideline_requests_in_flight"), "{{instance}}")),
+        panel("Traffic", "Bps", "Received from clients, and replies to them; pushes are counted as deliveries.",
+              (rate("tideline_received_bytes_total"), "in {{instance}}"), (rate("tideline_sent_bytes_total"), "out {{instance}}")),
+        panel("Empty syncs", "percentunit", "Share of syncs without news. Near 1: clients should wait or subscribe.",
+              (f"{rate('tideline_sync_answers_total', where='news=' + chr(34) + 'none' + chr(34))} / {rate('tideline_sync_answers_total')}", "{{instance}}"), peak=1),
+        panel("Timelines per sync", "short", "Small ones in large numbers: clients could ask for all at once.",
+              *quantiles("tideline_sync_positions", of=(0.5, 0.99))),
+        panel("Refusals", "ops", "By the limit's name.", (rate("tideline_refusals_total", "limit"), "{{limit}}")),
+        panel("Foreign origins", "ops", "A page is missing in allowed_origins, or someone tries.", (rate("tideline_refused_origin_total"), "{{instance}}")),
+        panel("Panics", "ops", "Connections that ended in a panic: an error of the server's.", (rate("tideline_panics_total"), "{{instance}}")),
+        panel("Descriptors", "short", "Open files against the process's limit.",
+              (gauge("process_open_fds"), "{{instance}}"), (gauge("process_max_fds"), "limit {{instance}}")),
+        panel("Threads", "short", "Threads of the process.", (gauge("process_threads"), "{{instance}}")),
+        panel("Memory per connection", "bytes", "Resident memory over connections: only telling when there are thousands.",
+              (f"{gauge('process_resident_memory_bytes')} / clamp_min({gauge('tideline_connections')}, 1)", "{{instance}}")),
+    ]),
+}
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+
+
+def laid_out(panels):
+    x = y = row = 0
+    for number, one in enumerate(panels, 1):
+        height = 4 if one["kind"] == "stat" else 8
+        if x + one["width"] > 24:
+            x, y, row = 0, y + row, 0
+        yield number, one, dict(x=x, y=y, w=one["width"], h=height)
+        x, row = x + one["width"], max(row, height)
+
+
+def rendered(number, one, place):
+    steps = [{"color": "green", "value": None}]
+    if one["peak"] is not None:
+        steps.append({"color": "red", "value": 0.85 if one["unit"] == "percentunit" else one["peak"]})
+    defaults = {"unit": one["unit"], "thresholds": {"mode": "absolute", "steps": steps}}
+    if one["kind"] == "timeseries":
+        defaults |= {"min": 0, "custom": {"fillOpacity": 8, "lineWidth": 1, "showPoints": "never"}}
+    if one["unit"] == "percentunit":
+        defaults["max"] = 1
+    targets = [
+        {"refId": chr(65 + at), "datasource": SOURCE, "expr": expr, "legendFormat": legend, "range": True}
+        for at, (expr, legend) in enumerate(one["targets"])
+    ]
+    return {"id": number, "type": one["kind"], "title": one["title"], "description": one["description"],
+            "datasource": SOURCE, "gridPos": place, "fieldConfig": {"defaults": defaults, "overrides": []}, "targets": targets}
+
+
+def board(name, title, panels):
+    variables = [
+        {"name": "datasource", "label": "Source", "type": "datasource", "query": "prometheus", "hide": 0},
+        {"name": "instance", "label": "Server", "type": "query", "datasource": SOURCE, "refresh": 2, "sort": 1, "multi": True,
+         "includeAll": True, "allValue": ".*", "current": {"text": ["All"], "value": ["$__all"]},
+         "query": {"query": "label_values(tideline_build_info, instance)", "refId": "instances"}},
+    ]
+    return {"uid": f"tideline-{name}", "title": f"Tideline: {title}", "tags": ["tideline"], "schemaVersion": 39, "version": 1,
+            "editable": True, "refresh": "10s", "time": {"from": "now-30m", "to": "now"}, "timezone": "browser",
+            "links": [{"type": "dashboards", "title": "Tideline", "tags": ["tideline"], "asDropdown": True, "keepTime": True,
+                       "includeVars": True}],
+            "templating": {"list": variables}, "panels": [rendered(*one) for one in laid_out(panels)]}
+
+
+def main():
+    folder = pathlib.Path(__file__).parent / "dashboards"
+    for name, (title, panels) in BOARDS.items():
+        text = json.dumps(board(name, title, panels), indent=1, ensure_ascii=False)
+        (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+main()
