@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Evaluates every panel and alert of grafana/ on a real Prometheus that scrapes a real server under load.
+
+    python3 tests/prometheus.py --binary target/release/tideline --load target/release/tideline-load
+    python3 tests/prometheus.py --target 127.0.0.1:7070 --watch 600      # a server that runs, for ten minutes
+
+Needs Debian's prometheus (apt-get install prometheus) and Python's own library. Promises: ends only what it started, and all
+of that, also when it fails. Exit code 0 = everything evaluates, has data where it should, and a stopped server is noticed.
+"""
+
+import argparse
+import base64
+import http.client
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+GRAFANA = pathlib.Path(__file__).resolve().parent.parent / "grafana"
+RULES = GRAFANA / "prometheus"
+WINDOW = "30s"
+CHILDREN = []
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(log, *command, **environment):
+    with open(log, "ab") as out:
+        child = subprocess.Popen(list(map(str, command)), stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+                                 env=os.environ | environment)
+    CHILDREN.append(child)
+    return child
+
+
+def stop(child):
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def wait_for(what, patience, ready):
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        try:
+            if ready():
+                return
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.3)
+    raise SystemExit(f"{what}: not within {patience} s")
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return answer.read()
+
+
+class Traffic(threading.Thread):
+    """What tideline-load append does not ask: subscriptions, syncs, pages, an error."""
+
+    def __init__(self, target):
+        super().__init__(daemon=True)
+        self.host, port = target.rsplit(":", 1)
+        self.port, self.ended, self.fault = int(port), threading.Event(), None
+
+    def run(self):
+        try:
+            self.call("timeline.create", timeline="watch/1")
+            subscribers = [self.subscriber() for _ in range(3)]
+            while not self.ended.wait(0.1):
+                head = self.call("message.append", timeline="watch/1", entry={"text": "hello"})["result"]["sequence"]
+                self.call("sync", positions={"watch/1": head - 1})
+                self.call("sync", positions={"watch/1": head})
+                self.call("message.range", timeline="watch/1")
+                self.call("message.get", timeline="watch/1", sequence=head + 99)
+                for one in subscribers:
+                    one.recv(1 << 20)
+        except (OSError, KeyError, ValueError, http.client.HTTPException) as why:
+            if not self.ended.is_set():
+                self.fault = f"own traffic: {why!r}"
+
+    def call(self, method, **params):
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        request = urllib.request.Request(f"http://{self.host}:{self.port}/v1/rpc", body.encode(),
+                                         {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.load(answer)
+
+    def subscriber(self):
+        one = socket.create_connection((self.host, self.port), 20)
+        key = base64.b64encode(os.urandom(16)).decode()
+        one.sendall((f"GET /v1/connect HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                     f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n").encode())
+        if b" 101 " not in one.recv(4096):
+            raise OSError("no WebSocket")
+        for number, (method, params) in enumerate([("session.open", {"user": "watcher"}),
+                                                   ("subscribe", {"timeline": "watch/1", "after": 0})]):
+            text = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
+            # A masked frame with a mask of zeros.
+            one.sendall(b"\x81" + struct.pack("!BH", 0x80 | 126, len(text)) + bytes(4) + text)
+        return one
+
+
+def panels():
+    for path in sorted((GRAFANA / "dashboards").glob("*.json")):
+        for panel in json.loads(path.read_text())["panels"]:
+            for target in panel["targets"]:
+                expr = target["expr"].replace("$__rate_interval", WINDOW).replace("$instance", ".*")
+                yield f"{path.stem}: {panel['title']} {target['refId']}", expr
+
+
+def alerts():
+    """Each rule as it stands, and every series that it names: an alert is silent, its series are not."""
+    for name, expr in re.findall(r"- alert: (\w+)\n\s+expr: '((?:[^']|'')*)'", (RULES / "alerts.yml").read_text()):
+        yield f"alert {name}", expr.replace("''", "'"), False
+        for series in sorted(set(re.findall(r"\b(?:tideline|process)_\w+(?:\{[^}]*\})?", expr))):
+            yield f"alert {name}: {series}", series, True
+
+
+def evaluate(prometheus, owned):
+    """(name, state, detail) of each; a state in capitals is a failure."""
+    queries = [(name, expr, True) for name, expr in panels()] + list(alerts())
+    for name, expr, data in queries:
+        try:
+            answer = json.loads(get(f"{prometheus}/api/v1/query?" + urllib.parse.urlencode({"query": expr})))
+            values = [float(one["value"][1]) for one in answer["data"]["result"]]
+        except urllib.error.HTTPError as error:
+            yield name, "ERROR", error.read().decode()[:200]
+            continue
+        numbers = [value for value in values if not math.isnan(value)]
+        if not data:
+            yield name, "fires" if values else "quiet", ""
+        elif not values:
+            yield name, "EMPTY", expr
+        elif not numbers and owned:
+            yield name, "NAN", expr
+        else:
+            yield name, "data" if numbers else "nothing happened", f"{len(values)} series, {numbers[:1]}"
+
+
+def report(rows, every):
+    bad = [row for row in rows if row[1].isupper()]
+    for name, state, detail in rows if every else bad:
+        print(f"{state:16} {name:58} {detail}")
+    states = [state for _, state, _ in rows]
+    print(", ".join(f"{states.count(one)} {one}" for one in sorted(set(states))), flush=True)
+    return bool(bad)
+
+
+def checked(command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    print(" ".join(map(str, command[:3])) + (": ok" if done.returncode == 0 else f": FAILED\n{done.stdout}{done.stderr}"))
+    return done.returncode != 0
+
+
+def run(options, folder):
+    failed = False
+    config = folder / "prometheus.yml"
+    target = options.target or f"127.0.0.1:{free_port()}"
+    text = (RULES / "prometheus.yml").read_text()
+    config.write_text(text.replace("127.0.0.1:7070", target).replace("scrape_interval: 5s", "scrape_interval: 2s")
+                      .replace("evaluation_interval: 15s", "evaluation_interval: 2s"))
+    # Only the waiting is cut short, so that a test need not last minutes.
+    (folder / "alerts.yml").write_text(re.sub(r"for: \w+", "for: 2s", (RULES / "alerts.yml").read_text()))
+    failed |= checked(["promtool", "check", "config", RULES / "prometheus.yml"])
+    failed |= checked(["promtool", "check", "rules", RULES / "alerts.yml"])
+    failed |= checked(["promtool", "test", "rules", RULES / "alerts_test.yml"])
+    owned, server, traffic = not options.target, None, None
+    if owned:
+        # Small memtables, so that flushes and merges happen within seconds.
+        server = start(folder / "server.log", options.binary, "--listen", target, "--data", folder / "data",
+                       TIDELINE_MEMTABLE_BYTES="1048576", TIDELINE_MEMTABLE_AGE_MS="1000")
+        wait_for("the server", 30, lambda: get(f"http://{target}/readyz"))
+    port = free_port()
+    prometheus = f"http://127.0.0.1:{port}"
+    start(folder / "prometheus.log", "prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}",
+          f"--web.listen-address=127.0.0.1:{port}")
+    wait_for("prometheus", 30, lambda: get(f"{prometheus}/-/ready"))
+    if owned:
+        traffic = Traffic(target)
+        traffic.start()
+        load = start(folder / "load.log", options.load, "append", "--url", f"ws://{target}/v1/connect", "--connections", 8,
+                     "--in-flight", 4, "--timelines", 1000, "--seconds", options.seconds + 10)
+    wait_for("first scrapes", 60, lambda: b'"value"' in get(
+        f"{prometheus}/api/v1/query?query=rate(tideline_commit_batches_total[{WINDOW}])"))
+    time.sleep(options.seconds)
+    failed |= report(list(evaluate(prometheus, owned)), True)
+    until = time.monotonic() + options.watch
+    while time.monotonic() < until:
+        time.sleep(min(10, max(0, until - time.monotonic())))
+        failed |= report(list(evaluate(prometheus, False)), False)
+    if owned:
+        if load.wait(120) != 0:
+            print("FAILED: the load tool\n" + (folder / "load.log").read_text())
+            failed = True
+        traffic.ended.set()
+        traffic.join(30)
+        if traffic.fault:
+            print("FAILED: " + traffic.fault)
+            failed = True
+        stop(server)
+        firing = urllib.parse.urlencode({"query": 'ALERTS{alertname="TidelineDown",alertstate="firing"}'})
+        wait_for("TidelineDown after the server was stopped", 60, lambda: b'"value"' in get(f"{prometheus}/api/v1/query?{firing}"))
+        print("TidelineDown fires after the server was stopped")
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", help="the server to start")
+    parser.add_argument("--load", help="tideline-load")
+    parser.add_argument("--target", metavar="HOST:PORT", help="a running server instead")
+    parser.add_argument("--watch", type=float, default=0, metavar="SECONDS", help="evaluate again and again for so long")
+    parser.add_argument("--seconds", type=int, default=25, help="load before the evaluation")
+    options = parser.parse_args()
+    if not options.target and not (options.binary and options.load):
+        parser.error("--binary and --load, or --target")
+    if not shutil.which("prometheus") or not shutil.which("promtool"):
+        sys.exit("prometheus is not installed: apt-get install prometheus")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory(prefix="tideline-prometheus-") as folder:
+        try:
+            failed = run(options, pathlib.Path(folder))
+        finally:
+            for child in reversed(CHILDREN):
+                stop(child)
+    print("FAILED" if failed else "all held")
+    sys.exit(1 if failed else 0)
+
+
+main()
