@@ -59,7 +59,13 @@ Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for 
 table says otherwise.
 
 Gauges of queues, stores, the log and the feed's lag are worked out when they are asked for; nothing is sampled in between. One scrape
-runs at a time, on a thread that may wait, and takes memory for this list only.
+runs at a time, on a thread that may wait, and takes memory for this list only: 33 KB of text in 1.3 ms (median; 10 ms at most) under
+30,000 appends a second.
+
+What it costs on the way of an append: two looks at the clock, three counters, one histogram and a gauge up and down, together 0.14 µs of
+about 12 µs of processor time per append (measured one thread at a time with little optimisation; 0.3 µs where two threads do nothing
+else). In five alternating runs of `tideline-load append` the medians before and after these metrics did not differ beyond the noise (12.5
+and 12.1 µs of writer and connections per append).
 ";
 
 const BUCKETS: &str = "
