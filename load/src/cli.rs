@@ -13,7 +13,8 @@ use crate::outcome::Outcome;
 use crate::profile::execute;
 use crate::scenario::Words;
 use crate::{
-    append, compare, connect, crash, peers, pictures, poll, replay, report, room, scenario,
+    append, compare, connect, crash, mixed, pages, peers, pictures, poll, replay, report, room,
+    scenario, soak,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -34,6 +35,15 @@ pub enum Command {
     /// Memory of idle connections
     #[command(after_help = exit::CODES, args_override_self = true)]
     Connect(connect::Connect),
+    /// Random pages of the history of random timelines
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    History(pages::Pages),
+    /// Appends, subscribers, polls, pages, reconnects and idle connections together
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Mixed(mixed::Mixed),
+    /// mixed for long, and whether memory, descriptors and disk grow
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Soak(soak::Soak),
     /// Tideline beside Redis Streams, NATS and the bare machine, in turn
     #[command(after_help = exit::CODES)]
     Peers(peers::Peers),
@@ -75,6 +85,9 @@ impl Command {
         match self {
             Command::Append(args) => execute(&args),
             Command::Connect(args) => execute(&args),
+            Command::History(args) => execute(&args),
+            Command::Mixed(args) => execute(&args),
+            Command::Soak(args) => execute(&args),
             Command::Peers(args) => {
                 let json = args.json.clone();
                 let outcome = peers::run(args)?;

@@ -192,17 +192,10 @@ fn differing(before: &Outcome, after: &Outcome) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::run::Run;
-    use crate::setup::Setup;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Flags {
-        #[command(flatten)]
-        setup: Setup,
-    }
+    use crate::setup::plain;
 
     fn outcome(profile: &str, figures: &[(&str, f64, Better)]) -> Outcome {
-        let setup = Flags::parse_from(["test", "--quiet"]).setup;
+        let setup = plain();
         let run = Run::new(&setup, "ws://nowhere".into(), None);
         for (name, value, better) in figures {
             run.figure(name, *value, "1/s", *better);

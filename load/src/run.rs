@@ -205,6 +205,12 @@ impl Run {
         Some(self.figures.borrow().get(figure)?.value)
     }
 
+    /// Enters a figure of so many in the measurement, by the second.
+    pub fn rate(&self, name: &str, count: u64) {
+        let seconds = self.window.length().as_secs_f64().max(0.001);
+        self.figure(name, count as f64 / seconds, "1/s", Better::Higher);
+    }
+
     /// Enters something that is neither figure nor setting: prefix, counts by kind.
     pub fn detail(&self, name: &str, value: impl Serialize) {
         if let Ok(value) = serde_json::to_value(value) {
@@ -328,6 +334,12 @@ impl Run {
             put(format!("{who}_descriptors"), usage.descriptors);
             put(format!("{who}_written_bytes"), usage.written_bytes);
         }
+    }
+
+    /// What was sampled under a name so far.
+    #[must_use]
+    pub fn samples(&self, name: &str) -> Option<Samples> {
+        self.samples.borrow().get(name).cloned()
     }
 
     /// The result, when the profile is through.

@@ -56,3 +56,15 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("not NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
+
+/// The defaults, without a progress bar.
+#[cfg(test)]
+pub(crate) fn plain() -> Setup {
+    #[derive(clap::Parser)]
+    struct Flags {
+        #[command(flatten)]
+        setup: Setup,
+    }
+    let flags: Flags = clap::Parser::parse_from(["test", "--quiet"]);
+    flags.setup
+}

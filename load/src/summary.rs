@@ -63,9 +63,15 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 pub fn quantity(figure: &Figure) -> String {
     let (value, unit) = (figure.value, figure.unit.as_str());
     match unit {
-        "bytes" if value.abs() >= 1e9 => format!("{:.2} GB", value / 1e9),
-        "bytes" if value.abs() >= 1e6 => format!("{:.1} MB", value / 1e6),
-        "bytes" if value.abs() >= 1e4 => format!("{:.1} KB", value / 1e3),
+        "bytes" | "bytes/h" if value.abs() >= 1e4 => {
+            let (scaled, scale) = match value.abs() {
+                large if large >= 1e9 => (value / 1e9, "GB"),
+                large if large >= 1e6 => (value / 1e6, "MB"),
+                _ => (value / 1e3, "KB"),
+            };
+            let rest = unit.strip_prefix("bytes").unwrap_or_default();
+            format!("{scaled:.2} {scale}{rest}")
+        }
         _ => {
             let digits = if value.abs() >= 1_000.0 || value.fract() == 0.0 {
                 0

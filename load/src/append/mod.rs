@@ -5,21 +5,25 @@
 //! Must not: spend the server's processor time: one thread, ready-made frames with numbers patched in, replies told
 //! apart by their first bytes.
 
-mod load;
-mod open;
-mod preload;
+pub(crate) mod talk;
 pub(crate) mod template;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
+use self::talk::{Appends, Tally};
+use self::template::Template;
 use crate::exit::Stop;
+use crate::lanes::{Lanes, SLOTS_MAX};
+use crate::outcome::Better;
 use crate::pace::Gaps;
+use crate::preload::{self, Preload};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
-use crate::report;
+use crate::recorder::Counts;
 use crate::rpc::{CallError, Client};
 use crate::run::Run;
 use crate::scan;
@@ -97,7 +101,13 @@ impl Profile for Append {
         let prefix = self.prefix.clone();
         let prefix = prefix.unwrap_or_else(|| format!("load-{}/", run.tag));
         let unreachable = |error: CallError| Stop::Unreachable(error.to_string());
-        preload::run(self, run, &prefix).await?;
+        let preload = Preload {
+            messages: self.preload,
+            timelines: self.preload_timelines,
+            size: self.size,
+            ids: self.message_ids,
+        };
+        preload::run(&preload, run, &prefix).await?;
         run.pass(self.settle).await;
         // Opened when it has something to ask: a connection that is silent for long is closed by the server.
         let mut client = Client::open(&run.url).await.map_err(unreachable)?;
@@ -109,7 +119,7 @@ impl Profile for Append {
             .await
             .map_err(unreachable)?;
         drop(client);
-        let acked = load::run(self, run, &prefix).await?;
+        let acked = self.measure(run, &prefix).await?;
         let mut client = Client::open(&run.url).await.map_err(unreachable)?;
         for (number, before) in sample.iter().zip(&before) {
             let name = timeline_name(&prefix, *number);
@@ -138,8 +148,8 @@ impl Append {
             self.in_flight as u64,
             self.timelines,
         ];
-        if counts.contains(&0) || self.in_flight > template::SLOTS_MAX {
-            let most = template::SLOTS_MAX;
+        if counts.contains(&0) || self.in_flight > SLOTS_MAX {
+            let most = SLOTS_MAX;
             return Err(Stop::Usage(format!(
                 "a count of 0, or more than {most} in flight"
             )));
@@ -151,6 +161,40 @@ impl Append {
             return Err(Stop::Usage("a rate that is not above 0".into()));
         }
         Ok(())
+    }
+
+    /// Puts the load on. Returns what was acknowledged, per timeline.
+    async fn measure(&self, run: &Rc<Run>, prefix: &str) -> Result<Vec<u32>, Stop> {
+        let timelines = usize::try_from(self.timelines)
+            .map_err(|_| Stop::Usage("too many timelines for this machine".into()))?;
+        let counts = self.rate.map_or(Counts::Ended, |_| Counts::Scheduled);
+        let acks = run.recorder("ack", counts);
+        let tally = Rc::new(RefCell::new(Tally {
+            busy: 0,
+            acked: vec![0; timelines],
+        }));
+        let lanes = Lanes {
+            run: Rc::clone(run),
+            recorder: Rc::clone(&acks),
+            in_flight: self.in_flight,
+            rate: self.rate,
+            gaps: self.gaps,
+            most: self.messages,
+            part: 0,
+        };
+        let talk = |number: usize| {
+            let ids = format!("{}-{number}-", run.tag);
+            let template = Template::new(prefix, &ids, self.size, self.message_ids, run.seed);
+            Appends::new(run, &tally, template, number)
+        };
+        let running = lanes.start(self.connections, talk).await?;
+        let seconds = self.messages.map_or(self.setup.seconds, |_| f64::INFINITY);
+        run.measure_for(seconds).await;
+        running.end().await?;
+        run.rate("appends_per_second", acks.count());
+        let Tally { busy, acked } = tally.take();
+        run.figure("busy", busy as f64, "1", Better::Lower);
+        Ok(acked)
     }
 }
 
@@ -182,8 +226,4 @@ async fn read_back(
         let found = scan.marks.len();
         format!("{name}: {expected} acknowledged, head {head}, {found} messages read back")
     }))
-}
-
-fn note_preload(done: u64, of: u64) {
-    report::note(&format!("preloaded {done} of {of} messages"));
 }

@@ -7,15 +7,11 @@ use serde_json::json;
 
 use super::{MessageIds, timeline_name};
 use crate::frame::put_text;
+pub(crate) use crate::lanes::SLOT_BASE;
 use crate::random::Random;
 
 /// Digits of a timeline's number and of a message's.
 pub(crate) const DIGITS: usize = 9;
-/// Request numbers are 1000 + slot, so that all have four digits.
-pub(crate) const SLOT_BASE: u64 = 1_000;
-/// More would need a fifth digit.
-pub(crate) const SLOTS_MAX: usize = 9_000;
-
 /// One connection's frame.
 pub(crate) struct Template {
     frame: Vec<u8>,
@@ -76,11 +72,6 @@ impl Template {
             digits(&mut frame[at..at + DIGITS], message);
         }
     }
-
-    /// Bytes of one frame.
-    pub(crate) fn frame_bytes(&self) -> usize {
-        self.frame.len()
-    }
 }
 
 /// Writes a number right-aligned over the digits that are there.
@@ -138,7 +129,7 @@ mod tests {
             let template = Template::new("load-\"x/", "run-7-", 200, ids, 1);
             let mut out = vec![1, 2, 3];
             template.stamp(&mut out, 15, 9_999, 123_456);
-            assert_eq!(out.len(), 3 + template.frame_bytes());
+            assert_eq!(out.len(), 3 + template.frame.len());
             // FIN and text, masked, a 16-bit length, a key of zeros.
             assert_eq!(&out[3..5], [0x81, 0x80 | 126]);
             let value: serde_json::Value = serde_json::from_slice(&out[3 + 8..]).expect("JSON");

@@ -9,10 +9,11 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Append, MessageIds, note_preload, timeline_name};
+use crate::append::{MessageIds, timeline_name};
 use crate::exit::Stop;
 use crate::outcome::Better;
 use crate::random::Random;
+use crate::report;
 use crate::rpc::{CallError, Client, Incoming};
 use crate::run::Run;
 
@@ -35,9 +36,34 @@ struct One<'a> {
     message_id: Option<String>,
 }
 
-/// Sends `args.preload` messages.
-pub(super) async fn run(args: &Append, run: &Run, prefix: &str) -> Result<(), Stop> {
-    if args.preload == 0 || args.preload_timelines == 0 {
+/// What is to stand there.
+#[derive(Clone, Copy, Debug)]
+pub struct Preload {
+    /// So many messages in all.
+    pub messages: u64,
+    /// Spread over so many timelines, evenly; the first ones have the remainder.
+    pub timelines: u64,
+    /// Bytes of text in each.
+    pub size: usize,
+    /// Whether they carry the client's own ID.
+    pub ids: MessageIds,
+}
+
+impl Preload {
+    /// How many of them are in a timeline.
+    #[must_use]
+    pub fn length(&self, timeline: u64) -> u64 {
+        self.messages / self.timelines + u64::from(timeline < self.messages % self.timelines)
+    }
+}
+
+/// Sends them, to timelines whose names begin with `prefix`.
+///
+/// # Errors
+///
+/// A connection was lost, or a batch was refused for good.
+pub async fn run(args: &Preload, run: &Run, prefix: &str) -> Result<(), Stop> {
+    if args.messages == 0 || args.timelines == 0 {
         return Ok(());
     }
     let began = Instant::now();
@@ -55,15 +81,15 @@ pub(super) async fn run(args: &Append, run: &Run, prefix: &str) -> Result<(), St
     for done in futures_util::future::join_all(sending).await {
         done.map_err(|error| Stop::Unreachable(format!("preload: {error}")))?;
     }
-    let rate = args.preload as f64 / began.elapsed().as_secs_f64().max(0.001);
-    run.figure("preloaded", args.preload as f64, "1", Better::Neither);
+    let rate = args.messages as f64 / began.elapsed().as_secs_f64().max(0.001);
+    run.figure("preloaded", args.messages as f64, "1", Better::Neither);
     run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
     Ok(())
 }
 
 /// One connection's share: every eighth timeline.
 struct Lane<'a> {
-    args: &'a Append,
+    args: &'a Preload,
     url: &'a str,
     prefix: &'a str,
     tag: &'a str,
@@ -75,14 +101,12 @@ impl Lane<'_> {
     async fn run(self) -> Result<(), CallError> {
         let mut client = Client::open(self.url).await?;
         let mut waiting = std::collections::HashMap::new();
-        let timelines = self.args.preload_timelines;
+        let timelines = self.args.timelines;
         let at_most =
             (BATCH_BYTES_MAX / (self.args.size as u64 + 100)).clamp(1, BATCH_MESSAGES_MAX);
         let (mut sent, mut told) = (0, 0);
         for timeline in (self.lane..timelines).step_by(CONNECTIONS as usize) {
-            // The remainder goes to the first ones.
-            let extra = u64::from(timeline < self.args.preload % timelines);
-            let mut left = self.args.preload / timelines + extra;
+            let mut left = self.args.length(timeline);
             while left > 0 {
                 let count = left.min(at_most);
                 let first = sent;
@@ -96,7 +120,8 @@ impl Lane<'_> {
             }
             if self.lane == 0 && sent * CONNECTIONS >= told + 1_000_000 {
                 told = sent * CONNECTIONS;
-                note_preload(told, self.args.preload);
+                let of = self.args.messages;
+                report::note(&format!("preloaded {told} of {of} messages"));
             }
         }
         while !waiting.is_empty() {
@@ -117,7 +142,7 @@ impl Lane<'_> {
         } = *self;
         let one = |number| One {
             entry,
-            message_id: (self.args.message_ids == MessageIds::All)
+            message_id: (self.args.ids == MessageIds::All)
                 .then(|| format!("{tag}-p{lane}-{number}")),
         };
         let batch = Batch {

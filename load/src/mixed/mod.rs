@@ -1,0 +1,303 @@
+//! `mixed`: what a live server has at once. Appends by the clock, subscribers that are cut and resume, polls, pages of
+//! history, idle connections; every message checked at every place where it comes out.
+//!
+//! Owns: the mixture. Promises: at the end each subscriber and each poller has seen each message of its timelines once,
+//! in order, up to the last one acknowledged, and each timeline reads back as just that; anything else is a fault. Must
+//! not: be taken for the most that a server can do: it runs at the rates that it is given.
+
+mod follow;
+mod polls;
+pub(crate) mod trend;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::task::spawn_local;
+use tokio::time::Instant;
+
+use self::follow::{Audience, Ended};
+use self::polls::Polls;
+use crate::append::talk::{Appends, Tally};
+use crate::append::template::Template;
+use crate::append::{MessageIds, timeline_name};
+use crate::exit::Stop;
+use crate::lanes::{Lanes, Running, Talk};
+use crate::outcome::Better;
+use crate::pace::Gaps;
+use crate::pages::{Choice, Reads};
+use crate::profile::{Profile, need_files};
+use crate::random::Random;
+use crate::recorder::Counts;
+use crate::rpc::Client;
+use crate::run::Run;
+use crate::scan;
+use crate::setup::Setup;
+
+/// Arguments of `mixed`.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+pub struct Mixed {
+    /// What every profile has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub setup: Setup,
+    /// Appends a second over all writers
+    #[arg(long, default_value_t = 2_000.0)]
+    pub rate: f64,
+    /// Connections that write
+    #[arg(long, default_value_t = 20)]
+    pub connections: usize,
+    /// Timelines, chosen at random for each message
+    #[arg(long, default_value_t = 1_000)]
+    pub timelines: u64,
+    /// Bytes of text in each entry
+    #[arg(long, default_value_t = 200)]
+    pub size: usize,
+    /// Connections that subscribe
+    #[arg(long, default_value_t = 100)]
+    pub subscribers: usize,
+    /// Timelines that each subscriber and each poller follows
+    #[arg(long, default_value_t = 20)]
+    pub follows: u64,
+    /// Mean seconds until a subscriber's connection is cut; it resumes at once (0 = never)
+    #[arg(long, default_value_t = 10.0)]
+    pub cut_seconds: f64,
+    /// Connections that poll with sync
+    #[arg(long, default_value_t = 10)]
+    pub pollers: usize,
+    /// Polls a second over all pollers
+    #[arg(long, default_value_t = 100.0)]
+    pub poll_rate: f64,
+    /// Connections that read history
+    #[arg(long, default_value_t = 5)]
+    pub readers: usize,
+    /// Pages a second over all readers
+    #[arg(long, default_value_t = 50.0)]
+    pub page_rate: f64,
+    /// Messages in a page
+    #[arg(long, default_value_t = 50)]
+    pub page: u64,
+    /// Connections that do nothing
+    #[arg(long, default_value_t = 100)]
+    pub idle: usize,
+    /// How appends, polls and pages follow one another
+    #[arg(long, value_enum, default_value_t = Gaps::Exponential)]
+    pub gaps: Gaps,
+    /// How many timelines to read back at the end
+    #[arg(long, default_value_t = 200)]
+    pub sample: usize,
+}
+
+impl Profile for Mixed {
+    const NAME: &'static str = "mixed";
+
+    fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        self.check()?;
+        let connections =
+            self.connections + self.subscribers + self.pollers + self.readers + self.idle;
+        need_files(run, connections as u64)?;
+        let prefix: Rc<str> = format!("mixed-{}/", run.tag).into();
+        let timelines = usize::try_from(self.timelines)
+            .map_err(|_| Stop::Usage("too many timelines for this machine".into()))?;
+        let tally = Rc::new(RefCell::new(Tally {
+            busy: 0,
+            acked: vec![0; timelines],
+        }));
+        let audience = Audience::new(run, &prefix, self.cut_seconds);
+        let listening = self.subscribers(run, &audience);
+        audience.all_live(self.subscribers).await?;
+        let idle = self.idle(run).await?;
+        let writing = self.writers(run, &prefix, &tally).await?;
+        let polling = self.pollers(run, &prefix).await?;
+        let reading = self.readers(run, &prefix, &tally).await?;
+        run.measure().await;
+        writing.end().await?;
+        let polls = polling.end().await?;
+        reading.end().await?;
+        let acked: Vec<u64> = tally
+            .borrow()
+            .acked
+            .iter()
+            .map(|count| u64::from(*count))
+            .collect();
+        audience.written(acked.clone());
+        for task in listening {
+            task.await
+                .map_err(|error| Stop::Own(format!("a subscriber failed: {error}")))?;
+        }
+        run.checks.made("idle connections held", self.idle as u64);
+        if idle.get() < self.idle {
+            let lost = self.idle - idle.get();
+            run.checks
+                .fault(format_args!("{lost} idle connections were closed"));
+        }
+        for poll in polls {
+            poll.catch_up(&acked).await?;
+        }
+        self.read_back(run, &prefix, &acked).await?;
+        let Ended {
+            messages,
+            cuts,
+            resumed,
+        } = audience.ended();
+        run.rate("deliveries_per_second", messages);
+        run.figure("cuts", cuts as f64, "1", Better::Neither);
+        run.figure("resumes", resumed as f64, "1", Better::Neither);
+        run.figure("busy", tally.borrow().busy as f64, "1", Better::Lower);
+        run.detail("prefix", &*prefix);
+        Ok(())
+    }
+}
+
+impl Mixed {
+    fn check(&self) -> Result<(), Stop> {
+        let rates = [self.rate, self.poll_rate, self.page_rate];
+        if rates.iter().any(|rate| !rate.is_finite() || *rate <= 0.0) || self.cut_seconds < 0.0 {
+            return Err(Stop::Usage("a rate that is not above 0".into()));
+        }
+        let counts = [self.timelines, self.connections as u64, self.page];
+        if counts.contains(&0) || self.follows > self.timelines.min(1_000) {
+            return Err(Stop::Usage(
+                "a count of 0, or more to follow than timelines or subscriptions of a connection"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Some of the timelines, all different, the same for the same seed.
+    fn chosen(&self, run: &Run, part: u64) -> Vec<u64> {
+        let mut random = Random::new(run.seed_of(part));
+        let mut chosen = std::collections::BTreeSet::new();
+        while (chosen.len() as u64) < self.follows {
+            chosen.insert(random.below(self.timelines));
+        }
+        chosen.into_iter().collect()
+    }
+
+    fn subscribers(
+        &self,
+        run: &Rc<Run>,
+        audience: &Rc<Audience>,
+    ) -> Vec<tokio::task::JoinHandle<()>> {
+        (0..self.subscribers)
+            .map(|number| {
+                let chosen = self.chosen(run, (1 << 35) + number as u64);
+                spawn_local(Rc::clone(audience).follow(number, chosen))
+            })
+            .collect()
+    }
+
+    async fn start<T: Talk + 'static>(
+        &self,
+        run: &Rc<Run>,
+        name: &str,
+        rate: f64,
+        connections: usize,
+        talk: impl FnMut(usize) -> T,
+    ) -> Result<Running<T>, Stop> {
+        let lanes = Lanes {
+            run: Rc::clone(run),
+            recorder: run.recorder(name, Counts::Scheduled),
+            in_flight: 1,
+            rate: Some(rate),
+            gaps: self.gaps,
+            most: None,
+            part: name.bytes().map(u64::from).sum(),
+        };
+        lanes.start(connections, talk).await
+    }
+
+    async fn writers(
+        &self,
+        run: &Rc<Run>,
+        prefix: &str,
+        tally: &Rc<RefCell<Tally>>,
+    ) -> Result<Running<Appends>, Stop> {
+        let talk = |number: usize| {
+            let ids = format!("{}-{number}-", run.tag);
+            let template = Template::new(prefix, &ids, self.size, MessageIds::All, run.seed);
+            Appends::new(run, tally, template, number)
+        };
+        self.start(run, "ack", self.rate, self.connections, talk)
+            .await
+    }
+
+    async fn pollers(&self, run: &Rc<Run>, prefix: &Rc<str>) -> Result<Running<Polls>, Stop> {
+        let talk = |number: usize| {
+            let chosen = self.chosen(run, (1 << 36) + number as u64);
+            Polls::new(run, prefix, chosen)
+        };
+        self.start(run, "poll", self.poll_rate, self.pollers, talk)
+            .await
+    }
+
+    async fn readers(
+        &self,
+        run: &Rc<Run>,
+        prefix: &str,
+        tally: &Rc<RefCell<Tally>>,
+    ) -> Result<Running<impl Talk + 'static + use<>>, Stop> {
+        let timelines = self.timelines;
+        let talk = |number: usize| {
+            let tally = Rc::clone(tally);
+            let length = move |timeline: u64| u64::from(tally.borrow().acked[timeline as usize]);
+            let choice = Choice {
+                timelines,
+                length,
+                grows: true,
+            };
+            Reads::new(run, prefix, self.page, number as u64, choice)
+        };
+        self.start(run, "page", self.page_rate, self.readers, talk)
+            .await
+    }
+
+    /// Opens connections that only answer pings. Returns how many live.
+    async fn idle(&self, run: &Rc<Run>) -> Result<Rc<Cell<usize>>, Stop> {
+        let live = Rc::new(Cell::new(0));
+        for number in 0..self.idle {
+            let opened = Client::open_small(&run.url).await;
+            let mut client = opened
+                .map_err(|error| Stop::Unreachable(format!("idle connection {number}: {error}")))?;
+            live.set(live.get() + 1);
+            let live = Rc::clone(&live);
+            spawn_local(async move {
+                while client.receive().await.is_ok() {}
+                live.set(live.get() - 1);
+            });
+        }
+        Ok(live)
+    }
+
+    async fn read_back(&self, run: &Run, prefix: &str, acked: &[u64]) -> Result<(), Stop> {
+        let unreachable = |error| Stop::Unreachable(format!("reading back: {error}"));
+        let mut client = Client::open(&run.url).await.map_err(unreachable)?;
+        let mut random = Random::new(run.seed_of(1 << 37));
+        let began = Instant::now();
+        for _ in 0..self.sample {
+            let number = random.below(self.timelines);
+            let (name, expected) = (timeline_name(prefix, number), acked[number as usize]);
+            let scan = scan::whole(&mut client, &name).await.map_err(unreachable)?;
+            let in_order = scan.marks.iter().map(|mark| mark.sequence).eq(1..=expected);
+            if !in_order || scan.head != expected {
+                let (head, found) = (scan.head, scan.marks.len());
+                run.checks.fault(format_args!(
+                    "{name}: {expected} acknowledged, head {head}, {found} messages read back"
+                ));
+            }
+            run.checks.made("messages read back", expected);
+            run.checks.made("timelines read back", 1);
+            if began.elapsed() > Duration::from_secs(60) {
+                // Long histories: what was read is enough to tell, and the count says how much that was.
+                break;
+            }
+        }
+        Ok(())
+    }
+}
