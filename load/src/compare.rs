@@ -1,7 +1,7 @@
 //! `compare`: two results of the same profile, figure beside figure.
 //!
-//! Owns: what "better" and "worse" mean between two runs. Promises: different profiles, formats or broken runs are never
-//! compared silently; a figure is worse only beyond the tolerance. Must not: judge a figure that only tells.
+//! Owns: what "better" and "worse" mean between two runs. Promises: different profiles, formats or broken runs are
+//! never compared silently; a figure is worse only beyond the tolerance. Must not: judge a figure that only tells.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

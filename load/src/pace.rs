@@ -4,9 +4,9 @@
 //! sent late. Promises: the schedule never shifts: who was held up sends at once what was due meanwhile, and each
 //! operation's time is the scheduled one. Must not: wait for answers; a pace that does is a closed loop.
 //!
-//! Use: `let mut pace = run.pace(rate, gaps, part)`; `pace.wait().await`, then `while let Some(scheduled) = pace.due(now)` sends one operation, whose latency counts
-//! from `scheduled`; at the end `run.paced(&pace)`. A socket that takes nothing is the server's matter: queue the
-//! operation and go on.
+//! Use: `let mut pace = run.pace(rate, gaps, part)`; `pace.wait().await`, then `while let Some(scheduled) =
+//! pace.due(now)` sends one operation, whose latency counts from `scheduled`; at the end `run.paced(&pace)`. A socket
+//! that takes nothing is the server's matter: queue the operation and go on.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -131,7 +131,8 @@ impl Pace {
         tokio::time::sleep_until(self.next()).await;
     }
 
-    /// The scheduled time of the next operation, if it has come. `now` is read once for all that a caller sends at once.
+    /// The scheduled time of the next operation, if it has come. `now` is read once for all that a caller sends at
+    /// once.
     pub fn due(&mut self, now: Instant) -> Option<Instant> {
         let scheduled = self.next();
         if scheduled > now {

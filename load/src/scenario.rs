@@ -1,8 +1,8 @@
 //! `run`: profiles and their settings from a TOML file, one after the other.
 //!
-//! Owns: turning a file into the words of a command line. Promises: a setting means what the flag of its name means, and
-//! one that no flag has is an error before anything is started; flags behind the file's name win over it. Must not:
-//! know any setting: the command line does.
+//! Owns: turning a file into the words of a command line. Promises: a setting means what the flag of its name means,
+//! and one that no flag has is an error before anything is started; flags behind the file's name win over it. Must
+//! not: know any setting: the command line does.
 //!
 //! ```toml
 //! [all]                      # for every run below
