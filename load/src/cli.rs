@@ -13,8 +13,8 @@ use crate::outcome::Outcome;
 use crate::profile::execute;
 use crate::scenario::Words;
 use crate::{
-    append, compare, connect, crash, mixed, pages, peers, pictures, poll, replay, report, room,
-    scenario, soak,
+    append, chat, compare, connect, crash, mixed, pages, peers, pictures, poll, replay, report,
+    room, scenario, soak,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -44,6 +44,9 @@ pub enum Command {
     /// mixed for long, and whether memory, descriptors and disk grow
     #[command(after_help = exit::CODES, args_override_self = true)]
     Soak(soak::Soak),
+    /// Conversations of two and of groups, some much busier than others: deliveries and their latency
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Chat(chat::Chat),
     /// Tideline beside Redis Streams, NATS and the bare machine, in turn
     #[command(after_help = exit::CODES)]
     Peers(peers::Peers),
@@ -88,6 +91,7 @@ impl Command {
             Command::History(args) => execute(&args),
             Command::Mixed(args) => execute(&args),
             Command::Soak(args) => execute(&args),
+            Command::Chat(args) => execute(&args),
             Command::Peers(args) => {
                 let json = args.json.clone();
                 let outcome = peers::run(args)?;

@@ -65,10 +65,22 @@ const MASKED: u8 = 0x80;
 
 /// Connects and upgrades; what follows the server's answer is still in the pipe.
 pub(crate) async fn upgrade(url: &str, buffer_bytes: usize) -> io::Result<Pipe> {
-    let bad = |text: &str| io::Error::other(format!("{url}: {text}"));
-    let uri: Uri = url.parse().map_err(|_| bad("not an address"))?;
-    let host = address(&uri).ok_or_else(|| bad("not a ws:// address"))?;
-    let mut pipe = Pipe::connect(&host, buffer_bytes).await?;
+    let (uri, host) = place(url)?;
+    ask(Pipe::connect(&host, buffer_bytes).await?, &uri, &host).await
+}
+
+fn bad(url: &dyn fmt::Display, text: &str) -> io::Error {
+    io::Error::other(format!("{url}: {text}"))
+}
+
+/// Where an address leads: itself, and host and port.
+fn place(url: &str) -> io::Result<(Uri, String)> {
+    let uri: Uri = url.parse().map_err(|_| bad(&url, "not an address"))?;
+    let host = address(&uri).ok_or_else(|| bad(&url, "not a ws:// address"))?;
+    Ok((uri, host))
+}
+
+async fn ask(mut pipe: Pipe, uri: &Uri, host: &str) -> io::Result<Pipe> {
     // The key may be fixed: it guards against confused proxies and caches, and there are none here.
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -81,7 +93,7 @@ pub(crate) async fn upgrade(url: &str, buffer_bytes: usize) -> io::Result<Pipe> 
         let answer = pipe.bytes();
         if let Some(at) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
             if !answer.starts_with(b"HTTP/1.1 101") {
-                return Err(bad(&String::from_utf8_lossy(&answer[..at])));
+                return Err(bad(uri, &String::from_utf8_lossy(&answer[..at])));
             }
             pipe.take(at + 4);
             return Ok(pipe);
@@ -93,11 +105,22 @@ pub(crate) async fn upgrade(url: &str, buffer_bytes: usize) -> io::Result<Pipe> 
 impl Lean {
     /// Connects and upgrades.
     pub async fn open(url: &str) -> io::Result<Lean> {
-        Ok(Lean {
-            pipe: upgrade(url, 1 << 10).await?,
+        Ok(Lean::on(upgrade(url, 1 << 10).await?))
+    }
+
+    /// As `open`, with so little room for what has come that the server notices soon when nobody reads.
+    pub async fn open_narrow(url: &str, receive_bytes: u32) -> io::Result<Lean> {
+        let (uri, host) = place(url)?;
+        let pipe = Pipe::connect_narrow(&host, receive_bytes).await?;
+        Ok(Lean::on(ask(pipe, &uri, &host).await?))
+    }
+
+    fn on(pipe: Pipe) -> Lean {
+        Lean {
+            pipe,
             pongs: Vec::new(),
             parts: Vec::new(),
-        })
+        }
     }
 
     /// Writes frames that `put_text` made.

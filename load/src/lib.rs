@@ -5,6 +5,7 @@
 
 pub mod append;
 pub mod audience;
+pub mod chat;
 pub mod checks;
 pub mod cli;
 pub mod compare;
@@ -34,6 +35,7 @@ pub mod random;
 pub mod recorder;
 pub mod replay;
 pub mod report;
+pub mod request;
 pub mod room;
 pub mod rpc;
 pub mod run;
@@ -45,3 +47,4 @@ pub mod subscriber;
 pub mod summary;
 pub mod watch;
 pub mod writer;
+pub mod zipf;

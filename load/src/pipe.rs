@@ -6,11 +6,12 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// What one read of `poll_feed` may bring.
 const FEED_BYTES: usize = 256 << 10;
@@ -35,7 +36,24 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// Connects to `host:port`. The buffer begins with so many bytes and grows when one unit does not fit.
     pub(crate) async fn connect(address: &str, buffer_bytes: usize) -> io::Result<Pipe> {
-        let stream = TcpStream::connect(address).await?;
+        Pipe::on(TcpStream::connect(address).await?, buffer_bytes)
+    }
+
+    /// As `connect`, with so many bytes (the system rounds it up) for what has come and was not read: who stops
+    /// reading then stops the sender soon.
+    pub(crate) async fn connect_narrow(address: &str, receive_bytes: u32) -> io::Result<Pipe> {
+        let to = tokio::net::lookup_host(address).await?.next();
+        let to = to.ok_or_else(|| io::Error::other(format!("{address}: no such host")))?;
+        let socket = match to {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Only what is set before connecting bounds the window from the first byte.
+        socket.set_recv_buffer_size(receive_bytes)?;
+        Pipe::on(socket.connect(to).await?, 1 << 10)
+    }
+
+    fn on(stream: TcpStream, buffer_bytes: usize) -> io::Result<Pipe> {
         stream.set_nodelay(true)?;
         Ok(Pipe {
             stream,

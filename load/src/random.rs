@@ -38,6 +38,11 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// A fraction in [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// A number in `low..high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low).max(1))
@@ -66,6 +71,7 @@ mod tests {
             assert!(x < bound);
         }
         assert!((5..9).contains(&a.between(5, 9)));
+        assert!((0.0..1.0).contains(&a.unit()));
         assert_eq!(a.text(20).len(), 20);
     }
 }
