@@ -14,7 +14,7 @@ use crate::profile::execute;
 use crate::scenario::Words;
 use crate::{
     append, chat, compare, connect, crash, mixed, pages, peers, pictures, poll, replay, report,
-    room, scenario, soak,
+    room, scenario, slow, soak,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -47,6 +47,9 @@ pub enum Command {
     /// Conversations of two and of groups, some much busier than others: deliveries and their latency
     #[command(after_help = exit::CODES, args_override_self = true)]
     Chat(chat::Chat),
+    /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Slow(slow::Slow),
     /// Tideline beside Redis Streams, NATS and the bare machine, in turn
     #[command(after_help = exit::CODES)]
     Peers(peers::Peers),
@@ -92,6 +95,7 @@ impl Command {
             Command::Mixed(args) => execute(&args),
             Command::Soak(args) => execute(&args),
             Command::Chat(args) => execute(&args),
+            Command::Slow(args) => execute(&args),
             Command::Peers(args) => {
                 let json = args.json.clone();
                 let outcome = peers::run(args)?;

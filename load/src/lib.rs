@@ -42,6 +42,7 @@ pub mod run;
 pub mod scan;
 pub mod scenario;
 pub mod setup;
+pub mod slow;
 pub mod soak;
 pub mod subscriber;
 pub mod summary;
