@@ -230,6 +230,6 @@ impl Slow {
 /// How many connections the server has closed with 4000 so far.
 async fn slow_closes(run: &Run) -> f64 {
     let metrics = metrics(&run.url).await.unwrap_or_default();
-    let closes = metrics.get("tideline_slow_closes_total");
+    let closes = metrics.get(r#"tideline_closes_total{reason="slow_consumer"}"#);
     closes.copied().unwrap_or(0.0)
 }

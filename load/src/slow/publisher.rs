@@ -42,7 +42,9 @@ async fn work(board: &Board, rate: f64, gaps: Gaps) -> io::Result<()> {
             () = pace.wait(), if sending => {}
             () = run.ended(), if sending => continue,
             read = socket.exchange(&mut out, |text| {
-                wrong = board.answered(text, Instant::now()).err().or(wrong.take());
+                if let Err(why) = board.answered(text, Instant::now()) {
+                    wrong = Some(why);
+                }
             }) => read?,
         }
         if let Some(wrong) = wrong {
