@@ -18,6 +18,7 @@ fn peers(only: &[Name], data: &Path) -> Outcome {
         connections: 4,
         timelines: 50,
         size: 200,
+        room_in_flight: 64,
         redis_server: Some("/no/such/redis-server".into()),
         nats_server: Some("/no/such/nats-server".into()),
         seed: Some(1),

@@ -57,6 +57,7 @@ struct Found {
 
 const CONTINUATION: u8 = 0;
 const TEXT: u8 = 1;
+const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
@@ -203,6 +204,22 @@ pub(crate) fn texts(
                 return Err(io::Error::other(Closed(code.unwrap_or(1005))));
             }
             _ => return Err(io::Error::other("a frame that was not expected")),
+        }
+        taken += found.end;
+    }
+    Ok(taken)
+}
+
+/// Hands the payload of every whole data frame at the start of the bytes to `each`, for protocols that are streams and
+/// care for no frames, and tells how many bytes that were.
+pub(crate) fn streamed(bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<usize> {
+    let mut taken = 0;
+    while let Some(found) = find(&bytes[taken..])? {
+        let payload = &bytes[taken + found.payload..taken + found.end];
+        match found.opcode {
+            CONTINUATION | TEXT | BINARY => each(payload),
+            CLOSE => return Err(io::Error::other("closed by the server")),
+            _ => {}
         }
         taken += found.end;
     }

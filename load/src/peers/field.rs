@@ -76,6 +76,8 @@ pub(super) struct Field {
     pub(super) connections: usize,
     pub(super) timelines: u64,
     pub(super) size: usize,
+    /// Messages of a room that may not have reached everybody.
+    pub(super) room_in_flight: u64,
     pub(super) warm_up: Duration,
     pub(super) seconds: Duration,
     pub(super) seed: u64,

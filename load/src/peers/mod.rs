@@ -10,7 +10,10 @@ mod disk;
 mod engine;
 mod field;
 mod floor;
+mod growth;
+mod hall;
 mod nats;
+mod profiles;
 mod programs;
 mod resp;
 mod table;
@@ -61,6 +64,9 @@ pub struct Peers {
     /// Bytes of each text or value
     #[arg(long, default_value_t = 200)]
     pub size: usize,
+    /// In rooms, messages that may not have reached everybody yet
+    #[arg(long, default_value_t = 256)]
+    pub room_in_flight: u64,
     /// Redis' server [default: looked for on the PATH]
     #[arg(long)]
     pub redis_server: Option<PathBuf>,
@@ -89,6 +95,14 @@ pub enum Name {
     Ack,
     /// The disk alone, and an echo alone
     Floor,
+    /// Deliveries to 1,000 subscribers against NATS, and their latency at half of the most
+    Room,
+    /// Empty polls of 100 positions per CPU-second of the server
+    Poll,
+    /// Memory of 15,000 idle connections
+    Idle,
+    /// Durable appends while 10 million messages stand there, against 100,000
+    Growth,
     /// Bytes that reach the disk for each byte of an entry
     Amplification,
 }
@@ -205,6 +219,7 @@ async fn measure(args: Peers) -> Result<Outcome, Stop> {
         connections: args.connections,
         timelines: args.timelines,
         size: args.size,
+        room_in_flight: args.room_in_flight,
         warm_up: Duration::from_secs_f64(args.warm_up.max(0.0)),
         seconds: Duration::from_secs_f64(args.seconds.max(0.01)),
         seed,
@@ -218,6 +233,18 @@ async fn measure(args: Peers) -> Result<Outcome, Stop> {
         floor: wants(Name::Floor),
     };
     let mut rows = appends::rows(&mut field, args.pairs, chosen).await?;
+    if wants(Name::Room) {
+        rows.extend(profiles::room(&mut field, args.pairs).await?);
+    }
+    if wants(Name::Poll) {
+        rows.push(profiles::poll(&mut field, args.pairs).await?);
+    }
+    if wants(Name::Idle) {
+        rows.push(profiles::idle(&mut field).await?);
+    }
+    if wants(Name::Growth) {
+        rows.push(growth::appends(&mut field, args.pairs).await?);
+    }
     if wants(Name::Amplification) {
         rows.push(disk::amplification(&mut field).await?);
     }

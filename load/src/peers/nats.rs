@@ -126,7 +126,7 @@ pub(super) async fn ask(address: &str, subject: &str, body: &Value) -> io::Resul
     }
 }
 
-fn refused(why: &[u8]) -> io::Error {
+pub(super) fn refused(why: &[u8]) -> io::Error {
     io::Error::other(format!("NATS refused: {}", String::from_utf8_lossy(why)))
 }
 

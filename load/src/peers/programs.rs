@@ -73,6 +73,8 @@ pub(super) struct Program {
     child: Child,
     /// `host:port` of its own protocol.
     pub(super) address: String,
+    /// `host:port` of its WebSocket listener, if it has one.
+    pub(super) socket: String,
     /// Dropped after the child is dead.
     _place: Place,
 }
@@ -97,15 +99,15 @@ impl Program {
             "",
         ]);
         command.arg("--dir").arg(place.path());
-        let mut program = Program::start(command, place, port)?;
+        let mut program = Program::start(command, place, port, port)?;
         program.wait(b"PING\r\n", b"+PONG\r\n").await?;
         Ok(program)
     }
 
-    /// NATS with JetStream.
+    /// NATS with JetStream and a WebSocket listener.
     pub(super) async fn nats(binary: &Path, data: &Path, syncs: Syncs) -> Result<Program, Stop> {
         let place = Place::new(data, "nats")?;
-        let port = free_port()?;
+        let (port, socket) = (free_port()?, free_port()?);
         let sync = match syncs {
             Syncs::Always => "sync_interval: always",
             Syncs::Default => "",
@@ -113,6 +115,7 @@ impl Program {
         let store = place.path().display();
         let text = format!(
             "listen: \"127.0.0.1:{port}\"\n\
+             websocket {{\n  listen: \"127.0.0.1:{socket}\"\n  no_tls: true\n}}\n\
              jetstream {{\n  store_dir: \"{store}\"\n  {sync}\n}}\n"
         );
         let config = place.path().join("nats.conf");
@@ -120,12 +123,12 @@ impl Program {
             .map_err(|error| Stop::Own(format!("{}: {error}", config.display())))?;
         let mut command = Command::new(binary);
         command.arg("--config").arg(&config);
-        let mut program = Program::start(command, place, port)?;
+        let mut program = Program::start(command, place, port, socket)?;
         program.wait(b"PING\r\n", b"PONG\r\n").await?;
         Ok(program)
     }
 
-    fn start(mut command: Command, place: Place, port: u16) -> Result<Program, Stop> {
+    fn start(mut command: Command, place: Place, port: u16, socket: u16) -> Result<Program, Stop> {
         let name = command.get_program().to_string_lossy().into_owned();
         let failed = |error| Stop::Own(format!("{name}: {error}"));
         // What it says goes to a file: a pipe that nobody reads would stop it.
@@ -136,6 +139,7 @@ impl Program {
         Ok(Program {
             child,
             address: format!("127.0.0.1:{port}"),
+            socket: format!("127.0.0.1:{socket}"),
             _place: place,
         })
     }
