@@ -42,72 +42,50 @@ const SEQUENCE: &[u8] = br#"{"sequence":"#;
 const TIMESTAMP: &[u8] = br#","timestamp":"#;
 const HEAD: &[u8] = br#"],"head":"#;
 
-/// Reads pushes; remembers how long messages are.
-#[derive(Debug, Default)]
-pub struct Reader {
-    /// Length of the last message: the next one's end is looked for there first.
-    stride: usize,
-}
-
-impl Reader {
-    /// Reads one push.
-    pub fn read<'a>(&mut self, text: &'a [u8]) -> Push<'a> {
-        match self.quick(text) {
-            Some((messages, true)) => Push::Messages(messages),
-            Some((messages, false)) => Push::Broken(messages),
-            None => slow(text).unwrap_or(Push::Other),
-        }
-    }
-
-    /// The messages, and whether each follows on the one before.
-    fn quick<'a>(&mut self, text: &'a [u8]) -> Option<(Messages<'a>, bool)> {
-        let rest = text.strip_prefix(START)?;
-        let (name, rest) = rest.split_at(memchr(b'"', rest)?);
-        if name.contains(&b'\\') {
-            return None;
-        }
-        let rest = rest.strip_prefix(EPOCH)?;
-        let mut rest = rest[memchr(b'"', rest)?..].strip_prefix(MESSAGES)?;
-        let (first, timestamp) = opening(rest)?;
-        let (mut last, mut follows) = (first, true);
-        loop {
-            let length = self.length(rest)?;
-            self.stride = length;
-            rest = &rest[length..];
-            if rest[0] == b']' {
-                let timeline = Cow::Borrowed(std::str::from_utf8(name).ok()?);
-                let messages = Messages {
-                    timeline,
-                    first,
-                    last,
-                    timestamp,
-                };
-                return Some((messages, follows));
-            }
-            rest = &rest[1..];
-            let (sequence, _) = opening(rest)?;
-            follows &= sequence == last + 1;
-            last = sequence;
-        }
-    }
-
-    /// How long the message at the start of the bytes is.
-    fn length(&self, rest: &[u8]) -> Option<usize> {
-        // An escaped text cannot hold these patterns: it has no bare quotes. A nested object could; ours have none.
-        static NEXT: LazyLock<Finder> = LazyLock::new(|| Finder::new(br#"},{"sequence":"#));
-        static LAST: LazyLock<FinderRev> = LazyLock::new(|| FinderRev::new(br#"}],"head":"#));
-        let ends_at = |length: usize| {
-            let behind = rest.get(length..).unwrap_or_default();
-            let next = behind.first() == Some(&b',') && behind[1..].starts_with(SEQUENCE);
-            length > 0 && rest[length - 1] == b'}' && (next || is_tail(behind))
-        };
-        if self.stride < rest.len() && ends_at(self.stride) {
-            return Some(self.stride);
-        }
-        let found = NEXT.find(rest).or_else(|| LAST.rfind(rest))? + 1;
-        ends_at(found).then_some(found)
+/// Reads one push.
+pub fn read(text: &[u8]) -> Push<'_> {
+    match quick(text) {
+        Some((messages, true)) => Push::Messages(messages),
+        Some((messages, false)) => Push::Broken(messages),
+        None => slow(text).unwrap_or(Push::Other),
     }
 }
+
+/// The messages, and whether each follows on the one before.
+fn quick(text: &[u8]) -> Option<(Messages<'_>, bool)> {
+    let rest = text.strip_prefix(START)?;
+    let (name, rest) = rest.split_at(memchr(b'"', rest)?);
+    if name.contains(&b'\\') {
+        return None;
+    }
+    let rest = rest.strip_prefix(EPOCH)?;
+    let mut rest = rest[memchr(b'"', rest)?..].strip_prefix(MESSAGES)?;
+    let (first, timestamp) = opening(rest)?;
+    let (mut last, mut follows) = (first, true);
+    while let Some(length) = NEXT.find(rest) {
+        // Behind the brace and the comma.
+        rest = &rest[length + 2..];
+        let (sequence, _) = opening(rest)?;
+        follows &= sequence == last + 1;
+        last = sequence;
+    }
+    // Behind the brace.
+    if !is_tail(&rest[LAST.rfind(rest)? + 1..]) {
+        return None;
+    }
+    let timeline = Cow::Borrowed(std::str::from_utf8(name).ok()?);
+    let messages = Messages {
+        timeline,
+        first,
+        last,
+        timestamp,
+    };
+    Some((messages, follows))
+}
+
+// An escaped text cannot hold these patterns: it has no bare quotes. A nested object could; ours have none.
+static NEXT: LazyLock<Finder> = LazyLock::new(|| Finder::new(br#"},{"sequence":"#));
+static LAST: LazyLock<FinderRev> = LazyLock::new(|| FinderRev::new(br#"}],"head":"#));
 
 /// `],"head":12}}` and nothing more.
 fn is_tail(bytes: &[u8]) -> bool {
@@ -210,28 +188,38 @@ mod tests {
 
     #[test]
     fn what_stands_elsewhere_in_the_json_is_read_too() {
-        let mut reader = Reader::default();
         let other = br#"{"params":{"head":8,"messages":[{"timestamp":5,"sequence":8}],"timeline":"a","epoch":"x"},
             "method":"message","jsonrpc":"2.0"}"#;
         let found = Messages {
             timestamp: 5,
             ..messages("a", 8, 8)
         };
-        assert_eq!(reader.read(other), Push::Messages(found));
+        assert_eq!(read(other), Push::Messages(found));
         for odd in ["", "{}", "[", r#"{"id":5,"result":{}}"#] {
-            assert_eq!(reader.read(odd.as_bytes()), Push::Other);
+            assert_eq!(read(odd.as_bytes()), Push::Other);
         }
         let ended = br#"{"jsonrpc":"2.0","method":"subscription.ended","params":{"timeline":"a"}}"#;
-        assert_eq!(reader.read(ended), Push::Other);
+        assert_eq!(read(ended), Push::Other);
     }
 
     #[test]
     fn a_gap_or_a_repetition_within_a_push_is_seen() {
         for sequences in [&[1, 3][..], &[1, 2, 2, 3], &[9, 8], &[99, 100, 102]] {
             let text = push("room", sequences, "text");
-            let read = Reader::default().read(text.as_bytes());
+            let read = read(text.as_bytes());
             assert!(matches!(read, Push::Broken(_)), "{sequences:?}: {read:?}");
         }
+    }
+
+    #[test]
+    fn messages_of_different_lengths_are_all_read() {
+        let long = message(1, &"x".repeat(200));
+        let short: Vec<String> = [2, 3, 3, 4].map(|one| message(one, "")).into();
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","method":"message","params":{{"timeline":"a","epoch":"e","messages":[{long},{}],"head":4}}}}"#,
+            short.join(",")
+        );
+        assert_eq!(read(text.as_bytes()), Push::Broken(messages("a", 1, 4)));
     }
 
     proptest! {
@@ -240,15 +228,14 @@ mod tests {
             name in "[a-z/\"ü]{1,9}", first in 1..2_000u64, count in 1..30u64,
             texts in proptest::collection::vec(".{0,40}", 3),
         ) {
-            let mut reader = Reader::default();
             for text in texts {
                 let sequences: Vec<u64> = (first..first + count).collect();
                 let text = push(&name, &sequences, &text);
                 let expected = messages(&name, first, first + count - 1);
                 prop_assert_eq!(slow(text.as_bytes()), Some(Push::Messages(expected.clone())));
-                let quick = reader.quick(text.as_bytes());
+                let quick = quick(text.as_bytes());
                 prop_assert_eq!(quick.is_none(), name.contains('"'));
-                prop_assert_eq!(reader.read(text.as_bytes()), Push::Messages(expected));
+                prop_assert_eq!(read(text.as_bytes()), Push::Messages(expected));
             }
         }
 
@@ -256,11 +243,10 @@ mod tests {
         fn cut_or_changed_pushes_never_panic(at in 0..400usize, byte in any::<u8>()) {
             let mut text = push("room", &[8, 9, 10], "text").into_bytes();
             let at = at % text.len();
-            let mut reader = Reader::default();
-            reader.read(&text.clone());
-            reader.read(&text[..at]);
+                read(&text.clone());
+            read(&text[..at]);
             text[at] = byte;
-            reader.read(&text);
+            read(&text);
         }
     }
 }

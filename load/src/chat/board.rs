@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::checks::Follower;
-use crate::push::{Push, Reader};
+use crate::push::{self, Push};
 use crate::recorder::{Counts, Recorder};
 use crate::request::Answer;
 use crate::rpc::{Appended, Message};
@@ -131,16 +131,10 @@ impl Board {
     }
 
     /// A text came for a user.
-    pub(super) fn take(
-        &self,
-        text: &[u8],
-        now: Instant,
-        reader: &mut Reader,
-        follows: &mut Follows,
-    ) {
+    pub(super) fn take(&self, text: &[u8], now: Instant, follows: &mut Follows) {
         let taken = match Answer::read(text) {
             Some(answer) => self.answered(&answer, now),
-            None => self.pushed(text, now, reader, follows),
+            None => self.pushed(text, now, follows),
         };
         if let Err(fault) = taken {
             let text = String::from_utf8_lossy(text);
@@ -192,14 +186,8 @@ impl Board {
         Ok(())
     }
 
-    fn pushed(
-        &self,
-        text: &[u8],
-        now: Instant,
-        reader: &mut Reader,
-        follows: &mut Follows,
-    ) -> Result<(), String> {
-        let Push::Messages(found) = reader.read(text) else {
+    fn pushed(&self, text: &[u8], now: Instant, follows: &mut Follows) -> Result<(), String> {
+        let Push::Messages(found) = push::read(text) else {
             return Err("not messages without hole".into());
         };
         let number = found.timeline.strip_prefix(self.prefix.as_str());

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 use super::board::{Board, Follows};
 use crate::checks::Follower;
 use crate::frame::Lean;
-use crate::push::Reader;
 use crate::request::{Answer, Subscribed, put_request};
 
 /// Subscribes on the way at a time, below the server's limit of requests in flight.
@@ -83,14 +82,14 @@ impl User {
             mut socket,
             mut follows,
         } = self;
-        let (mut out, mut reader) = (Vec::new(), Reader::default());
+        let mut out = Vec::new();
         loop {
             out.append(&mut desk.frames.borrow_mut());
             let mut now = None;
             let read = tokio::select! {
                 read = socket.exchange(&mut out, |text| {
                     let now = *now.get_or_insert_with(Instant::now);
-                    board.take(text, now, &mut reader, &mut follows);
+                    board.take(text, now, &mut follows);
                 }) => read,
                 () = desk.news.notified() => Ok(()),
             };

@@ -17,7 +17,7 @@ use crate::append::timeline_name;
 use crate::exit::Stop;
 use crate::frame::{Lean, put_text};
 use crate::machine::wall_micros;
-use crate::push::{Messages, Push, Reader};
+use crate::push::{self, Messages, Push};
 use crate::random::Random;
 use crate::recorder::{Counts, Recorder};
 use crate::run::{Phase, Run};
@@ -66,7 +66,6 @@ struct Subscriber {
     number: usize,
     subs: Vec<Sub>,
     by_name: HashMap<String, usize>,
-    reader: Reader,
     random: Random,
 }
 
@@ -159,7 +158,6 @@ impl Audience {
             number,
             subs,
             by_name,
-            reader: Reader::default(),
         };
         subscriber.live().await;
     }
@@ -266,7 +264,7 @@ impl Subscriber {
     }
 
     fn take(&mut self, text: &[u8]) {
-        let fault = match self.reader.read(text) {
+        let fault = match push::read(text) {
             Push::Messages(messages) => self.pushed(&messages),
             Push::Broken(messages) => Err(format!(
                 "{}: a push from {} to {} has holes",

@@ -20,7 +20,7 @@ use super::Subject;
 use super::board::{Board, WAY_MAX};
 use crate::exit::Stop;
 use crate::frame::{Lean, put_text};
-use crate::push::{Messages, Push, Reader};
+use crate::push::{self, Messages, Push};
 use crate::recorder::{Counts, Recorded, Recorder, Window};
 use crate::rpc::{CallError, Incoming, decode, read, request};
 
@@ -163,7 +163,6 @@ struct Hall {
     lane: usize,
     subject: Arc<Subject>,
     board: Arc<Board>,
-    reader: Reader,
     window: Rc<Window>,
     recorder: Recorder,
     /// How many subscribers stand at position p, at p modulo `WAY_MAX`.
@@ -190,7 +189,6 @@ impl Hall {
             lane,
             subject,
             board,
-            reader: Reader::default(),
             recorder: Recorder::new("delivery", counts, Rc::clone(&window)),
             window,
             standing,
@@ -216,7 +214,7 @@ impl Hall {
     /// A text came for a subscriber.
     fn take(&mut self, text: &[u8], now: Instant, position: &mut u64) {
         self.pushes += 1;
-        let fault = match self.reader.read(text) {
+        let fault = match push::read(text) {
             Push::Messages(messages)
                 if messages.first == *position + 1
                     && messages.timeline == self.subject.timeline =>

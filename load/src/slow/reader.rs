@@ -42,7 +42,6 @@ pub(super) struct Reader {
     receive_bytes: u32,
     socket: Lean,
     follower: Follower,
-    pushes: push::Reader,
 }
 
 impl Reader {
@@ -64,7 +63,6 @@ impl Reader {
             receive_bytes,
             socket,
             follower: Follower::default(),
-            pushes: push::Reader::default(),
         };
         reader.subscribe().await?;
         reader.read().await?;
@@ -101,14 +99,13 @@ impl Reader {
             habit,
             socket,
             follower,
-            pushes,
             ..
         } = self;
         let mut now = None;
         let read = socket.read(|text| {
             let now = *now.get_or_insert_with(Instant::now);
             let fresh = (*habit == Habit::Healthy).then_some(now);
-            if let Err(fault) = take(board, *number, text, fresh, follower, pushes) {
+            if let Err(fault) = take(board, *number, text, fresh, follower) {
                 let text = String::from_utf8_lossy(text);
                 let checks = &board.run.checks;
                 checks.fault(format_args!("reader {number}: {fault}, with {text:.300}"));
@@ -207,7 +204,6 @@ fn take(
     text: &[u8],
     fresh: Option<Instant>,
     follower: &mut Follower,
-    pushes: &mut push::Reader,
 ) -> Result<(), String> {
     if let Some(answer) = Answer::read(text) {
         let subscribed: Subscribed = answer.result()?;
@@ -222,7 +218,7 @@ fn take(
         }
         return Ok(());
     }
-    match pushes.read(text) {
+    match push::read(text) {
         Push::Messages(found) if found.timeline == board.timeline => {
             follower.take(found.first)?;
             follower.position = found.last;
