@@ -175,3 +175,52 @@ fn finish(
     report::save(outcome, json)?;
     Ok(Verdict::of(held, true))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_fit_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_scenarios_that_come_with_the_tool_can_be_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+        let mut runs = 0;
+        for entry in fs::read_dir(folder).expect("the folder is there") {
+            let path = entry.expect("readable").path();
+            let text = fs::read_to_string(&path).expect("readable");
+            for words in scenario::read(&text, &[], None).expect("a scenario") {
+                let read = parse(&words);
+                assert!(read.is_ok(), "{}: {:?}", path.display(), read.err());
+                runs += 1;
+            }
+        }
+        assert!(runs > 5);
+    }
+
+    #[test]
+    fn later_flags_win_and_unknown_ones_are_errors() {
+        let words = |line: &str| Words {
+            label: "one".into(),
+            words: line.split_whitespace().map(str::to_owned).collect(),
+        };
+        match parse(&words("append --seconds=5 --seconds 1 --connections=3")) {
+            Ok(Command::Append(args)) => {
+                assert_eq!((args.setup.seconds, args.connections), (1.0, 3));
+            }
+            _ => panic!("an append"),
+        }
+        assert!(matches!(
+            parse(&words("append --colour=red")),
+            Err(Stop::Usage(_))
+        ));
+        assert!(matches!(parse(&words("run x.toml")), Err(Stop::Usage(_))));
+    }
+}

@@ -126,10 +126,11 @@ fn text(before: &Outcome, after: &Outcome, lines: &[Line]) -> String {
         before.profile, "ratio"
     );
     for line in lines {
-        let show = |figure: &Option<Figure>| figure.as_ref().map_or("-".to_owned(), quantity);
+        let show =
+            |figure: &Option<Figure>| figure.as_ref().map_or_else(|| "-".to_owned(), quantity);
         let ratio = line
             .ratio
-            .map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+            .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
         let word = match line.change {
             Change::Better => "better",
             Change::Worse => "WORSE",
@@ -152,7 +153,7 @@ fn text(before: &Outcome, after: &Outcome, lines: &[Line]) -> String {
         }
     }
     for setting in differing(before, after) {
-        let show = |value: Option<&Value>| value.map_or("-".to_owned(), Value::to_string);
+        let show = |value: Option<&Value>| value.map_or_else(|| "-".to_owned(), Value::to_string);
         let (was, is) = (before.settings.get(&setting), after.settings.get(&setting));
         let _ = writeln!(out, "other setting: {setting} {} → {}", show(was), show(is));
     }
@@ -168,10 +169,8 @@ fn text(before: &Outcome, after: &Outcome, lines: &[Line]) -> String {
 
 /// Settings that change what is measured and are not the same.
 fn differing(before: &Outcome, after: &Outcome) -> Vec<String> {
-    // Where it runs and where results go is no difference of the load.
-    const PLACES: &[&str] = &[
-        "url", "binary", "data", "pid", "label", "json", "pictures", "quiet", "seed",
-    ];
+    // Where it runs and what it is called is no difference of the load.
+    const PLACES: &[&str] = &["url", "label", "seed"];
     let names: BTreeSet<&String> = before
         .settings
         .keys()

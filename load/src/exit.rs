@@ -44,12 +44,18 @@ impl Stop {
     /// The process's exit code for this.
     #[must_use]
     pub fn code(&self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.number())
+    }
+
+    /// As in [`CODES`].
+    #[must_use]
+    pub fn number(&self) -> u8 {
+        match self {
             Stop::Usage(_) => 2,
             Stop::Unreachable(_) => 3,
             Stop::Occupied(_) => 4,
             Stop::Own(_) => 5,
-        })
+        }
     }
 }
 
@@ -80,11 +86,17 @@ impl Verdict {
     /// The process's exit code for this.
     #[must_use]
     pub fn code(self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.number())
+    }
+
+    /// As in [`CODES`].
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
             Verdict::Held => 0,
             Verdict::Broken => 1,
             Verdict::Invalid => 6,
             Verdict::Worse => 7,
-        })
+        }
     }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Flags of every profile; flatten it into a profile's own.
+/// Flags of every profile; flatten it into a profile's own. Paths and process IDs are not told in results: they say
+/// where a run was made, not what was run, and results are passed on.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Setup {
     /// The server
@@ -15,15 +16,18 @@ pub struct Setup {
     pub url: String,
     /// Start this server binary instead of using --url, and stop it at the end
     #[arg(long, requires = "data")]
+    #[serde(skip)]
     pub binary: Option<PathBuf>,
     /// Data directory of the server that is started
     #[arg(long)]
+    #[serde(skip)]
     pub data: Option<PathBuf>,
     /// Environment of the server that is started, NAME=VALUE
     #[arg(long = "env", value_parser = pair)]
     pub environment: Vec<(String, String)>,
     /// The server's process ID, to show what it uses (known if it is started here)
     #[arg(long)]
+    #[serde(skip)]
     pub pid: Option<u32>,
     /// Seconds before measuring begins
     #[arg(long, default_value_t = 2.0)]
@@ -42,12 +46,15 @@ pub struct Setup {
     pub label: Option<String>,
     /// Write the result as JSON into this file
     #[arg(long)]
+    #[serde(skip)]
     pub json: Option<PathBuf>,
     /// Draw pictures (SVG) into this folder
     #[arg(long)]
+    #[serde(skip)]
     pub pictures: Option<PathBuf>,
     /// No progress bar
     #[arg(long)]
+    #[serde(skip)]
     pub quiet: bool,
 }
 

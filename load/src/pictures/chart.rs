@@ -43,9 +43,10 @@ const SPREAD: f64 = 30.0;
 const WIDTH: u32 = 900;
 const TITLE: u32 = 56;
 const LEGEND: u32 = 22;
-const PANEL: u32 = 240;
-/// A picture of one panel gives it more room.
+/// The fewer panels, the more room each has.
 const PANEL_ALONE: u32 = 420;
+const PANEL_OF_TWO: u32 = 260;
+const PANEL: u32 = 185;
 const INK: RGBColor = RGBColor(50, 50, 60);
 const GREY: RGBColor = RGBColor(110, 110, 120);
 const GRID: RGBColor = RGBColor(226, 228, 232);
@@ -114,7 +115,11 @@ fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
 /// Draws it.
 pub(super) fn svg(picture: &Picture) -> Result<String, Failed> {
     let count = u32::try_from(picture.panels.len()).unwrap_or(1).max(1);
-    let panel = if count == 1 { PANEL_ALONE } else { PANEL };
+    let panel = match count {
+        1 => PANEL_ALONE,
+        2 => PANEL_OF_TWO,
+        _ => PANEL,
+    };
     let mut out = String::new();
     {
         let root =

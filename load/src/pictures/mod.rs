@@ -43,7 +43,8 @@ const TOLD: &[(&str, &str)] = &[
 
 /// What stands above each picture.
 fn title(outcome: &Outcome, what: &str) -> (String, String) {
-    let name = outcome.label.as_deref().map_or_else(
+    let own = |label: &&str| *label != outcome.profile;
+    let name = outcome.label.as_deref().filter(own).map_or_else(
         || outcome.profile.clone(),
         |label| format!("{} ({label})", outcome.profile),
     );
@@ -118,7 +119,7 @@ fn time(outcome: &Outcome) -> Picture {
         subtitle,
         x: Scale::Seconds,
         panels: vec![
-            Panel::from_zero("operations a second", rates.collect()),
+            Panel::spread("operations a second", rates.collect()),
             Panel::spread("latency, ms", latencies),
         ],
     }
@@ -156,9 +157,9 @@ fn resources(outcome: &Outcome) -> Picture {
         "written to disk so far, MB",
         written.into_iter().collect(),
     ));
-    panels.push(Panel::from_zero("gauges", gauges.collect()));
+    panels.push(Panel::from_zero("counted by the load", gauges.collect()));
     panels.push(Panel::from_zero(
-        "open descriptors",
+        "open files, sockets too",
         both("descriptors", |count| count),
     ));
     panels.retain(|panel| !panel.lines.is_empty());
