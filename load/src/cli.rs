@@ -14,7 +14,7 @@ use crate::profile::execute;
 use crate::scenario::Words;
 use crate::{
     append, chat, compare, connect, crash, mixed, pages, peers, pictures, poll, replay, report,
-    room, scenario, slow, soak,
+    room, scenario, slow, soak, storm,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -50,6 +50,9 @@ pub enum Command {
     /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them
     #[command(after_help = exit::CODES, args_override_self = true)]
     Slow(slow::Slow),
+    /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Storm(storm::Storm),
     /// Tideline beside Redis Streams, NATS and the bare machine, in turn
     #[command(after_help = exit::CODES)]
     Peers(peers::Peers),
@@ -96,6 +99,7 @@ impl Command {
             Command::Soak(args) => execute(&args),
             Command::Chat(args) => execute(&args),
             Command::Slow(args) => execute(&args),
+            Command::Storm(args) => execute(&args),
             Command::Peers(args) => {
                 let json = args.json.clone();
                 let outcome = peers::run(args)?;

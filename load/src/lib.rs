@@ -44,6 +44,7 @@ pub mod scenario;
 pub mod setup;
 pub mod slow;
 pub mod soak;
+pub mod storm;
 pub mod subscriber;
 pub mod summary;
 pub mod watch;

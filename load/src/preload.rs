@@ -67,6 +67,19 @@ pub async fn run(args: &Preload, run: &Run, prefix: &str) -> Result<(), Stop> {
         return Ok(());
     }
     let began = Instant::now();
+    fill(args, run, prefix).await?;
+    let rate = args.messages as f64 / began.elapsed().as_secs_f64().max(0.001);
+    run.figure("preloaded", args.messages as f64, "1", Better::Neither);
+    run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
+    Ok(())
+}
+
+/// As `run`, and enters nothing in the result: for profiles that send such batches on their way.
+///
+/// # Errors
+///
+/// As `run`.
+pub async fn fill(args: &Preload, run: &Run, prefix: &str) -> Result<(), Stop> {
     let entry = to_raw_value(&json!({ "text": Random::new(run.seed).text(args.size) }))
         .map_err(|error| Stop::Own(error.to_string()))?;
     let lanes = (0..CONNECTIONS).map(|lane| Lane {
@@ -81,9 +94,6 @@ pub async fn run(args: &Preload, run: &Run, prefix: &str) -> Result<(), Stop> {
     for done in futures_util::future::join_all(sending).await {
         done.map_err(|error| Stop::Unreachable(format!("preload: {error}")))?;
     }
-    let rate = args.messages as f64 / began.elapsed().as_secs_f64().max(0.001);
-    run.figure("preloaded", args.messages as f64, "1", Better::Neither);
-    run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
     Ok(())
 }
 

@@ -16,6 +16,7 @@ mod nats;
 mod profiles;
 mod programs;
 mod resp;
+mod storm;
 mod table;
 mod tideline;
 
@@ -101,6 +102,8 @@ pub enum Name {
     Poll,
     /// Memory of 15,000 idle connections
     Idle,
+    /// 5,000 clients that are cut at once, and come back at once
+    Storm,
     /// Durable appends while 10 million messages stand there, against 100,000
     Growth,
     /// Bytes that reach the disk for each byte of an entry
@@ -241,6 +244,9 @@ async fn measure(args: Peers) -> Result<Outcome, Stop> {
     }
     if wants(Name::Idle) {
         rows.push(profiles::idle(&mut field).await?);
+    }
+    if wants(Name::Storm) {
+        rows.push(storm::caught_up(&mut field, args.pairs).await?);
     }
     if wants(Name::Growth) {
         rows.push(growth::appends(&mut field, args.pairs).await?);
