@@ -76,6 +76,45 @@ async fn writes_take_effect_in_the_order_in_which_they_were_sent() {
 }
 
 #[tokio::test]
+async fn appends_that_come_together_are_answered_each_for_itself() {
+    let bed = Bed::start().await;
+    let mut client = bed.client().await;
+    let entry = |n: u64| json!({"timeline": "t", "entry": {"n": n}});
+    let conditional =
+        |n: u64, head: u64| json!({"timeline": "t", "entry": {"n": n}, "expect_head": head});
+    for round in 0..50u64 {
+        let base = 5 * round;
+        let first = client.ask("message.append", entry(1)).await;
+        let refused = client.ask("message.append", conditional(2, base)).await;
+        let unfit = client.ask("message.append", json!({"timeline": "t"})).await;
+        let unheard = json!({"jsonrpc": "2.0", "method": "message.append", "params": entry(3)});
+        client.send(unheard.to_string()).await;
+        let held = client.ask("message.append", conditional(4, base + 2)).await;
+        let two = json!({"timeline": "t", "messages": [{"entry": {"n": 5}}, {"entry": {"n": 6}}]});
+        let batch = client.ask("message.append_batch", two).await;
+        // Another write must not overtake them, and they must not overtake it.
+        let trim = json!({"timeline": "t", "before": base + 5});
+        let trim = client.ask("timeline.trim", trim).await;
+        let other = client
+            .ask("message.append", json!({"timeline": "u", "entry": {}}))
+            .await;
+        let answer = client.answer(first).await;
+        assert_eq!(answer["result"]["sequence"], base + 1);
+        let answer = client.answer(refused).await;
+        assert_eq!(answer["error"]["data"]["reason"], "condition_failed");
+        assert_eq!(answer["error"]["data"]["actual"], base + 1);
+        assert_eq!(client.answer(unfit).await["error"]["code"], -32602);
+        assert_eq!(client.answer(held).await["result"]["sequence"], base + 3);
+        let answer = client.answer(batch).await;
+        assert_eq!(answer["result"]["messages"][1]["sequence"], base + 5);
+        assert_eq!(client.answer(trim).await["result"]["floor"], base + 5);
+        assert_eq!(client.answer(other).await["result"]["sequence"], round + 1);
+    }
+    drop(client);
+    bed.stop().await;
+}
+
+#[tokio::test]
 async fn a_subscriber_sees_every_message_once_and_in_order_whenever_it_came() {
     let bed = Bed::start().await;
     let mut writer = bed.client().await;

@@ -226,20 +226,31 @@ fn registered<C: Collector + Clone + 'static>(made: prometheus::Result<C>) -> C 
 
 /// Counts something that is held: up now, down when dropped, also by a panic.
 #[derive(Debug)]
-pub struct Held(&'static Gauge);
+pub struct Held {
+    gauge: &'static Gauge,
+    count: f64,
+}
 
 impl Held {
     /// One more.
     #[must_use]
     pub fn one(gauge: &'static Gauge) -> Held {
-        gauge.increment(1.0);
-        Held(gauge)
+        Held::many(gauge, 1)
+    }
+
+    /// So many more.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // a gauge
+    pub fn many(gauge: &'static Gauge, count: usize) -> Held {
+        let count = count as f64;
+        gauge.increment(count);
+        Held { gauge, count }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.decrement(1.0);
+        self.gauge.decrement(self.count);
     }
 }
 

@@ -10,11 +10,10 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::thread::{Builder, Thread};
 
 use tempfile::TempDir;
-use tokio::sync::oneshot;
 
 use super::model_test::ToyRules;
 use super::*;
@@ -111,16 +110,26 @@ impl Wake for Witness {
 
 /// A closure on its way.
 struct Submitted {
-    answer: oneshot::Receiver<Answer>,
+    answer: Waiting,
     witness: Arc<Witness>,
 }
 
 type Answer = Result<u64, SubmitError<()>>;
 
+enum Waiting {
+    For(job::Answer<u64, ()>),
+    NoMore(Answer),
+}
+
 impl Submitted {
     fn new(partition: &Shared, disk: &RecordingStorage, submitter: u8, nth: u32) -> Submitted {
-        let (task, answer) = job::Task::new(closure(submitter, nth));
-        let refused = partition.enqueue(100, Box::new(task)).err();
+        let (bundle, answer) = job::Bundle::new(vec![closure(submitter, nth)], job::call);
+        let refused = partition.enqueue(100, Box::new(bundle)).err();
+        let answer = match refused {
+            None => Waiting::For(answer),
+            Some(Refusal::Unavailable) => Waiting::NoMore(Err(SubmitError::Unavailable)),
+            Some(other) => panic!("{other:?} with an empty queue"),
+        };
         let mut submitted = Submitted {
             answer,
             witness: Arc::new(Witness {
@@ -129,31 +138,23 @@ impl Submitted {
                 thread: std::thread::current(),
             }),
         };
-        if let Some(refusal) = refused {
-            let (told, answer) = oneshot::channel();
-            let error = match refusal {
-                Refusal::Unavailable => SubmitError::Unavailable,
-                other => panic!("{other:?} with an empty queue"),
-            };
-            told.send(Err(error)).expect("nobody took the receiver");
-            submitted.answer = answer;
-        }
         // So that the waker is there before the answer, if the answer is not there yet.
-        if let Poll::Ready(answer) = submitted.poll() {
-            let (told, again) = oneshot::channel();
-            told.send(answer).expect("nobody took the receiver");
-            submitted.answer = again;
-        }
+        let _ = submitted.poll();
         submitted
     }
 
     fn poll(&mut self) -> Poll<Answer> {
-        let waker = Waker::from(Arc::clone(&self.witness));
-        let polled = Pin::new(&mut self.answer).poll(&mut Context::from_waker(&waker));
-        polled.map(|answer| {
-            let _ = self.witness.points.set(self.witness.disk.points());
-            answer.expect("everybody is answered")
-        })
+        if let Waiting::For(answer) = &mut self.answer {
+            let waker = Waker::from(Arc::clone(&self.witness));
+            let told = ready!(Pin::new(answer).poll(&mut Context::from_waker(&waker)));
+            let mut answers = told.expect("everybody is answered").answers();
+            self.answer = Waiting::NoMore(answers.pop().expect("one closure, one answer"));
+        }
+        let _ = self.witness.points.set(self.witness.disk.points());
+        match &self.answer {
+            Waiting::NoMore(answer) => Poll::Ready(answer.clone()),
+            Waiting::For(_) => Poll::Pending,
+        }
     }
 
     /// The answer, and how many changes the disk had seen when it was given.

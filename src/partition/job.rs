@@ -1,7 +1,8 @@
-//! A submitted closure on its way: queued, run by the writer, answered once.
+//! Submitted closures on their way: queued together, run by the writer one after the other, answered at once.
 //!
-//! Owns: the one answer. Promises: whoever waits is answered exactly once, also when the writer stops or the job is
-//! dropped unrun. Must not: decide anything; the writer says the outcome.
+//! Owns: the one answer of a bundle. Promises: whoever waits is answered exactly once, also when the writer stops or
+//! the bundle is dropped unrun; each closure stands or refuses for itself. Must not: decide anything; the writer says
+//! the outcome.
 
 use tokio::sync::oneshot;
 
@@ -17,31 +18,45 @@ pub(super) enum Outcome {
     ShuttingDown,
 }
 
-/// A closure with its type forgotten.
+/// A bundle with its types forgotten.
 pub(super) trait Job: Send {
-    /// Runs the closure; whether it stands (`false`: it refused, take back what it did).
-    fn run(&mut self, txn: &mut Txn<'_>) -> bool;
+    /// How many closures it runs.
+    fn closures(&self) -> usize;
+    /// Runs them in order. What one that refuses has done is taken back.
+    fn run(&mut self, txn: &mut Txn<'_>);
     /// Answers whoever waits.
     fn answer(self: Box<Self>, outcome: Outcome);
 }
 
-/// Where the submitter waits for what became of its closure.
-type Answer<R, E> = oneshot::Receiver<Result<R, SubmitError<E>>>;
-
-/// A closure with its result's way back.
-pub(super) struct Task<R, E, F> {
-    closure: Option<F>,
-    result: Option<Result<R, E>>,
-    reply: oneshot::Sender<Result<R, SubmitError<E>>>,
+/// What the writer tells of a bundle; worked out by who waits, for the writer has better things to do.
+pub(super) struct Told<R, E> {
+    outcome: Outcome,
+    /// One for each closure, or none if they were not run.
+    results: Vec<Result<R, E>>,
+    closures: usize,
 }
 
-impl<R, E, F> Task<R, E, F> {
-    pub(super) fn new(closure: F) -> (Task<R, E, F>, Answer<R, E>) {
+/// Where the submitter waits for what became of its closures.
+pub(super) type Answer<R, E> = oneshot::Receiver<Told<R, E>>;
+
+/// Members, each run by the same function, with their results' way back.
+pub(super) struct Bundle<M, R, E, F> {
+    members: Vec<M>,
+    run: F,
+    closures: usize,
+    results: Vec<Result<R, E>>,
+    reply: oneshot::Sender<Told<R, E>>,
+}
+
+impl<M, R, E, F> Bundle<M, R, E, F> {
+    pub(super) fn new(members: Vec<M>, run: F) -> (Bundle<M, R, E, F>, Answer<R, E>) {
         let (reply, answer) = oneshot::channel();
         (
-            Task {
-                closure: Some(closure),
-                result: None,
+            Bundle {
+                closures: members.len(),
+                members,
+                run,
+                results: Vec::new(),
                 reply,
             },
             answer,
@@ -49,34 +64,71 @@ impl<R, E, F> Task<R, E, F> {
     }
 }
 
-impl<R, E, F> Job for Task<R, E, F>
+impl<M, R, E, F> Job for Bundle<M, R, E, F>
 where
+    M: Send,
     R: Send,
     E: Send,
-    F: FnOnce(&mut Txn<'_>) -> Result<R, E> + Send,
+    F: FnMut(M, &mut Txn<'_>) -> Result<R, E> + Send,
 {
-    fn run(&mut self, txn: &mut Txn<'_>) -> bool {
-        let closure = self.closure.take().expect("a job runs once");
-        let result = closure(txn);
-        let stands = result.is_ok();
-        self.result = Some(result);
-        stands
+    fn closures(&self) -> usize {
+        self.closures
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) {
+        self.results.reserve_exact(self.closures);
+        for member in std::mem::take(&mut self.members) {
+            let result = (self.run)(member, txn);
+            txn.end(result.is_ok());
+            self.results.push(result);
+        }
     }
 
     fn answer(self: Box<Self>, outcome: Outcome) {
-        let answer = match (outcome, self.result) {
-            (Outcome::Committed, Some(Ok(result))) => Ok(result),
-            // A refusal is told only if what it saw is on disk: it may quote what another job of its batch did.
-            (Outcome::Committed, Some(Err(refusal))) => Err(SubmitError::Rejected(refusal)),
-            // It wrote nothing, so its outcome is known, whatever became of the batch.
-            (Outcome::Unknown, Some(Err(_))) => Err(SubmitError::Unavailable),
-            (Outcome::Committed, None) => unreachable!("a committed job has run"),
-            (Outcome::Full, _) => Err(SubmitError::StorageFull),
-            (Outcome::Unknown, _) => Err(SubmitError::OutcomeUnknown),
-            (Outcome::Unavailable, _) => Err(SubmitError::Unavailable),
-            (Outcome::ShuttingDown, _) => Err(SubmitError::ShuttingDown),
+        let told = Told {
+            outcome,
+            results: self.results,
+            closures: self.closures,
         };
-        // Nobody waits any more: fine, the effect stands all the same.
-        let _ = self.reply.send(answer);
+        // Nobody waits any more: fine, the effects stand all the same.
+        let _ = self.reply.send(told);
+    }
+}
+
+impl<R, E> Told<R, E> {
+    /// What each closure is answered, in their order.
+    pub(super) fn answers(self) -> Vec<Result<R, SubmitError<E>>> {
+        let outcome = self.outcome;
+        if self.results.is_empty() {
+            return (0..self.closures).map(|_| Err(lost(outcome))).collect();
+        }
+        let answer = |result| match (outcome, result) {
+            (Outcome::Committed, Ok(result)) => Ok(result),
+            // A refusal is told only if what it saw is on disk: it may quote what another closure of its batch did.
+            (Outcome::Committed, Err(refusal)) => Err(SubmitError::Rejected(refusal)),
+            // It wrote nothing, so its outcome is known, whatever became of the batch.
+            (Outcome::Unknown, Err(_)) => Err(SubmitError::Unavailable),
+            (outcome, _) => Err(lost(outcome)),
+        };
+        self.results.into_iter().map(answer).collect()
+    }
+}
+
+/// How a bundle runs members that are closures themselves.
+pub(super) fn call<R, E>(
+    closure: impl FnOnce(&mut Txn<'_>) -> Result<R, E>,
+    txn: &mut Txn<'_>,
+) -> Result<R, E> {
+    closure(txn)
+}
+
+/// What is told of a batch that was not committed, whatever the closure would have said.
+fn lost<E>(outcome: Outcome) -> SubmitError<E> {
+    match outcome {
+        Outcome::Committed => unreachable!("a committed closure has run"),
+        Outcome::Full => SubmitError::StorageFull,
+        Outcome::Unknown => SubmitError::OutcomeUnknown,
+        Outcome::Unavailable => SubmitError::Unavailable,
+        Outcome::ShuttingDown => SubmitError::ShuttingDown,
     }
 }

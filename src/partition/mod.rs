@@ -223,17 +223,42 @@ impl Partitions {
         E: Send + 'static,
         F: FnOnce(&mut Txn<'_>) -> Result<R, E> + Send + 'static,
     {
-        let (task, answer) = job::Task::new(closure);
-        let refused = self.at(at).enqueue(bytes, Box::new(task)).err();
+        let answers = self.submit_all(at, bytes, vec![closure], job::call);
+        async move { answers.await.pop().expect("one closure, one answer") }
+    }
+
+    /// The same for closures that come together: `run` is called with each of `members`, in order. Each stands or
+    /// refuses for itself, all are of one batch, and one waking brings all their answers, in their order. Room in the
+    /// queue is for all of them or none.
+    pub fn submit_all<M, R, E, F>(
+        &self,
+        at: PartitionId,
+        bytes: usize,
+        members: Vec<M>,
+        run: F,
+    ) -> impl Future<Output = Vec<Result<R, SubmitError<E>>>> + Send + use<M, R, E, F>
+    where
+        M: Send + 'static,
+        R: Send + 'static,
+        E: Send + 'static,
+        F: FnMut(M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
+    {
+        let count = members.len();
+        let (bundle, answer) = job::Bundle::new(members, run);
+        let refused = self.at(at).enqueue(bytes, Box::new(bundle)).err();
         async move {
-            match refused {
-                Some(Refusal::Busy) => Err(SubmitError::Busy),
-                Some(Refusal::Full) => Err(SubmitError::StorageFull),
-                Some(Refusal::ShuttingDown) => Err(SubmitError::ShuttingDown),
-                Some(Refusal::Unavailable) => Err(SubmitError::Unavailable),
-                // A writer that is gone without an answer died in the middle of something.
-                None => answer.await.unwrap_or(Err(SubmitError::OutcomeUnknown)),
-            }
+            let refusal = match refused {
+                None => match answer.await {
+                    Ok(told) => return told.answers(),
+                    // A writer that is gone without an answer died in the middle of something.
+                    Err(_) => || SubmitError::OutcomeUnknown,
+                },
+                Some(Refusal::Busy) => || SubmitError::Busy,
+                Some(Refusal::Full) => || SubmitError::StorageFull,
+                Some(Refusal::ShuttingDown) => || SubmitError::ShuttingDown,
+                Some(Refusal::Unavailable) => || SubmitError::Unavailable,
+            };
+            (0..count).map(|_| Err(refusal())).collect()
         }
     }
 

@@ -71,12 +71,15 @@ enum Write {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// One closure; `false` = it refuses after its writes.
-    Submit(Vec<Write>, bool),
+    /// Closures that come together.
+    Submit(Vec<Closure>),
     Rotate,
     Settle,
     Reopen,
 }
+
+/// What a closure writes; `false` = it refuses after that.
+type Closure = (Vec<Write>, bool);
 
 fn write() -> impl Strategy<Value = Write> {
     let columns = || prop::collection::vec((0..4u8, 0..5u8), 0..4);
@@ -88,9 +91,12 @@ fn write() -> impl Strategy<Value = Write> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    let closure = (
+        prop::collection::vec(write(), 1..5),
+        prop::bool::weighted(0.8),
+    );
     prop_oneof![
-        12 => (prop::collection::vec(write(), 1..5), prop::bool::weighted(0.8))
-            .prop_map(|(writes, stands)| Step::Submit(writes, stands)),
+        12 => prop::collection::vec(closure, 1..4).prop_map(Step::Submit),
         3 => Just(Step::Rotate),
         1 => Just(Step::Settle),
         1 => Just(Step::Reopen),
@@ -210,11 +216,19 @@ proptest! {
         let mut model = Model::new();
         for step in steps {
             match step {
-                Step::Submit(writes, stands) => {
-                    let expected = model.clone();
-                    let mine = writes.clone();
-                    let result = runtime.block_on(partitions.submit(at, 0, move |txn| {
-                        for write in &mine {
+                Step::Submit(bundle) => {
+                    let mut expected = Vec::new();
+                    for (writes, stands) in &bundle {
+                        let before = model.clone();
+                        writes.iter().for_each(|write| apply_to_model(&mut model, write));
+                        let seen: Vec<_> = model.clone().into_iter().collect();
+                        expected.push(if *stands { Ok(seen) } else { Err(SubmitError::Rejected(seen)) });
+                        if !stands {
+                            model = before;
+                        }
+                    }
+                    let run = |(writes, stands): Closure, txn: &mut Txn<'_>| {
+                        for write in &writes {
                             apply_to_txn(txn, write);
                         }
                         let all: Vec<_> = txn
@@ -222,16 +236,9 @@ proptest! {
                             .map(|row| row.map(|(k, v)| (k.to_vec(), v.to_vec())).expect("no damage"))
                             .collect();
                         if stands { Ok(all) } else { Err(all) }
-                    }));
-                    writes.iter().for_each(|write| apply_to_model(&mut model, write));
-                    let seen = match result {
-                        Ok(all) | Err(SubmitError::Rejected(all)) => all,
-                        Err(error) => panic!("{error:?}"),
                     };
-                    prop_assert_eq!(seen, model.clone().into_iter().collect::<Vec<_>>());
-                    if !stands {
-                        model = expected;
-                    }
+                    let answers = runtime.block_on(partitions.submit_all(at, 0, bundle, run));
+                    prop_assert_eq!(answers, expected);
                 }
                 Step::Rotate => partitions.rotate(at),
                 Step::Settle => partitions.settle(at),

@@ -37,24 +37,26 @@ fn original_and_repeat(fails: Option<u64>, refuses: bool) -> (Told, Told) {
         disk.fail_call(disk.calls() + call, DiskFault::Io);
     }
     let (go, wait) = sync_channel::<()>(1);
-    let (original, first) = job::Task::new(move |txn: &mut Txn<'_>| {
+    let original = move |txn: &mut Txn<'_>| {
         wait.recv().expect("told to go on");
         txn.put(&b"row"[..], &b"11"[..]);
         Ok(None)
-    });
-    let (repeat, second) = job::Task::new(move |txn: &mut Txn<'_>| {
+    };
+    let repeat = move |txn: &mut Txn<'_>| {
         let all = txn.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         let seen = all.count();
         if refuses { Err(seen) } else { Ok(Some(seen)) }
-    });
+    };
+    let (original, first) = job::Bundle::new(vec![original], job::call);
+    let (repeat, second) = job::Bundle::new(vec![repeat], job::call);
     partition.enqueue(0, Box::new(original)).expect("queued");
     partition.enqueue(0, Box::new(repeat)).expect("queued");
     go.send(()).expect("the writer waits");
-    let lost = |_| Err(SubmitError::OutcomeUnknown);
-    let told = (
-        first.blocking_recv().unwrap_or_else(lost),
-        second.blocking_recv().unwrap_or_else(lost),
-    );
+    let answer = |answer: job::Answer<_, _>| match answer.blocking_recv() {
+        Ok(told) => told.answers().pop().expect("one closure, one answer"),
+        Err(_) => Err(SubmitError::OutcomeUnknown),
+    };
+    let told = (answer(first), answer(second));
     partition.close();
     partition.join();
     told

@@ -30,7 +30,7 @@ pub(super) enum Refusal {
 
 /// What goes through the queue.
 pub(super) enum Queued {
-    /// A job with the bytes that it holds.
+    /// A bundle with the bytes that it holds.
     Job { bytes: usize, job: Box<dyn Job> },
     /// Time for upkeep.
     Tick,
@@ -74,6 +74,9 @@ const PRESSURE_FULL: u32 = u32::MAX - 1;
 /// One partition as everybody but its writer sees it.
 pub(super) struct Shared {
     queue: mpsc::Sender<Queued>,
+    /// Closures in the queue.
+    queued: AtomicUsize,
+    queue_jobs_max: usize,
     queued_bytes: AtomicUsize,
     queue_bytes_max: usize,
     is_closing: AtomicBool,
@@ -106,6 +109,8 @@ impl Shared {
         let tail = tail_watched.borrow().0;
         Shared {
             queue,
+            queued: AtomicUsize::new(0),
+            queue_jobs_max: options.queue_jobs_max,
             queued_bytes: AtomicUsize::new(0),
             queue_bytes_max: options.queue_bytes_max,
             is_closing: AtomicBool::new(false),
@@ -123,7 +128,7 @@ impl Shared {
         }
     }
 
-    /// Lets a job into the queue, or says why not. Never waits.
+    /// Lets a bundle into the queue, whole, or says why not. Never waits.
     pub(super) fn enqueue(&self, bytes: usize, job: Box<dyn Job>) -> Result<(), Refusal> {
         if self.is_closing.load(Ordering::Acquire) {
             return Err(Refusal::ShuttingDown);
@@ -139,16 +144,26 @@ impl Shared {
                 return Err(Refusal::Full);
             }
         }
-        let queued = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
-        // One job that is larger than the whole bound may pass alone.
-        if queued > 0 && queued + bytes > self.queue_bytes_max {
-            self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
-            return Err(busy(metrics::QUEUE_BYTES));
+        // A bundle that is larger than a whole bound may pass alone.
+        let passes = |before: usize, more: usize, max: usize| before == 0 || before + more <= max;
+        let closures = job.closures();
+        let before = self.queued.fetch_add(closures, Ordering::AcqRel);
+        let bytes_before = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+        let limit = if !passes(before, closures, self.queue_jobs_max) {
+            Some(metrics::QUEUE_JOBS)
+        } else if !passes(bytes_before, bytes, self.queue_bytes_max) {
+            Some(metrics::QUEUE_BYTES)
+        } else {
+            None
+        };
+        if let Some(limit) = limit {
+            self.dequeued(closures, bytes);
+            return Err(busy(limit));
         }
         self.queue
             .try_send(Queued::Job { bytes, job })
             .map_err(|error| {
-                self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+                self.dequeued(closures, bytes);
                 match error {
                     mpsc::error::TrySendError::Full(_) => busy(metrics::QUEUE_JOBS),
                     mpsc::error::TrySendError::Closed(_) => Refusal::ShuttingDown,
@@ -156,8 +171,9 @@ impl Shared {
             })
     }
 
-    /// The writer took jobs of this many bytes out.
-    pub(super) fn dequeued(&self, bytes: usize) {
+    /// The writer took jobs with so many closures and bytes out.
+    pub(super) fn dequeued(&self, closures: usize, bytes: usize) {
+        self.queued.fetch_sub(closures, Ordering::AcqRel);
         self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
     }
 
@@ -264,7 +280,7 @@ impl Shared {
 
     /// What waits and what is kept, at this moment. May read the log's files.
     pub(super) fn figures(&self) -> Figures {
-        let queue_jobs = self.queue.max_capacity() - self.queue.capacity();
+        let queue_jobs = self.queued.load(Ordering::Relaxed);
         let queue_bytes = self.queued_bytes.load(Ordering::Relaxed);
         let fill = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
         // Let go at once: a memtable that is looked at can't be used again.
@@ -277,7 +293,7 @@ impl Shared {
         Figures {
             queue_jobs,
             queue_bytes,
-            queue_fill: fill(queue_jobs, self.queue.max_capacity())
+            queue_fill: fill(queue_jobs, self.queue_jobs_max)
                 .max(fill(queue_bytes, self.queue_bytes_max)),
             memtable_bytes,
             memtable_rows,

@@ -60,6 +60,15 @@ impl<'a> Txn<'a> {
         memo.downcast_mut().expect("one type a partition")
     }
 
+    /// The running closure has ended: what it did stands, or nothing of it.
+    pub(super) fn end(&mut self, stands: bool) {
+        if stands {
+            self.pending.keep();
+        } else {
+            self.pending.take_back();
+        }
+    }
+
     /// The newest value of a key, this batch included. `Err` = damage or a failing disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
         let Some(effect) = self.pending.find(key) else {
@@ -172,7 +181,7 @@ impl Pending {
     }
 
     /// The running closure stands.
-    pub(super) fn keep(&mut self) {
+    fn keep(&mut self) {
         self.replaced.clear();
         self.mark = Mark {
             effects: self.effects.len(),
@@ -182,7 +191,7 @@ impl Pending {
     }
 
     /// The running closure refused: nothing of it stays.
-    pub(super) fn take_back(&mut self) {
+    fn take_back(&mut self) {
         if !self.replaced.is_empty() || self.effects.len() > self.mark.effects {
             self.forget();
         }

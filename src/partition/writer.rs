@@ -121,16 +121,13 @@ impl Writer {
         self.pending.begin(self.position.next(), self.last_ms);
         let base = self.shared.writers_view(self.position);
         let mut next = Some(first);
-        let mut freed = 0;
+        let (mut freed, mut closures) = (0, 0);
         while let Some(queued) = next.take() {
             match queued {
                 Queued::Job { bytes, mut job } => {
                     freed += bytes;
-                    if job.run(&mut Txn::new(&mut self.pending, &base, &self.rules)) {
-                        self.pending.keep();
-                    } else {
-                        self.pending.take_back();
-                    }
+                    closures += job.closures();
+                    job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
                     self.answers.push(job);
                 }
                 // Due soon again, and a batch is no place for it.
@@ -144,13 +141,13 @@ impl Writer {
                     break;
                 }
             }
-            if self.answers.len() < self.options.batch_jobs_max
+            if closures < self.options.batch_jobs_max
                 && self.pending.bytes < self.options.batch_bytes_max
             {
                 next = self.jobs.try_recv().ok();
             }
         }
-        self.shared.dequeued(freed);
+        self.shared.dequeued(closures, freed);
         let took = started.elapsed().as_secs_f64();
         metrics::commit().fill_seconds.record(took);
     }
@@ -170,7 +167,7 @@ impl Writer {
         let written = self
             .log
             .write(self.pending.now_ms, effects, changes)
-            .map_err(|error| self.failed(&error, self.answers.len()))?;
+            .map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
         metrics::commit()
             .write_seconds
             .record(started.elapsed().as_secs_f64());
@@ -221,7 +218,7 @@ impl Writer {
                 let metrics = metrics::commit();
                 metrics.sync_seconds.record(took.as_secs_f64());
                 metrics.batches.increment(1);
-                metrics.batch_closures.record(answers.len() as f64);
+                metrics.batch_closures.count(closures_of(&answers));
                 metrics.batch_bytes.record(frame.bytes as f64);
                 let position = frame.position;
                 self.log.publish(frame);
@@ -229,7 +226,7 @@ impl Writer {
                 self.tail_watch.send_replace(position);
                 Outcome::Committed
             }
-            Err(error) => self.failed(&error, answers.len()),
+            Err(error) => self.failed(&error, closures_of(&answers)),
         };
         for job in answers.drain(..) {
             job.answer(outcome);
@@ -240,7 +237,7 @@ impl Writer {
     }
 
     /// After a failed append: what its jobs hear, and whether the partition goes on.
-    fn failed(&self, error: &AppendError, jobs: usize) -> Failed {
+    fn failed(&self, error: &AppendError, closures: usize) -> Failed {
         match error {
             AppendError::Refused(refusal) => {
                 tracing::error!(?refusal, "the log refused a batch; the partition stops");
@@ -251,7 +248,7 @@ impl Writer {
                 tracing::warn!(%error, "the disk is full; writes are refused");
                 metrics::refusals()
                     .of(&[metrics::DISK_SPACE])
-                    .increment(jobs as u64);
+                    .increment(closures as u64);
                 Outcome::Full
             }
             AppendError::Unknown(error) => {
@@ -336,6 +333,11 @@ impl Writer {
             tracing::warn!(%error, "the log could not be closed cleanly; it will be checked at the next start");
         }
     }
+}
+
+/// How many closures these jobs ran.
+fn closures_of(jobs: &[Box<dyn Job>]) -> usize {
+    jobs.iter().map(|job| job.closures()).sum()
 }
 
 /// One step of slowing down, before each batch.

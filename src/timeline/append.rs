@@ -5,6 +5,7 @@
 //! (encoding, hashing, keys) is done by the caller; the writer's thread looks up, numbers and puts. Must not: check
 //! names and sizes; the caller has.
 
+use crate::ids::PartitionId;
 use crate::table::{Action, ReadError, RowWriter, Source, Txn, damaged, put, record};
 
 use super::head::HeadRow;
@@ -13,8 +14,9 @@ use super::tables::{MESSAGES, Name, id_columns};
 use super::write::{Site, new_head, put_new_meta, sort, version};
 use super::{Append, Appended, Error, Meta};
 
-/// An append, ready for the writer.
-pub(super) struct Prepared {
+/// An append, ready for the writer of its partition.
+pub struct Prepared {
+    partition: PartitionId,
     name: Name,
     messages: Vec<PreparedMessage>,
     expect_head: Option<u64>,
@@ -36,7 +38,11 @@ struct KnownBy {
 
 impl Prepared {
     /// `new_id` makes the IDs that the client did not give.
-    pub(super) fn new(append: Append, new_id: impl Fn() -> String) -> Prepared {
+    pub(super) fn new(
+        partition: PartitionId,
+        append: Append,
+        new_id: impl Fn() -> String,
+    ) -> Prepared {
         let Append {
             timeline,
             sender,
@@ -68,6 +74,7 @@ impl Prepared {
             }
         };
         Prepared {
+            partition,
             name: Name::new(&timeline),
             messages: messages.into_iter().map(prepare).collect(),
             expect_head,
@@ -76,8 +83,15 @@ impl Prepared {
         }
     }
 
+    /// The partition that it goes to: what goes to the same one may be submitted together.
+    #[must_use]
+    pub fn partition(&self) -> PartitionId {
+        self.partition
+    }
+
     /// About how many bytes this holds.
-    pub(super) fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         let message = |message: &PreparedMessage| {
             let known = message.known_by.as_ref().map_or(0, |by| by.columns.len());
             message.row.cells().len() + message.message_id.len() + known + 128

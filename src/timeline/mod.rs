@@ -34,12 +34,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ids::{Clock, PartitionId};
 use crate::table::{Batch, Partitions, Rules, SubmitError, TableRules, Txn, View};
 
-use append::Prepared;
 use head::Epochs;
 use heads::Heads;
 use retention::{TimelineRetention, Window};
 use write::Site;
 
+pub use append::Prepared;
 pub use check::{Dumped, Survey, Surveyed};
 pub use message::{
     Append, AppendOne, Appended, Changed, Columns, EntryLimits, Error, Head, Limits, List, Listed,
@@ -105,10 +105,40 @@ impl Timelines {
         &self,
         append: Append,
     ) -> impl Future<Output = Result<(Vec<Appended>, String), Error>> + Send + use<> {
+        let answers = self.append_all(vec![self.prepare(append)]);
+        async move { answers.await.pop().expect("one append, one answer") }
+    }
+
+    /// Does what an append needs before it is queued: encodes and hashes, and makes the IDs that the client did not
+    /// give. Nothing has happened yet.
+    #[must_use]
+    pub fn prepare(&self, append: Append) -> Prepared {
         let partition = self.place(&append.timeline);
-        let prepared = Prepared::new(append, || self.inner.ids.next());
-        let bytes = prepared.bytes();
-        self.submit(partition, bytes, move |txn, site| prepared.run(txn, site))
+        Prepared::new(partition, append, || self.inner.ids.next())
+    }
+
+    /// Queues appends of one partition together, in order. Each is done or refused for itself; the answers, in the
+    /// same order, cost one waking.
+    ///
+    /// # Panics
+    /// If there is none, or one of another partition among them.
+    pub fn append_all(
+        &self,
+        appends: Vec<Prepared>,
+    ) -> impl Future<Output = Vec<Result<(Vec<Appended>, String), Error>>> + Send + use<> {
+        let partition = appends[0].partition();
+        assert!(appends.iter().all(|append| append.partition() == partition));
+        let bytes = appends.iter().map(Prepared::bytes).sum();
+        let site = self.site(partition);
+        let run = move |append: Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
+        let submitted = self
+            .inner
+            .partitions
+            .submit_all(partition, bytes, appends, run);
+        async move {
+            let told = |answer: Result<_, _>| answer.map_err(refused);
+            submitted.await.into_iter().map(told).collect()
+        }
     }
 
     /// Makes a timeline; `false` if it stood already (its meta stays as it is).
@@ -269,16 +299,7 @@ impl Timelines {
             .inner
             .partitions
             .submit(partition, bytes, move |txn| write(txn, &site));
-        async move {
-            submitted.await.map_err(|error| match error {
-                SubmitError::Rejected(error) => error,
-                SubmitError::Busy => Error::Busy,
-                SubmitError::StorageFull => Error::StorageFull,
-                SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
-                SubmitError::Unavailable => Error::Unavailable,
-                SubmitError::ShuttingDown => Error::ShuttingDown,
-            })
-        }
+        async move { submitted.await.map_err(refused) }
     }
 
     /// Reads one page from a fresh view.
@@ -309,6 +330,18 @@ impl Timelines {
 
     fn heads(&self) -> &Heads {
         &self.inner.heads
+    }
+}
+
+/// Why a write was not done.
+fn refused(error: SubmitError<Error>) -> Error {
+    match error {
+        SubmitError::Rejected(error) => error,
+        SubmitError::Busy => Error::Busy,
+        SubmitError::StorageFull => Error::StorageFull,
+        SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
+        SubmitError::Unavailable => Error::Unavailable,
+        SubmitError::ShuttingDown => Error::ShuttingDown,
     }
 }
 

@@ -1,51 +1,76 @@
 //! The message family: append, append_batch, get, range, update, delete.
 //!
-//! Owns: the calls behind these methods. Promises: an append is queued when its function returns. Must not: check what
-//! the wire has checked.
+//! Owns: the calls behind these methods. Promises: an append is ready to be queued when its function returns, alone or
+//! with others; every other write is queued by then. Must not: check what the wire has checked.
 
 use std::sync::Arc;
 
 use super::shape::{self, entry_limits, page_bytes, size};
-use super::{Caller, Shared, Work, refusal};
+use super::{Caller, Outcome, Shared, Work, refusal};
 use crate::metrics;
-use crate::timeline::{Append, AppendOne, Appended, Range, UpdateMessage};
+use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
 use crate::wire::{self, Reply, message};
 
-pub(super) fn append(shared: &Arc<Shared>, caller: &Caller, request: message::Append) -> Work {
-    let message::Append {
-        timeline,
-        entry,
-        message_id,
-        expect_head,
-        create,
-        epoch,
-    } = request;
-    let queued = shared.timelines.append(Append {
-        timeline,
-        sender: caller.user.clone(),
-        messages: vec![AppendOne {
-            entry: entry.0,
-            message_id,
-        }],
-        expect_head,
-        create,
-        epoch,
-    });
-    Work::Write(Box::pin(async move {
-        let (appended, epoch) = queued.await.map_err(|error| one_of_one(refusal(error)))?;
-        let Appended {
-            sequence,
-            timestamp,
-            message_id,
-            duplicate,
-        } = appended.into_iter().next().ok_or_else(shape::missing)?;
-        Ok(Reply::MessageAppend(message::Appended {
-            sequence,
-            timestamp,
-            message_id,
-            epoch,
-            duplicate,
+/// An append, ready to be queued, and how it is answered.
+pub(in crate::gateway) struct Appending {
+    pub(in crate::gateway) prepared: Prepared,
+    pub(in crate::gateway) asked: Asked,
+}
+
+/// Which of the two methods it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum Asked {
+    One,
+    Batch,
+}
+
+impl Appending {
+    /// Queues it by itself.
+    pub(super) fn alone(self, shared: &Shared) -> Work {
+        let Appending { prepared, asked } = self;
+        let queued = shared.timelines.append_all(vec![prepared]);
+        Work::Write(Box::pin(async move {
+            let answer = queued.await.pop().ok_or_else(shape::missing)?;
+            asked.outcome(answer)
         }))
+    }
+}
+
+impl Asked {
+    /// The method's name.
+    pub(in crate::gateway) fn method(self) -> &'static str {
+        match self {
+            Asked::One => "message.append",
+            Asked::Batch => "message.append_batch",
+        }
+    }
+
+    /// The reply or refusal that an answer of the timelines comes to.
+    pub(in crate::gateway) fn outcome(self, answer: Answer) -> Outcome {
+        match self {
+            Asked::One => one(answer),
+            Asked::Batch => batch(answer),
+        }
+    }
+}
+
+/// What the timelines answer to one append.
+pub(in crate::gateway) type Answer = Result<(Vec<Appended>, String), Error>;
+
+fn one(answer: Answer) -> Outcome {
+    let (appended, epoch) = answer.map_err(|error| one_of_one(refusal(error)))?;
+    let Appended {
+        sequence,
+        timestamp,
+        message_id,
+        duplicate,
+    } = appended.into_iter().next().ok_or_else(shape::missing)?;
+    Ok(Reply::MessageAppend(message::Appended {
+        sequence,
+        timestamp,
+        message_id,
+        epoch,
+        duplicate,
     }))
 }
 
@@ -57,11 +82,58 @@ fn one_of_one(mut failure: wire::Failure) -> wire::Failure {
     failure
 }
 
-pub(super) fn append_batch(
-    shared: &Arc<Shared>,
+fn batch(answer: Answer) -> Outcome {
+    let (appended, epoch) = answer.map_err(refusal)?;
+    let messages = appended
+        .into_iter()
+        .map(|one| message::AppendedOne {
+            sequence: one.sequence,
+            timestamp: one.timestamp,
+            message_id: one.message_id,
+            duplicate: one.duplicate,
+        })
+        .collect();
+    Ok(Reply::MessageAppendBatch(message::AppendedBatch {
+        messages,
+        epoch,
+    }))
+}
+
+pub(in crate::gateway) fn append(
+    shared: &Shared,
+    caller: &Caller,
+    request: message::Append,
+) -> Appending {
+    let message::Append {
+        timeline,
+        entry,
+        message_id,
+        expect_head,
+        create,
+        epoch,
+    } = request;
+    let prepared = shared.timelines.prepare(Append {
+        timeline,
+        sender: caller.user.clone(),
+        messages: vec![AppendOne {
+            entry: entry.0,
+            message_id,
+        }],
+        expect_head,
+        create,
+        epoch,
+    });
+    Appending {
+        prepared,
+        asked: Asked::One,
+    }
+}
+
+pub(in crate::gateway) fn append_batch(
+    shared: &Shared,
     caller: &Caller,
     request: message::AppendBatch,
-) -> Work {
+) -> Appending {
     let message::AppendBatch {
         timeline,
         messages,
@@ -76,7 +148,7 @@ pub(super) fn append_batch(
             message_id: one.message_id,
         })
         .collect();
-    let queued = shared.timelines.append(Append {
+    let prepared = shared.timelines.prepare(Append {
         timeline,
         sender: caller.user.clone(),
         messages,
@@ -84,22 +156,10 @@ pub(super) fn append_batch(
         create,
         epoch,
     });
-    Work::Write(Box::pin(async move {
-        let (appended, epoch) = queued.await.map_err(refusal)?;
-        let messages = appended
-            .into_iter()
-            .map(|one| message::AppendedOne {
-                sequence: one.sequence,
-                timestamp: one.timestamp,
-                message_id: one.message_id,
-                duplicate: one.duplicate,
-            })
-            .collect();
-        Ok(Reply::MessageAppendBatch(message::AppendedBatch {
-            messages,
-            epoch,
-        }))
-    }))
+    Appending {
+        prepared,
+        asked: Asked::Batch,
+    }
 }
 
 pub(super) fn get(shared: &Arc<Shared>, request: message::Get) -> Work {

@@ -5,7 +5,7 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
 //! session.
 
-mod message;
+pub(super) mod message;
 pub(crate) mod shape;
 pub(super) mod subscribe;
 mod sync;
@@ -60,8 +60,10 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::TimelineDelete(delete) => timeline::delete(shared, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, trim),
         Request::TimelineList(list) => timeline::list(shared, list),
-        Request::MessageAppend(append) => message::append(shared, caller, append),
-        Request::MessageAppendBatch(batch) => message::append_batch(shared, caller, batch),
+        Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),
+        Request::MessageAppendBatch(batch) => {
+            message::append_batch(shared, caller, batch).alone(shared)
+        }
         Request::MessageGet(get) => message::get(shared, get),
         Request::MessageRange(range) => message::range(shared, range),
         Request::MessageUpdate(update) => message::update(shared, update),

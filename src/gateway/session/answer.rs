@@ -65,6 +65,14 @@ pub(super) enum Weight {
     Wait,
 }
 
+/// What calls that are answered together take while they are in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) calls: usize,
+    pub(super) bytes: usize,
+    pub(super) weight: Weight,
+}
+
 impl Begun {
     pub(super) fn new(
         id: Option<Id>,

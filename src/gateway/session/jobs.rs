@@ -14,17 +14,21 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
+use super::super::dispatch::message::Appending;
 use super::super::{Options, Shared};
 use super::Session;
-use super::answer::{Begun, Finished, Opening, Weight};
+use super::answer::{Begun, Cost, Finished, Opening, Weight};
+use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
 use super::subscriptions::Fetch;
 use crate::feed::{Next, Pull, Subscription};
 use crate::metrics::{self, Held};
+use crate::wire::jsonrpc::{Encoding, Id};
 
 /// Everything under way on one connection.
 #[derive(Default)]
 pub(super) struct Jobs {
+    gathered: Gathered,
     running: FuturesUnordered<Job>,
     /// Reads that wait for their turn.
     waiting: VecDeque<Job>,
@@ -42,15 +46,9 @@ struct Job {
     _counted: Option<Held>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cost {
-    pub(super) calls: usize,
-    pub(super) bytes: usize,
-    pub(super) weight: Weight,
-}
-
 enum Kind {
     One(Begun),
+    Appends(Bundle),
     Many(BoxFuture<'static, Batch>),
     Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
 }
@@ -59,6 +57,7 @@ type Opened = Option<(Opening, Option<Subscription>)>;
 
 enum Done {
     One(Option<Bytes>, Opened, Cost),
+    Appends(Vec<Bytes>, Cost),
     Many(Batch, Cost),
     Fetched(Opening, Next, Pull),
 }
@@ -75,6 +74,9 @@ impl Future for Job {
                 let Finished { outcome, opened } = ready!(begun.poll(shared, context));
                 Poll::Ready(Done::One(begun.encode(&outcome), opened, *cost))
             }
+            Kind::Appends(bundle) => bundle
+                .poll(shared, context)
+                .map(|replies| Done::Appends(replies, *cost)),
             Kind::Many(batch) => batch
                 .as_mut()
                 .poll(context)
@@ -115,6 +117,27 @@ impl Jobs {
 
     pub(super) fn one(&mut self, shared: &Arc<Shared>, begun: Begun, cost: Cost) {
         self.add(shared, Kind::One(begun), cost);
+    }
+
+    /// Takes an append, to be queued with those around it by [`Jobs::submit`]; whether it is time for that. `bytes`: of
+    /// its frame.
+    #[must_use]
+    pub(super) fn append(&mut self, id: Option<Id>, appending: Appending, bytes: usize) -> bool {
+        self.calls += 1;
+        self.bytes += bytes;
+        self.gathered.push(id, appending, bytes)
+    }
+
+    /// Queues the appends that have gathered.
+    pub(super) fn submit(&mut self, shared: &Arc<Shared>, encoding: Encoding) {
+        for (bundle, cost) in self.gathered.submit(shared, encoding) {
+            self.running.push(Job {
+                shared: Arc::clone(shared),
+                work: Kind::Appends(bundle),
+                cost,
+                _counted: Some(Held::many(&metrics::gateway().in_flight, cost.calls)),
+            });
+        }
     }
 
     pub(super) fn many(
@@ -199,6 +222,10 @@ impl Session {
                     if let Some((at, subscription)) = opened {
                         self.subscriptions.opened(at, subscription);
                     }
+                }
+                Done::Appends(replies, cost) => {
+                    self.jobs.finished(cost);
+                    replies.into_iter().for_each(|reply| self.send(reply));
                 }
                 Done::Many(Batch { reply, opened }, cost) => {
                     self.jobs.finished(cost);

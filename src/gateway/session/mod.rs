@@ -5,6 +5,7 @@
 //! the right close code. Must not: spawn anything: an idle connection is this one small task.
 
 mod answer;
+mod appends;
 pub(super) mod batch;
 mod jobs;
 mod receive;

@@ -16,10 +16,9 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::super::Shared;
-use super::super::dispatch::{Caller, subscribe};
-use super::answer::{self, Begun, Pending, Weight};
+use super::super::dispatch::{Caller, message, subscribe};
+use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch::{self, Claims, Member};
-use super::jobs::Cost;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session, end_of};
 use crate::metrics;
@@ -34,8 +33,19 @@ impl Session {
             && self.jobs.has_room(&self.shared.options)
     }
 
-    /// Takes frames and begins what they ask for.
+    /// Takes frames and begins what they ask for. Appends that came together are queued together.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        let received = self.poll_frames(context);
+        self.submit_appends();
+        received
+    }
+
+    fn submit_appends(&mut self) {
+        let encoding = self.encoding();
+        self.jobs.submit(&self.shared, encoding);
+    }
+
+    fn poll_frames(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let mut received = false;
         for _ in 0..FRAMES_MAX {
             if !self.reads() {
@@ -72,18 +82,9 @@ impl Session {
             .received_bytes
             .increment(frame.len() as u64);
         match jsonrpc::decode(self.dialect, frame, &self.shared.options.limits) {
-            Ok(Incoming::Single(call)) => {
-                let Some((begun, weight)) = self.begin(call) else {
-                    return;
-                };
-                let cost = Cost {
-                    calls: 1,
-                    bytes: frame.len(),
-                    weight,
-                };
-                self.jobs.one(&self.shared, begun, cost);
-            }
+            Ok(Incoming::Single(call)) => self.one(call, frame.len()),
             Ok(Incoming::Batch(calls)) => {
+                self.submit_appends();
                 let count = calls.len();
                 let mut claims = Claims::new(&self.shared.options.limits, count);
                 let mut members = Vec::with_capacity(count);
@@ -113,6 +114,35 @@ impl Session {
                 let reply = jsonrpc::failure(&Id::Null, &failure, self.dialect);
                 self.send(reply);
             }
+        }
+    }
+
+    /// Takes a call that came by itself in a frame of so many bytes.
+    fn one(&mut self, call: Call, bytes: usize) {
+        let Call { id, request } = call;
+        let appending = match request {
+            Ok(Request::MessageAppend(append)) => {
+                message::append(&self.shared, &self.caller, append)
+            }
+            Ok(Request::MessageAppendBatch(batch)) => {
+                message::append_batch(&self.shared, &self.caller, batch)
+            }
+            request => {
+                // It must not overtake them.
+                self.submit_appends();
+                if let Some((begun, weight)) = self.begin(Call { id, request }) {
+                    let cost = Cost {
+                        calls: 1,
+                        bytes,
+                        weight,
+                    };
+                    self.jobs.one(&self.shared, begun, cost);
+                }
+                return;
+            }
+        };
+        if self.jobs.append(id, appending, bytes) {
+            self.submit_appends();
         }
     }
 

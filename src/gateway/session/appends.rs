@@ -1,0 +1,122 @@
+//! Appends that came in with one read of the socket: queued together, answered together.
+//!
+//! Owns: the bundles of a read, one for each partition, and the way from their answers to frames. Promises: appends of
+//! one timeline are queued in the order of their frames, each is answered for itself. Must not: hold anything longer
+//! than a read takes, or be passed by another call: `receive.rs` submits before it begins one.
+
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use super::super::Shared;
+use super::super::dispatch::message::{Answer, Appending, Asked};
+use super::answer::{Cost, Weight};
+use crate::timeline::Prepared;
+use crate::wire::jsonrpc::{self, Encoding, Id};
+
+/// Appends that are not queued yet.
+#[derive(Default)]
+pub(super) struct Gathered {
+    bundles: Vec<Gathering>,
+}
+
+struct Gathering {
+    appends: Vec<Prepared>,
+    calls: Vec<Call>,
+    /// Of the frames.
+    bytes: usize,
+    since: Instant,
+}
+
+struct Call {
+    /// `None` = a notification.
+    id: Option<Id>,
+    asked: Asked,
+}
+
+/// Appends that are queued.
+pub(super) struct Bundle {
+    calls: Vec<Call>,
+    encoding: Encoding,
+    since: Instant,
+    answers: BoxFuture<'static, Vec<Answer>>,
+}
+
+impl Gathered {
+    /// Puts an append behind those of its partition; whether that is as much as should be queued together. `bytes`: of
+    /// its frame.
+    pub(super) fn push(&mut self, id: Option<Id>, appending: Appending, bytes: usize) -> bool {
+        let Appending { prepared, asked } = appending;
+        let partition = prepared.partition();
+        let of_partition = |bundle: &Gathering| bundle.appends[0].partition() == partition;
+        let place = self.bundles.iter().position(of_partition);
+        let place = place.unwrap_or_else(|| {
+            self.bundles.push(Gathering {
+                appends: Vec::new(),
+                calls: Vec::new(),
+                bytes: 0,
+                since: Instant::now(),
+            });
+            self.bundles.len() - 1
+        });
+        let bundle = &mut self.bundles[place];
+        bundle.appends.push(prepared);
+        bundle.calls.push(Call { id, asked });
+        bundle.bytes += bytes;
+        bundle.bytes >= BUNDLE_BYTES
+    }
+
+    /// Queues what has gathered.
+    pub(super) fn submit(
+        &mut self,
+        shared: &Shared,
+        encoding: Encoding,
+    ) -> impl Iterator<Item = (Bundle, Cost)> {
+        self.bundles.drain(..).map(move |gathering| {
+            let Gathering {
+                appends,
+                calls,
+                bytes,
+                since,
+            } = gathering;
+            let cost = Cost {
+                calls: calls.len(),
+                bytes,
+                weight: Weight::Light,
+            };
+            let answers = shared.timelines.append_all(appends).boxed();
+            let bundle = Bundle {
+                calls,
+                encoding,
+                since,
+                answers,
+            };
+            (bundle, cost)
+        })
+    }
+}
+
+impl Bundle {
+    /// The frames of the replies, in the order of the calls; notifications have none.
+    pub(super) fn poll(&mut self, shared: &Shared, context: &mut Context<'_>) -> Poll<Vec<Bytes>> {
+        let answers = ready!(self.answers.as_mut().poll(context));
+        let (took, encoding) = (self.since.elapsed(), self.encoding);
+        let reply = |(Call { id, asked }, answer): (&Call, _)| {
+            let outcome = asked.outcome(answer);
+            let result = outcome.as_ref().map(drop);
+            shared.counters.count(asked.method(), result, took);
+            let id = id.as_ref()?;
+            Some(match &outcome {
+                Ok(reply) => jsonrpc::reply(id, reply, encoding),
+                Err(failure) => jsonrpc::failure(id, failure, encoding.dialect),
+            })
+        };
+        Poll::Ready(self.calls.iter().zip(answers).filter_map(reply).collect())
+    }
+}
+
+/// A batch is closed between bundles only, so what a bundle holds must be little beside a batch.
+const BUNDLE_BYTES: usize = 128 << 10;
