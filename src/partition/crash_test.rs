@@ -84,14 +84,12 @@ fn number_of(value: &[u8]) -> u64 {
 }
 
 /// Counts one up and puts the row of that number; gives the number.
-fn closure(submitter: u8, nth: u32) -> impl FnOnce(&mut Txn<'_>) -> Result<u64, ()> + Send {
-    move |txn| {
-        let counter = txn.get(COUNTER).map_err(|_| ())?;
-        let number = counter.map_or(0, |value| number_of(&value)) + 1;
-        txn.put(COUNTER, number.to_be_bytes().to_vec());
-        txn.put(key_of(number), value_of(submitter, nth));
-        Ok(number)
-    }
+fn count_up(&mut (submitter, nth): &mut (u8, u32), txn: &mut Txn<'_>) -> Result<u64, ()> {
+    let counter = txn.get(COUNTER).map_err(|_| ())?;
+    let number = counter.map_or(0, |value| number_of(&value)) + 1;
+    txn.put(COUNTER, number.to_be_bytes());
+    txn.put(key_of(number), value_of(submitter, nth));
+    Ok(number)
 }
 
 /// Remembers how far the disk was when the answer came: the waker is called by the thread that answers.
@@ -117,14 +115,14 @@ struct Submitted {
 type Answer = Result<u64, SubmitError<()>>;
 
 enum Waiting {
-    For(job::Answer<u64, ()>),
+    For(job::Answer<(u8, u32), u64, ()>),
     NoMore(Answer),
 }
 
 impl Submitted {
     fn new(partition: &Shared, disk: &RecordingStorage, submitter: u8, nth: u32) -> Submitted {
-        let (bundle, answer) = job::Bundle::new(vec![closure(submitter, nth)], job::call);
-        let refused = partition.enqueue(100, Box::new(bundle)).err();
+        let (bundle, answer) = job::bundle(vec![(submitter, nth)], count_up);
+        let refused = partition.enqueue(100, bundle).err();
         let answer = match refused {
             None => Waiting::For(answer),
             Some(Refusal::Unavailable) => Waiting::NoMore(Err(SubmitError::Unavailable)),
@@ -148,7 +146,8 @@ impl Submitted {
             let waker = Waker::from(Arc::clone(&self.witness));
             let told = ready!(Pin::new(answer).poll(&mut Context::from_waker(&waker)));
             let mut answers = told.expect("everybody is answered").answers();
-            self.answer = Waiting::NoMore(answers.pop().expect("one closure, one answer"));
+            let answer = answers.pop().expect("one closure, one answer");
+            self.answer = Waiting::NoMore(answer.map(|(_, number)| number));
         }
         let _ = self.witness.points.set(self.witness.disk.points());
         match &self.answer {

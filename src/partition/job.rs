@@ -28,40 +28,42 @@ pub(super) trait Job: Send {
     fn answer(self: Box<Self>, outcome: Outcome);
 }
 
-/// What the writer tells of a bundle; worked out by who waits, for the writer has better things to do.
-pub(super) struct Told<R, E> {
+/// What the writer tells of a bundle; worked out by who waits, for the writer has better things to do. The members come
+/// back too, to be freed where they were made.
+pub(super) struct Told<M, R, E> {
     outcome: Outcome,
-    /// One for each closure, or none if they were not run.
+    members: Vec<M>,
+    /// One for each member, or none if they were not run.
     results: Vec<Result<R, E>>,
-    closures: usize,
 }
 
 /// Where the submitter waits for what became of its closures.
-pub(super) type Answer<R, E> = oneshot::Receiver<Told<R, E>>;
+pub(super) type Answer<M, R, E> = oneshot::Receiver<Told<M, R, E>>;
 
 /// Members, each run by the same function, with their results' way back.
-pub(super) struct Bundle<M, R, E, F> {
+struct Bundle<M, R, E, F> {
     members: Vec<M>,
     run: F,
-    closures: usize,
     results: Vec<Result<R, E>>,
-    reply: oneshot::Sender<Told<R, E>>,
+    reply: oneshot::Sender<Told<M, R, E>>,
 }
 
-impl<M, R, E, F> Bundle<M, R, E, F> {
-    pub(super) fn new(members: Vec<M>, run: F) -> (Bundle<M, R, E, F>, Answer<R, E>) {
-        let (reply, answer) = oneshot::channel();
-        (
-            Bundle {
-                closures: members.len(),
-                members,
-                run,
-                results: Vec::new(),
-                reply,
-            },
-            answer,
-        )
-    }
+/// A job that calls `run` with each of `members`, and where its answers come.
+pub(super) fn bundle<M, R, E, F>(members: Vec<M>, run: F) -> (Box<dyn Job>, Answer<M, R, E>)
+where
+    M: Send + 'static,
+    R: Send + 'static,
+    E: Send + 'static,
+    F: FnMut(&mut M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
+{
+    let (reply, answer) = oneshot::channel();
+    let bundle = Bundle {
+        results: Vec::with_capacity(members.len()),
+        members,
+        run,
+        reply,
+    };
+    (Box::new(bundle), answer)
 }
 
 impl<M, R, E, F> Job for Bundle<M, R, E, F>
@@ -69,15 +71,14 @@ where
     M: Send,
     R: Send,
     E: Send,
-    F: FnMut(M, &mut Txn<'_>) -> Result<R, E> + Send,
+    F: FnMut(&mut M, &mut Txn<'_>) -> Result<R, E> + Send,
 {
     fn closures(&self) -> usize {
-        self.closures
+        self.members.len()
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) {
-        self.results.reserve_exact(self.closures);
-        for member in std::mem::take(&mut self.members) {
+        for member in &mut self.members {
             let result = (self.run)(member, txn);
             txn.end(result.is_ok());
             self.results.push(result);
@@ -87,39 +88,44 @@ where
     fn answer(self: Box<Self>, outcome: Outcome) {
         let told = Told {
             outcome,
+            members: self.members,
             results: self.results,
-            closures: self.closures,
         };
         // Nobody waits any more: fine, the effects stand all the same.
         let _ = self.reply.send(told);
     }
 }
 
-impl<R, E> Told<R, E> {
-    /// What each closure is answered, in their order.
-    pub(super) fn answers(self) -> Vec<Result<R, SubmitError<E>>> {
+impl<M, R, E> Told<M, R, E> {
+    /// What each closure is answered, in their order; what was done with its member.
+    pub(super) fn answers(self) -> Vec<Result<(M, R), SubmitError<E>>> {
         let outcome = self.outcome;
         if self.results.is_empty() {
-            return (0..self.closures).map(|_| Err(lost(outcome))).collect();
+            let answer = |_| Err(lost(outcome));
+            return self.members.into_iter().map(answer).collect();
         }
-        let answer = |result| match (outcome, result) {
-            (Outcome::Committed, Ok(result)) => Ok(result),
+        let answer = |(member, result)| match (outcome, result) {
+            (Outcome::Committed, Ok(result)) => Ok((member, result)),
             // A refusal is told only if what it saw is on disk: it may quote what another closure of its batch did.
             (Outcome::Committed, Err(refusal)) => Err(SubmitError::Rejected(refusal)),
             // It wrote nothing, so its outcome is known, whatever became of the batch.
             (Outcome::Unknown, Err(_)) => Err(SubmitError::Unavailable),
             (outcome, _) => Err(lost(outcome)),
         };
-        self.results.into_iter().map(answer).collect()
+        self.members
+            .into_iter()
+            .zip(self.results)
+            .map(answer)
+            .collect()
     }
 }
 
 /// How a bundle runs members that are closures themselves.
-pub(super) fn call<R, E>(
-    closure: impl FnOnce(&mut Txn<'_>) -> Result<R, E>,
-    txn: &mut Txn<'_>,
-) -> Result<R, E> {
-    closure(txn)
+pub(super) fn call<R, E, C>(closure: &mut Option<C>, txn: &mut Txn<'_>) -> Result<R, E>
+where
+    C: FnOnce(&mut Txn<'_>) -> Result<R, E>,
+{
+    closure.take().expect("a member runs once")(txn)
 }
 
 /// What is told of a batch that was not committed, whatever the closure would have said.

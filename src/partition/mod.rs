@@ -223,29 +223,32 @@ impl Partitions {
         E: Send + 'static,
         F: FnOnce(&mut Txn<'_>) -> Result<R, E> + Send + 'static,
     {
-        let answers = self.submit_all(at, bytes, vec![closure], job::call);
-        async move { answers.await.pop().expect("one closure, one answer") }
+        let answers = self.submit_all(at, bytes, vec![Some(closure)], job::call);
+        async move {
+            let answer = answers.await.pop().expect("one closure, one answer");
+            answer.map(|(_, result)| result)
+        }
     }
 
     /// The same for closures that come together: `run` is called with each of `members`, in order. Each stands or
-    /// refuses for itself, all are of one batch, and one waking brings all their answers, in their order. Room in the
-    /// queue is for all of them or none.
+    /// refuses for itself, all are of one batch, and one waking brings all their answers, in their order, with what
+    /// `run` made of the members. Room in the queue is for all of them or none.
     pub fn submit_all<M, R, E, F>(
         &self,
         at: PartitionId,
         bytes: usize,
         members: Vec<M>,
         run: F,
-    ) -> impl Future<Output = Vec<Result<R, SubmitError<E>>>> + Send + use<M, R, E, F>
+    ) -> impl Future<Output = Vec<Result<(M, R), SubmitError<E>>>> + Send + use<M, R, E, F>
     where
         M: Send + 'static,
         R: Send + 'static,
         E: Send + 'static,
-        F: FnMut(M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
+        F: FnMut(&mut M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
     {
         let count = members.len();
-        let (bundle, answer) = job::Bundle::new(members, run);
-        let refused = self.at(at).enqueue(bytes, Box::new(bundle)).err();
+        let (bundle, answer) = job::bundle(members, run);
+        let refused = self.at(at).enqueue(bytes, bundle).err();
         async move {
             let refusal = match refused {
                 None => match answer.await {

@@ -47,19 +47,25 @@ fn original_and_repeat(fails: Option<u64>, refuses: bool) -> (Told, Told) {
         let seen = all.count();
         if refuses { Err(seen) } else { Ok(Some(seen)) }
     };
-    let (original, first) = job::Bundle::new(vec![original], job::call);
-    let (repeat, second) = job::Bundle::new(vec![repeat], job::call);
-    partition.enqueue(0, Box::new(original)).expect("queued");
-    partition.enqueue(0, Box::new(repeat)).expect("queued");
+    let (original, first) = job::bundle(vec![Some(original)], job::call);
+    let (repeat, second) = job::bundle(vec![Some(repeat)], job::call);
+    partition.enqueue(0, original).expect("queued");
+    partition.enqueue(0, repeat).expect("queued");
     go.send(()).expect("the writer waits");
-    let answer = |answer: job::Answer<_, _>| match answer.blocking_recv() {
-        Ok(told) => told.answers().pop().expect("one closure, one answer"),
-        Err(_) => Err(SubmitError::OutcomeUnknown),
-    };
     let told = (answer(first), answer(second));
     partition.close();
     partition.join();
     told
+}
+
+fn answer<M>(told: job::Answer<M, Option<usize>, usize>) -> Told {
+    match told.blocking_recv() {
+        Ok(told) => {
+            let answer = told.answers().pop().expect("one closure, one answer");
+            answer.map(|(_, result)| result)
+        }
+        Err(_) => Err(SubmitError::OutcomeUnknown),
+    }
 }
 
 #[test]

@@ -4,18 +4,20 @@
 //! own writes, those before it in the batch, and everything committed. Must not: touch the log or the memtable.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 use super::merge::{Direction, Entries, Merge};
 use super::view::{Rows, View, settled};
-use super::{Effect, ReadError, Rules};
+use super::{ReadError, Rules};
 use crate::ids::{EntryKind, Position};
 use crate::image::Entry;
+use crate::log::EffectRef;
 
 /// The partition as one closure sees it: memtables, image and what this batch has done so far.
 pub struct Txn<'a> {
@@ -71,16 +73,18 @@ impl<'a> Txn<'a> {
 
     /// The newest value of a key, this batch included. `Err` = damage or a failing disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
-        let Some(effect) = self.pending.find(key) else {
+        let Some(staged) = self.pending.find(key) else {
             return self.base.get(key);
         };
-        match effect.kind {
-            EntryKind::Put => Ok(Some(effect.value.clone())),
+        match staged.kind {
+            EntryKind::Put => Ok(Some(self.pending.entry(&staged).value)),
             EntryKind::Tombstone => Ok(None),
             EntryKind::Delta => {
                 let older = self.base.get(key)?;
                 let older = older.map_or_else(Entry::tombstone, Entry::put);
-                let merged = self.rules.compose(key, &older, &effect.entry());
+                let merged = self
+                    .rules
+                    .compose(key, &older, &self.pending.entry(&staged));
                 Ok((merged.kind == EntryKind::Put).then_some(merged.value))
             }
         }
@@ -95,33 +99,35 @@ impl<'a> Txn<'a> {
     }
 
     /// Writes a whole row. The number returned names the effect in this batch (for change records).
-    pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) -> u32 {
-        self.pending.stage(key.into(), Entry::put(value.into()))
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> u32 {
+        self.pending
+            .stage(key.as_ref(), EntryKind::Put, value.as_ref())
     }
 
     /// Changes some cells of a row (the bytes mean something to [`super::Rules`] only).
-    pub fn delta(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) -> u32 {
-        let key = key.into();
+    pub fn delta(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> u32 {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let Some(earlier) = self.pending.find(key) else {
+            return self.pending.stage(key, EntryKind::Delta, value);
+        };
         let delta = Entry {
             kind: EntryKind::Delta,
-            value: value.into(),
+            value: Bytes::copy_from_slice(value),
         };
-        let entry = match self.pending.find(&key) {
-            Some(earlier) => self.rules.compose(&key, &earlier.entry(), &delta),
-            None => delta,
-        };
-        self.pending.stage(key, entry)
+        let entry = self
+            .rules
+            .compose(key, &self.pending.entry(&earlier), &delta);
+        self.pending.stage(key, entry.kind, &entry.value)
     }
 
     /// Deletes a row.
-    pub fn delete(&mut self, key: impl Into<Bytes>) -> u32 {
-        self.pending.stage(key.into(), Entry::tombstone())
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> u32 {
+        self.pending.stage(key.as_ref(), EntryKind::Tombstone, &[])
     }
 
     /// Adds an opaque change record to the batch, for those who follow the log.
-    pub fn change(&mut self, record: impl Into<Bytes>) {
-        let record = record.into();
-        self.pending.bytes += record.len();
+    pub fn change(&mut self, record: impl AsRef<[u8]>) {
+        let record = self.pending.hold(record.as_ref());
         self.pending.changes.push(record);
     }
 }
@@ -130,16 +136,33 @@ impl<'a> Txn<'a> {
 pub(super) struct Pending {
     pub(super) position: Position,
     pub(super) now_ms: u64,
-    pub(super) effects: Vec<Effect>,
-    pub(super) changes: Vec<Bytes>,
-    /// Payload bytes so far, about.
-    pub(super) bytes: usize,
-    index: HashMap<Bytes, u32, RandomState>,
+    /// The bytes of keys, values and records one behind the other, so that a batch costs no memory of its own.
+    held: Vec<u8>,
+    effects: Vec<Staged>,
+    changes: Vec<Span>,
+    /// Effects by the hash of their keys.
+    index: HashTable<u32>,
+    hasher: RandomState,
     /// See [`Txn::memo`].
     memo: Option<Box<dyn Any + Send>>,
     /// What the running closure replaced, to be put back if it refuses.
-    replaced: Vec<(u32, Entry)>,
+    replaced: Vec<(u32, Staged)>,
     mark: Mark,
+}
+
+/// A place in what is held.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    start: usize,
+    bytes: usize,
+}
+
+/// An effect of the batch.
+#[derive(Clone, Copy)]
+struct Staged {
+    key: Span,
+    kind: EntryKind,
+    value: Span,
 }
 
 /// How far the batch was before the running closure.
@@ -147,7 +170,7 @@ pub(super) struct Pending {
 struct Mark {
     effects: usize,
     changes: usize,
-    bytes: usize,
+    held: usize,
 }
 
 impl Pending {
@@ -155,10 +178,11 @@ impl Pending {
         Pending {
             position: Position::ZERO,
             now_ms: 0,
+            held: Vec::new(),
             effects: Vec::new(),
             changes: Vec::new(),
-            bytes: 0,
-            index: HashMap::default(),
+            index: HashTable::new(),
+            hasher: RandomState::default(),
             memo: None,
             replaced: Vec::new(),
             mark: Mark::default(),
@@ -172,12 +196,32 @@ impl Pending {
         self.effects.clear();
         self.changes.clear();
         self.index.clear();
-        self.bytes = 0;
+        self.held.clear();
+        self.held.shrink_to(HELD_KEPT_BYTES);
         self.keep();
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.effects.is_empty() && self.changes.is_empty()
+    }
+
+    /// Payload bytes so far, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.held.len()
+    }
+
+    /// What the batch does, each key once.
+    pub(super) fn effects(&self) -> impl Iterator<Item = EffectRef<'_>> + Clone {
+        self.effects.iter().map(|staged| EffectRef {
+            key: self.at(staged.key),
+            kind: staged.kind,
+            value: self.at(staged.value),
+        })
+    }
+
+    /// The change records.
+    pub(super) fn changes(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        self.changes.iter().map(|record| self.at(*record))
     }
 
     /// The running closure stands.
@@ -186,7 +230,7 @@ impl Pending {
         self.mark = Mark {
             effects: self.effects.len(),
             changes: self.changes.len(),
-            bytes: self.bytes,
+            held: self.held.len(),
         };
     }
 
@@ -195,15 +239,19 @@ impl Pending {
         if !self.replaced.is_empty() || self.effects.len() > self.mark.effects {
             self.forget();
         }
-        while let Some((index, entry)) = self.replaced.pop() {
-            let effect = &mut self.effects[index as usize];
-            (effect.kind, effect.value) = (entry.kind, entry.value);
+        while let Some((index, before)) = self.replaced.pop() {
+            self.effects[index as usize] = before;
         }
-        for effect in self.effects.drain(self.mark.effects..) {
-            self.index.remove(&effect.key);
+        for index in self.mark.effects..self.effects.len() {
+            let hash = self.hasher.hash_one(self.at(self.effects[index].key));
+            let is_it = |known: &u32| *known as usize == index;
+            if let Ok(entry) = self.index.find_entry(hash, is_it) {
+                entry.remove();
+            }
         }
+        self.effects.truncate(self.mark.effects);
         self.changes.truncate(self.mark.changes);
-        self.bytes = self.mark.bytes;
+        self.held.truncate(self.mark.held);
     }
 
     /// What closures did is not so: nothing that they remember may be believed.
@@ -214,51 +262,85 @@ impl Pending {
     /// The batch's entries between two bounds. Sorted on demand: a range inside a transaction is rare.
     fn between(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, direction: Direction) -> Entries<'_> {
         let bounds: (Bound<&[u8]>, Bound<&[u8]>) = (from, to);
-        let mut found: Vec<&Effect> = self
+        let mut found: Vec<&Staged> = self
             .effects
             .iter()
-            .filter(|effect| RangeBounds::<[u8]>::contains(&bounds, effect.key.as_ref()))
+            .filter(|staged| RangeBounds::<[u8]>::contains(&bounds, self.at(staged.key)))
             .collect();
-        found.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        found.sort_unstable_by_key(|staged| self.at(staged.key));
         if direction == Direction::Backward {
             found.reverse();
         }
-        Box::new(
-            found
-                .into_iter()
-                .map(|effect| Ok((effect.key.clone(), vec![effect.entry()]))),
-        )
+        Box::new(found.into_iter().map(|staged| {
+            let key = Bytes::copy_from_slice(self.at(staged.key));
+            Ok((key, vec![self.entry(staged)]))
+        }))
     }
 
-    fn find(&self, key: &[u8]) -> Option<&Effect> {
-        self.index
-            .get(key)
-            .map(|&index| &self.effects[index as usize])
+    fn find(&self, key: &[u8]) -> Option<Staged> {
+        let index = self.index_of(self.hasher.hash_one(key), key)?;
+        Some(self.effects[index as usize])
     }
 
-    fn stage(&mut self, key: Bytes, entry: Entry) -> u32 {
-        self.bytes += entry.value.len();
-        if let Some(&index) = self.index.get(&key) {
-            let effect = &mut self.effects[index as usize];
-            let before = Entry {
-                kind: effect.kind,
-                value: std::mem::replace(&mut effect.value, entry.value),
-            };
-            effect.kind = entry.kind;
+    fn index_of(&self, hash: u64, key: &[u8]) -> Option<u32> {
+        let is_it = |index: &u32| self.at(self.effects[*index as usize].key) == key;
+        self.index.find(hash, is_it).copied()
+    }
+
+    fn stage(&mut self, key: &[u8], kind: EntryKind, value: &[u8]) -> u32 {
+        let value = self.hold(value);
+        let hash = self.hasher.hash_one(key);
+        if let Some(index) = self.index_of(hash, key) {
+            let staged = &mut self.effects[index as usize];
             if (index as usize) < self.mark.effects {
-                self.replaced.push((index, before));
+                self.replaced.push((index, *staged));
             }
+            (staged.kind, staged.value) = (kind, value);
             return index;
         }
         let index =
             u32::try_from(self.effects.len()).expect("a batch is bounded far below 2^32 effects");
-        self.bytes += key.len();
-        self.index.insert(key.clone(), index);
-        self.effects.push(Effect {
-            key,
-            kind: entry.kind,
-            value: entry.value,
-        });
+        let key = self.hold(key);
+        self.effects.push(Staged { key, kind, value });
+        let Pending {
+            index: indexes,
+            hasher,
+            effects,
+            held,
+            ..
+        } = self;
+        let hash_of = |index: &u32| hasher.hash_one(effects[*index as usize].key.of(held));
+        indexes.insert_unique(hash, index, hash_of);
         index
     }
+
+    fn hold(&mut self, bytes: &[u8]) -> Span {
+        let start = self.held.len();
+        self.held.extend_from_slice(bytes);
+        Span {
+            start,
+            bytes: bytes.len(),
+        }
+    }
+
+    fn at(&self, span: Span) -> &[u8] {
+        span.of(&self.held)
+    }
+
+    /// A copy that stands alone.
+    fn entry(&self, staged: &Staged) -> Entry {
+        Entry {
+            kind: staged.kind,
+            value: Bytes::copy_from_slice(self.at(staged.value)),
+        }
+    }
 }
+
+impl Span {
+    fn of(self, held: &[u8]) -> &[u8] {
+        &held[self.start..self.start + self.bytes]
+    }
+}
+
+/// Memory that is kept from one batch to the next; some batches are much larger.
+const HELD_KEPT_BYTES: usize = 8 << 20;

@@ -19,7 +19,7 @@ use super::syncer::{Synced, Syncer, sync};
 use super::txn::{Pending, Txn};
 use super::{Options, Rules};
 use crate::ids::{Clock, Position};
-use crate::log::{AppendError, EffectRef, Log, Written};
+use crate::log::{AppendError, Log, Written};
 use crate::metrics;
 
 pub(super) struct Writer {
@@ -142,7 +142,7 @@ impl Writer {
                 }
             }
             if closures < self.options.batch_jobs_max
-                && self.pending.bytes < self.options.batch_bytes_max
+                && self.pending.bytes() < self.options.batch_bytes_max
             {
                 next = self.jobs.try_recv().ok();
             }
@@ -158,15 +158,13 @@ impl Writer {
             return Ok(None);
         }
         let started = Instant::now();
-        let effects = self.pending.effects.iter().map(|effect| EffectRef {
-            key: &effect.key,
-            kind: effect.kind,
-            value: &effect.value,
-        });
-        let changes = self.pending.changes.iter().map(|change| &change[..]);
         let written = self
             .log
-            .write(self.pending.now_ms, effects, changes)
+            .write(
+                self.pending.now_ms,
+                self.pending.effects(),
+                self.pending.changes(),
+            )
             .map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
         metrics::commit()
             .write_seconds

@@ -3,6 +3,8 @@
 //! Owns: the way from keys and rows to the partition's bytes. Promises: a row that can't be read is an error that names
 //! its key, never a wrong answer. Must not: hold a view longer than its caller does.
 
+use std::borrow::BorrowMut;
+
 use bytes::Bytes;
 
 use super::change::{Action, Change};
@@ -44,13 +46,13 @@ pub fn scan<'v>(
 }
 
 /// Writes a whole row whose cells have `version`. Gives the number of the effect.
-pub fn put(txn: &mut Txn<'_>, key: Key, row: RowWriter, version: i64) -> u32 {
-    txn.put(key.into_bytes(), row.finish(version))
+pub fn put(txn: &mut Txn<'_>, key: Key, mut row: impl BorrowMut<RowWriter>, version: i64) -> u32 {
+    txn.put(key.as_bytes(), row.borrow_mut().at(version))
 }
 
 /// Deletes a row. Gives the number of the effect.
 pub fn delete(txn: &mut Txn<'_>, key: Key) -> u32 {
-    txn.delete(key.into_bytes())
+    txn.delete(key.as_bytes())
 }
 
 /// Tells those who follow the log that `effects` rows from the effect `effect` on were treated so.

@@ -58,8 +58,15 @@ impl RowWriter {
 
     /// The row's bytes, its cells at `version`.
     #[must_use]
-    pub fn finish(mut self, version: i64) -> Vec<u8> {
+    pub fn at(&mut self, version: i64) -> &[u8] {
         self.out[2..HEADER_BYTES].copy_from_slice(&version.to_be_bytes());
+        &self.out
+    }
+
+    /// The same, to be kept.
+    #[cfg(test)]
+    pub(crate) fn finish(mut self, version: i64) -> Vec<u8> {
+        let _ = self.at(version);
         self.out
     }
 }

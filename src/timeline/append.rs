@@ -29,6 +29,15 @@ struct PreparedMessage {
     row: RowWriter,
     /// What an ID row needs, if the client gave the ID.
     known_by: Option<KnownBy>,
+    answer: Answer,
+}
+
+/// What the writer says of a message.
+#[derive(Clone, Copy, Default)]
+struct Answer {
+    sequence: u64,
+    timestamp: u64,
+    duplicate: bool,
 }
 
 struct KnownBy {
@@ -71,6 +80,7 @@ impl Prepared {
                 message_id,
                 row: row.row,
                 known_by,
+                answer: Answer::default(),
             }
         };
         Prepared {
@@ -99,39 +109,32 @@ impl Prepared {
         self.messages.iter().map(message).sum::<usize>() + 128
     }
 
-    /// Runs on the writer's thread.
-    pub(super) fn run(
-        self,
-        txn: &mut Txn<'_>,
-        site: &Site,
-    ) -> Result<(Vec<Appended>, String), Error> {
+    /// Runs on the writer's thread, once. Gives the timeline's incarnation; what became of the messages stays in here.
+    pub(super) fn run(&mut self, txn: &mut Txn<'_>, site: &Site) -> Result<u64, Error> {
         let found = HeadRow::load_to_write(txn, &self.name)?;
         let standing = found.filter(|head| !head.dropped);
         site.check_epoch_or_create(&standing, self.create, self.epoch.as_deref())?;
         let mut head = standing.unwrap_or_else(|| new_head(txn, found));
-        let epoch = site.epoch(&head);
 
-        let mut answers = Vec::with_capacity(self.messages.len());
         let mut known = 0;
-        for (index, message) in self.messages.iter().enumerate() {
-            let row = match (&standing, &message.known_by) {
-                (Some(head), Some(by)) => self.remembered(txn, site, head, by)?,
-                _ => None,
+        for (index, message) in self.messages.iter_mut().enumerate() {
+            let (Some(head), Some(by)) = (&standing, &message.known_by) else {
+                continue;
             };
-            if let (Some(row), Some(by)) = (&row, &message.known_by)
-                && row.hash != by.hash
-            {
+            let Some(row) = remembered(txn, site, &self.name, head, by)? else {
+                continue;
+            };
+            if row.hash != by.hash {
                 return Err(Error::MessageIdConflict { index });
             }
-            known += usize::from(row.is_some());
-            answers.push(Appended {
-                sequence: row.map_or(0, |row| row.sequence),
-                timestamp: row.map_or(0, |row| row.timestamp),
-                message_id: String::new(),
-                duplicate: row.is_some(),
-            });
+            known += 1;
+            message.answer = Answer {
+                sequence: row.sequence,
+                timestamp: row.timestamp,
+                duplicate: true,
+            };
         }
-        if known < answers.len() {
+        if known < self.messages.len() {
             if self
                 .expect_head
                 .is_some_and(|expected| expected != head.last)
@@ -141,55 +144,30 @@ impl Prepared {
             if standing.is_none() {
                 put_new_meta(txn, &self.name, Meta::new());
             }
-            self.write(txn, &mut head, &mut answers);
-        } else {
-            for (answer, message) in answers.iter_mut().zip(self.messages) {
-                answer.message_id = message.message_id;
-            }
+            self.write(txn, &mut head);
         }
-        Ok((answers, epoch))
-    }
-
-    fn remembered(
-        &self,
-        txn: &Txn<'_>,
-        site: &Site,
-        head: &HeadRow,
-        by: &KnownBy,
-    ) -> Result<Option<IdRow>, ReadError> {
-        let key = self.name.id_key(head.incarnation, &by.columns);
-        let Some(value) = txn.row(&key)? else {
-            return Ok(None);
-        };
-        let row =
-            IdRow::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a message ID's row"))?;
-        let remembered = site.window.remembers(&row, head.last, txn.now_ms());
-        Ok(remembered.then_some(row))
+        Ok(head.incarnation)
     }
 
     /// Numbers and writes what is new. The messages' effects lie together, so that one record tells of them.
-    fn write(self, txn: &mut Txn<'_>, head: &mut HeadRow, answers: &mut [Appended]) {
+    fn write(&mut self, txn: &mut Txn<'_>, head: &mut HeadRow) {
         let now = txn.now_ms().max(head.last_at);
-        let mut ids = Vec::new();
         let mut effects = None;
-        for (answer, message) in answers.iter_mut().zip(self.messages) {
-            answer.message_id = message.message_id;
-            if answer.duplicate {
-                continue;
-            }
+        let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;
+        for message in self.messages.iter_mut().filter(is_new) {
             head.last += 1;
-            (answer.sequence, answer.timestamp) = (head.last, now);
+            (message.answer.sequence, message.answer.timestamp) = (head.last, now);
             let key = self.name.message_key(head.incarnation, head.last);
-            let effect = put(txn, key, message.row, version(now));
+            let effect = put(txn, key, &mut message.row, version(now));
             let (_, count) = effects.get_or_insert((effect, 0u32));
             *count += 1;
-            if let Some(by) = message.known_by {
-                ids.push((head.last, by));
-            }
         }
-        for (sequence, by) in ids {
-            let key = self.name.id_key(head.incarnation, &by.columns);
-            put(txn, key, IdRow::encode(sequence, by.hash), version(now));
+        for message in self.messages.iter_mut().filter(is_new) {
+            if let Some(by) = &message.known_by {
+                let key = self.name.id_key(head.incarnation, &by.columns);
+                let row = IdRow::encode(message.answer.sequence, by.hash);
+                put(txn, key, row, version(now));
+            }
         }
         head.last_at = now;
         head.store(txn, &self.name, version(now));
@@ -197,4 +175,32 @@ impl Prepared {
             record(txn, MESSAGES, Action::Put, first, count);
         }
     }
+
+    /// What became of the messages, once it has run and stands.
+    pub(super) fn appended(self) -> Vec<Appended> {
+        let told = |message: PreparedMessage| Appended {
+            sequence: message.answer.sequence,
+            timestamp: message.answer.timestamp,
+            message_id: message.message_id,
+            duplicate: message.answer.duplicate,
+        };
+        self.messages.into_iter().map(told).collect()
+    }
+}
+
+fn remembered(
+    txn: &Txn<'_>,
+    site: &Site,
+    name: &Name,
+    head: &HeadRow,
+    by: &KnownBy,
+) -> Result<Option<IdRow>, ReadError> {
+    let key = name.id_key(head.incarnation, &by.columns);
+    let Some(value) = txn.row(&key)? else {
+        return Ok(None);
+    };
+    let row =
+        IdRow::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a message ID's row"))?;
+    let remembered = site.window.remembers(&row, head.last, txn.now_ms());
+    Ok(remembered.then_some(row))
 }

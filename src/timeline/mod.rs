@@ -130,13 +130,17 @@ impl Timelines {
         assert!(appends.iter().all(|append| append.partition() == partition));
         let bytes = appends.iter().map(Prepared::bytes).sum();
         let site = self.site(partition);
-        let run = move |append: Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
+        let epochs = Arc::clone(&self.inner.epochs);
+        let run = move |append: &mut Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
         let submitted = self
             .inner
             .partitions
             .submit_all(partition, bytes, appends, run);
         async move {
-            let told = |answer: Result<_, _>| answer.map_err(refused);
+            let told = |answer: Result<(Prepared, u64), _>| {
+                let (append, incarnation) = answer.map_err(refused)?;
+                Ok((append.appended(), epochs.text(partition, incarnation)))
+            };
             submitted.await.into_iter().map(told).collect()
         }
     }

@@ -104,17 +104,14 @@ impl Bundle {
     pub(super) fn poll(&mut self, shared: &Shared, context: &mut Context<'_>) -> Poll<Vec<Bytes>> {
         let answers = ready!(self.answers.as_mut().poll(context));
         let (took, encoding) = (self.since.elapsed(), self.encoding);
-        let reply = |(Call { id, asked }, answer): (&Call, _)| {
+        let mut outcomes = Vec::with_capacity(answers.len());
+        for (Call { id, asked }, answer) in self.calls.iter().zip(answers) {
             let outcome = asked.outcome(answer);
             let result = outcome.as_ref().map(drop);
             shared.counters.count(asked.method(), result, took);
-            let id = id.as_ref()?;
-            Some(match &outcome {
-                Ok(reply) => jsonrpc::reply(id, reply, encoding),
-                Err(failure) => jsonrpc::failure(id, failure, encoding.dialect),
-            })
-        };
-        Poll::Ready(self.calls.iter().zip(answers).filter_map(reply).collect())
+            outcomes.extend(id.as_ref().map(|id| (id, outcome)));
+        }
+        Poll::Ready(jsonrpc::answers(outcomes.into_iter(), encoding))
     }
 }
 

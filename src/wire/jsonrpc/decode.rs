@@ -124,8 +124,12 @@ fn method<'a>(envelope: &Envelope<'a>) -> Result<Cow<'a, str>, Failure> {
 fn depth_within(params: &str, limits: &Limits) -> Result<(), Failure> {
     let limit = limits.json_depth_max;
     let opening = |byte: u8| matches!(byte, b'{' | b'[');
-    // Counted a vector at a time; nearly every call ends here.
-    let openings = params.bytes().filter(|byte| opening(*byte)).count() as u64;
+    // Counted a vector at a time, each stretch in a byte; nearly every call ends here.
+    let count = |bytes: &[u8]| {
+        let more = |count: u8, byte: &u8| count.wrapping_add(u8::from(opening(*byte)));
+        u64::from(bytes.iter().fold(0, more))
+    };
+    let openings: u64 = params.as_bytes().chunks(STRETCH_BYTES).map(count).sum();
     if openings < limit {
         return Ok(());
     }
@@ -155,3 +159,6 @@ fn depth_within(params: &str, limits: &Limits) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// A byte can count them.
+const STRETCH_BYTES: usize = 240;

@@ -16,47 +16,64 @@ use crate::wire::reply::Reply;
 /// The version that every object says.
 const VERSION: &str = "2.0";
 
+/// A call's answer on its way out.
+#[derive(Serialize)]
+struct Answer<'a> {
+    jsonrpc: &'static str,
+    id: &'a Id,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Reply>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Failure>,
+}
+
+impl<'a> Answer<'a> {
+    fn new(id: &'a Id, answer: Result<&'a Reply, &'a Failure>) -> Answer<'a> {
+        Answer {
+            jsonrpc: VERSION,
+            id,
+            result: answer.ok(),
+            error: answer.err(),
+        }
+    }
+}
+
 /// Encodes the result of a call.
 #[must_use]
 pub fn reply(id: &Id, result: &Reply, encoding: Encoding) -> Bytes {
-    #[derive(Serialize)]
-    struct Answer<'a> {
-        jsonrpc: &'static str,
-        id: &'a Id,
-        result: &'a Reply,
-    }
-    encode(
-        &Answer {
-            jsonrpc: VERSION,
-            id,
-            result,
-        },
-        encoding,
-    )
+    encode(&Answer::new(id, Ok(result)), encoding)
 }
 
 /// Encodes the failure of a call; [`Id::Null`] if the call's id could not be made out.
 #[must_use]
 pub fn failure(id: &Id, error: &Failure, dialect: Dialect) -> Bytes {
-    #[derive(Serialize)]
-    struct Answer<'a> {
-        jsonrpc: &'static str,
-        id: &'a Id,
-        error: &'a Failure,
-    }
     let encoding = Encoding {
         dialect,
         ..Encoding::default()
     };
-    encode(
-        &Answer {
-            jsonrpc: VERSION,
-            id,
-            error,
-        },
-        encoding,
-    )
+    encode(&Answer::new(id, Err(error)), encoding)
 }
+
+/// Encodes what calls that were done together are answered, each by itself; the answers share one buffer.
+#[must_use]
+pub fn answers<'a>(
+    answers: impl ExactSizeIterator<Item = (&'a Id, Result<Reply, Failure>)>,
+    encoding: Encoding,
+) -> Vec<Bytes> {
+    let mut ends = Vec::with_capacity(answers.len());
+    let mut out = Vec::with_capacity(answers.len() * ANSWER_BYTES);
+    for (id, answer) in answers {
+        encode_behind(&mut out, &Answer::new(id, answer.as_ref()), encoding);
+        ends.push(out.len());
+    }
+    let all = Bytes::from(out);
+    let mut start = 0;
+    let cut = |end| all.slice(std::mem::replace(&mut start, end)..end);
+    ends.into_iter().map(cut).collect()
+}
+
+/// More than most short answers take.
+const ANSWER_BYTES: usize = 224;
 
 /// Encodes a push.
 #[must_use]
@@ -106,17 +123,21 @@ pub fn batch(answers: &[Bytes], dialect: Dialect) -> Bytes {
 /// Anything of ours, as bytes.
 pub(super) fn encode(frame: &impl Serialize, encoding: Encoding) -> Bytes {
     let mut out = Vec::with_capacity(256);
+    encode_behind(&mut out, frame, encoding);
+    Bytes::from(out)
+}
+
+fn encode_behind(out: &mut Vec<u8>, frame: &impl Serialize, encoding: Encoding) {
     with_integers(encoding.integers, || match encoding.dialect {
         Dialect::Json => {
-            serde_json::to_writer(&mut out, frame)
+            serde_json::to_writer(out, frame)
                 .expect("our types have text names, and memory takes all bytes");
         }
         Dialect::MessagePack => {
-            let mut writer = rmp_serde::Serializer::new(&mut out).with_struct_map();
+            let mut writer = rmp_serde::Serializer::new(out).with_struct_map();
             frame
                 .serialize(&mut writer)
                 .expect("our types have known lengths, and memory takes all bytes");
         }
     });
-    Bytes::from(out)
 }

@@ -22,7 +22,7 @@ use super::failure::Failure;
 use super::request::Request;
 
 pub use decode::decode;
-pub use encode::{batch, failure, push, reply};
+pub use encode::{answers, batch, failure, push, reply};
 
 /// How objects become bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
