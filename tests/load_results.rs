@@ -199,3 +199,33 @@ fn a_server_that_is_not_there_is_told_apart_from_a_broken_one() {
         (3, true)
     );
 }
+
+#[test]
+fn growth_leaves_curves_and_pictures_and_no_data_and_its_table_fills_a_document() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let line = format!(
+        "growth --only timelines --most 10000 --seconds 0.5 --binary {} --data {} --results {}",
+        env!("CARGO_BIN_EXE_tideline"),
+        path("data"),
+        path("out")
+    );
+    // Whether the pages' schedule was kept depends on the machine.
+    assert!(tool(&line).expect("a run") <= Verdict::Invalid);
+    let svg = std::fs::read_to_string(path("out/growth.svg")).expect("a picture");
+    assert!(svg.starts_with("<svg"));
+    let left = std::fs::read_dir(path("data")).expect("the folder is there");
+    assert_eq!(left.count(), 0);
+    let document = "above\n<!-- growth -->\nold\n<!-- /growth -->\nbelow\n";
+    std::fs::write(path("page.md"), document).expect("written");
+    let fill = |name: &str| tool(&format!("fill {} {}", path(name), path("out/growth.json")));
+    assert_eq!(fill("page.md").expect("a place"), Verdict::Held);
+    let page = std::fs::read_to_string(path("page.md")).expect("readable");
+    assert!(page.starts_with("above\n") && page.ends_with("\nbelow\n"));
+    assert!(
+        page.contains("\n| 10,000 | ") && !page.contains("old"),
+        "{page}"
+    );
+    std::fs::write(path("other.md"), "no place\n").expect("written");
+    assert!(matches!(fill("other.md"), Err(Stop::Usage(_))));
+}

@@ -13,8 +13,8 @@ use crate::outcome::Outcome;
 use crate::profile::execute;
 use crate::scenario::Words;
 use crate::{
-    append, chat, compare, connect, crash, mixed, pages, peers, pictures, poll, replay, report,
-    room, scenario, slow, soak, storm,
+    append, chat, compare, connect, crash, fill, growth, mixed, pages, peers, pictures, poll,
+    replay, report, room, scenario, slow, soak, storm,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -56,12 +56,18 @@ pub enum Command {
     /// Tideline beside Redis Streams, NATS and the bare machine, in turn
     #[command(after_help = exit::CODES)]
     Peers(peers::Peers),
+    /// What each operation costs while timelines, history and audiences grow: tables and pictures
+    #[command(after_help = exit::CODES)]
+    Growth(growth::Growth),
     /// Run profiles from a scenario file (TOML); its settings have the names of the flags
     #[command(after_help = exit::CODES)]
     Run(scenario::Scenario),
     /// Hold two results of the same profile against each other
     #[command(after_help = exit::CODES)]
     Compare(compare::Compare),
+    /// Put the tables of results into a document (Markdown), between its markers
+    #[command(after_help = exit::CODES)]
+    Fill(fill::Fill),
     /// Draw the pictures of a result (SVG)
     #[command(after_help = exit::CODES)]
     Draw(Draw),
@@ -107,8 +113,10 @@ impl Command {
                 report::save(&outcome, json.as_deref())?;
                 Ok(Verdict::of(outcome.held(), outcome.valid()))
             }
+            Command::Growth(args) => growth::run(&args),
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
+            Command::Fill(args) => fill::run(&args),
             Command::Draw(args) => {
                 pictures::draw(&Outcome::load(&args.result)?, &args.folder)?;
                 Ok(Verdict::Held)
@@ -149,7 +157,13 @@ fn parse(run: &Words) -> Result<Command, Stop> {
     let label = &run.label;
     match Cli::try_parse_from(words) {
         Ok(Cli {
-            command: Command::Run(_) | Command::Compare(_) | Command::Draw(_) | Command::Peers(_),
+            command:
+                Command::Run(_)
+                | Command::Compare(_)
+                | Command::Draw(_)
+                | Command::Fill(_)
+                | Command::Peers(_)
+                | Command::Growth(_),
         }) => Err(Stop::Usage(format!("{label}: not a profile"))),
         Ok(cli) => Ok(cli.command),
         Err(error) => Err(Stop::Usage(format!("{label}: {error}"))),

@@ -97,7 +97,8 @@ impl Server {
         self.end();
     }
 
-    fn end(&mut self) {
+    /// SIGKILL, and wait until it is gone; again, nothing.
+    pub(crate) fn end(&mut self) {
         // Errors mean that it is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use programs::INSTALL;
 pub use table::{Bar, Figures, Pair, Row, Told, Verdict};
@@ -111,7 +111,7 @@ pub enum Name {
 }
 
 /// What was measured.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Pairs of each row.
     pub pairs: usize,
@@ -142,6 +142,14 @@ impl Outcome {
     #[must_use]
     pub fn valid(&self) -> bool {
         self.rows.iter().all(|row| row.verdict != Verdict::Invalid)
+    }
+
+    /// The table as Markdown, and how it was measured.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let (pairs, seconds, faults) = (self.pairs, self.seconds, self.faults.len());
+        let table = table::markdown(&self.rows);
+        format!("{table}\nMedians of {pairs} pairs of {seconds} s; {faults} faults.")
     }
 
     /// The table as text.

@@ -6,10 +6,10 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What one run gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// The figure that the row compares.
     pub value: f64,
@@ -36,7 +36,7 @@ pub struct Figures {
 }
 
 /// One turn: Tideline, and the other one if there is one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pair {
     /// Tideline's run.
     pub tideline: Figures,
@@ -54,7 +54,7 @@ impl Pair {
 }
 
 /// What a row has to reach.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bar {
     /// The ratio is at least this.
@@ -70,7 +70,7 @@ pub enum Bar {
 }
 
 /// Whether it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The bar is reached.
@@ -86,7 +86,7 @@ pub enum Verdict {
 }
 
 /// One line of the table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// What `--only` calls it.
     pub name: String,
@@ -105,7 +105,7 @@ pub struct Row {
 }
 
 /// A row with what follows from its pairs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Told {
     /// The row itself.
     #[serde(flatten)]
@@ -208,6 +208,18 @@ pub(super) fn text(rows: &[Told]) -> String {
         if let Some(missing) = &told.row.missing {
             let _ = writeln!(out, "{}: {missing}", told.row.name);
         }
+    }
+    out
+}
+
+/// The table as Markdown.
+#[must_use]
+pub(super) fn markdown(rows: &[Told]) -> String {
+    let mut out =
+        "| what | Tideline | beside | its value | ratio (of the pairs) | bar | |\n".to_owned();
+    out.push_str("|---|---:|---|---:|---:|---:|---|\n");
+    for row in rows {
+        let _ = writeln!(out, "| {} |", line(row).join(" | "));
     }
     out
 }

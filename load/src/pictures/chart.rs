@@ -15,12 +15,14 @@ pub(super) struct Picture {
 }
 
 /// What runs to the right.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Scale {
     /// Time since the measurement began.
     Seconds,
     /// 1 / (1 - quantile), by its logarithm: each step to the right is a nine more.
     Percentile,
+    /// How much of this there is, by its logarithm.
+    Size(&'static str),
 }
 
 /// One panel.
@@ -38,6 +40,8 @@ pub(super) struct Line {
     points: Vec<(f64, f64)>,
 }
 
+/// Lines of no more points than this show each of them.
+const DOTTED: usize = 12;
 /// Values that are further apart than this are drawn by their logarithm.
 const SPREAD: f64 = 30.0;
 const WIDTH: u32 = 900;
@@ -147,8 +151,19 @@ fn draw(panel: &Panel, picture: &Picture, last: bool, area: &Area<'_>) -> Result
     let area = &area;
     let points = || panel.lines.iter().flat_map(|line| &line.points);
     let most = points().map(|(x, _)| *x).fold(0.0, f64::max);
+    let least = points().map(|(x, _)| *x).fold(f64::MAX, f64::min);
     let y = panel.low..panel.high;
     match (picture.x, panel.logarithmic) {
+        (Scale::Size(_), logarithmic) => {
+            // A little room on both sides, so that the outermost dots are whole.
+            let least = least.clamp(1.0, most.max(1.0));
+            let x = (least / 1.15..most.max(least * 1.5) * 1.15).log_scale();
+            if logarithmic {
+                mesh(panel, picture.x, last, area, x, y.log_scale())
+            } else {
+                mesh(panel, picture.x, last, area, x, y)
+            }
+        }
         (Scale::Seconds, false) => mesh(panel, picture.x, last, area, 0.0..most.max(1.0), y),
         (Scale::Seconds, true) => mesh(
             panel,
@@ -196,9 +211,10 @@ where
     let label = match scale {
         Scale::Seconds => "seconds since measuring began",
         Scale::Percentile => "percentile",
+        Scale::Size(what) => what,
     };
     let shown = |value: &f64| match scale {
-        Scale::Seconds => number(*value),
+        Scale::Seconds | Scale::Size(_) => number(*value),
         Scale::Percentile => percentile(*value),
     };
     chart
@@ -217,8 +233,11 @@ where
         .draw()?;
     for (at, line) in panel.lines.iter().enumerate() {
         let colour = COLOURS[at % COLOURS.len()];
-        let points = line.points.iter().map(|(x, y)| (*x, y.max(panel.low)));
-        chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+        let points = || line.points.iter().map(|(x, y)| (*x, y.max(panel.low)));
+        chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
+        if line.points.len() <= DOTTED {
+            chart.draw_series(points().map(|at| Circle::new(at, 3, colour.filled())))?;
+        }
     }
     Ok(())
 }
@@ -285,7 +304,7 @@ mod tests {
             vec![(1.0, 0.0)],
             vec![(0.0, f64::NAN), (3.0, 1e12), (4.0, 1e-9)],
         ] {
-            for x in [Scale::Seconds, Scale::Percentile] {
+            for x in [Scale::Seconds, Scale::Percentile, Scale::Size("n")] {
                 let line = || vec![Line::new("a <b> & c", points.clone())];
                 let picture = Picture {
                     title: "t".into(),

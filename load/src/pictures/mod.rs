@@ -4,11 +4,13 @@
 //! makes the same ones from a file. Must not: smooth or leave out a point.
 
 mod chart;
+mod curves;
 
 use std::fs;
 use std::path::Path;
 
 use self::chart::{Line, Panel, Picture, Scale};
+pub use self::curves::draw_curves;
 use crate::exit::Stop;
 use crate::outcome::{Outcome, Samples, Seconds};
 
