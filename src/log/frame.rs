@@ -15,6 +15,8 @@
 //! values are slices of the frame's one buffer. Must not: touch files, or know which frame should come next. The place
 //! of magic, format, length, log ID and both CRCs stays the same in every later format.
 
+use std::collections::VecDeque;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::ids::{EntryKind, HistoryId, Position};
@@ -34,6 +36,9 @@ const CRC_AT: usize = 68;
 
 /// Frames share allocations of this size, so that small batches do not cost one each.
 const CHUNK_BYTES: usize = 1024 * 1024;
+
+/// Full chunks that are remembered for reuse: some more than the newest frames that stay in memory usually take.
+const CHUNKS_MAX: usize = 40;
 
 /// One key's new entry, as the log stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,10 +227,13 @@ pub(super) struct Stamp {
     pub(super) sparse: bool,
 }
 
-/// Encodes frames, one after the other, into shared allocations.
+/// Encodes frames, one after the other, into shared allocations. One of which nobody has a frame any more is used
+/// again: memory fresh from the system would have to be cleared for each frame.
 #[derive(Default)]
 pub(super) struct Encoder {
     chunk: BytesMut,
+    /// What is left of full chunks, oldest first.
+    full: VecDeque<BytesMut>,
 }
 
 impl Encoder {
@@ -239,7 +247,7 @@ impl Encoder {
         let (payload_bytes, counts) = measure(effects.clone(), changes.clone())?;
         let bytes = HEADER_BYTES + payload_bytes;
         if self.chunk.capacity() < bytes {
-            self.chunk = BytesMut::with_capacity(bytes.max(CHUNK_BYTES));
+            self.next_chunk(bytes);
         }
         let out = &mut self.chunk;
         put_header(out, stamp, payload_bytes);
@@ -260,6 +268,19 @@ impl Encoder {
         let crc = crc_of(out);
         out[CRC_AT..HEADER_BYTES].copy_from_slice(&crc.to_be_bytes());
         Some((out.split().freeze(), crc))
+    }
+
+    fn next_chunk(&mut self, bytes: usize) {
+        let bytes = bytes.max(CHUNK_BYTES);
+        let mut full = self.full.iter_mut();
+        let free = full.position(|chunk| chunk.try_reclaim(bytes));
+        let free = free.and_then(|at| self.full.remove(at));
+        let chunk = free.unwrap_or_else(|| BytesMut::with_capacity(bytes));
+        let full = std::mem::replace(&mut self.chunk, chunk);
+        self.full.push_back(full);
+        if self.full.len() > CHUNKS_MAX {
+            self.full.pop_front();
+        }
     }
 }
 

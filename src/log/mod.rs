@@ -207,11 +207,11 @@ impl Keeper {
         self.shared.segments.retain(covered, now_ms)
     }
 
-    /// Makes a file of zeros for the next segment, if the active one is half full and no retired one waits. Writing
-    /// over a file costs a fraction of extending it, because a sync need not also write the file's new length and
-    /// blocks. Cheap if there is nothing to do: call it often, from a thread that may block for as long as a segment
-    /// takes to write, and never from the one that appends. Without room on the disk it does nothing. Whether a file
-    /// was made.
+    /// Makes a file of zeros for the next segment, if the active one is half full of small frames and no retired one
+    /// waits. Writing over a file costs a fraction of extending it, because a sync need not also write the file's new
+    /// length and blocks; with large frames, so few syncs, the zeros would cost more. Cheap if there is nothing to do:
+    /// call it often, from a thread that may block for as long as a segment takes to write, and never from the one that
+    /// appends. Without room on the disk it does nothing. Whether a file was made.
     pub fn prepare(&self) -> Result<bool, Error> {
         prepare::prepare(&self.shared.segments)
     }

@@ -369,3 +369,18 @@ fn a_prepared_segment_is_zeros_and_is_used_next() {
     assert_eq!((opened.last, opened.cut), (Position(8), None));
     assert_eq!(log.replay(Position(0)).unwrap().count(), 8);
 }
+
+#[test]
+fn no_zeros_are_made_for_large_frames() {
+    let disk = RecordingStorage::new();
+    let options = Options {
+        segment_bytes: 1 << 20,
+        ..options()
+    };
+    let (mut log, _) = reopen(&disk, options, 0).unwrap();
+    (0..9).for_each(|_| drop(append(&mut log, 0, 100_000)));
+    assert!(!log.keeper().prepare().unwrap());
+    // Small ones bring the mean down.
+    (0..10).for_each(|_| drop(append(&mut log, 0, 10)));
+    assert!(log.keeper().prepare().unwrap());
+}

@@ -14,6 +14,11 @@ use super::segment::Segment;
 use super::storage::File;
 use crate::ids::Position;
 
+/// Below so many bytes a frame the next segment is worth being made of zeros. Zeros cost by the byte (each is written
+/// twice: as many bytes again to disk, 0.3 µs of processor per KB) and save by the sync (90 µs of waiting and 25 µs of
+/// processor, measured on ext4 with frames of 5 to 50 KB). With larger frames there are few syncs, and many bytes.
+const ZEROS_PAY_BYTES: u64 = 64 * 1024;
+
 /// The last frame of the log, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Last {
@@ -168,7 +173,8 @@ impl Writer {
         self.segment
             .note(frame.position, self.offset, frame.commit_ms);
         self.offset += frame.bytes as u64;
-        if self.offset > self.segment_bytes / 2 {
+        let frames = frame.position.0 - self.segment.first.0 + 1;
+        if self.offset > self.segment_bytes / 2 && self.offset / frames < ZEROS_PAY_BYTES {
             self.shared.segments.want_spare();
         }
         self.last = Last {

@@ -5,20 +5,16 @@
 //! any other failure of the image stops the partition. It also looks after the log's segments. Must not: append to the
 //! log or touch the active memtable.
 
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-
 use super::memtable::Memtable;
-use super::merge::{Direction, Stack};
 use super::shared::{Pressure, Shared};
 use super::view::View;
 use super::{Options, Rules};
-use crate::ids::{Clock, Position};
-use crate::image::{self, Entry, Error, Image};
+use crate::ids::Clock;
+use crate::image::{self, Error, Image};
 use crate::log::Keeper;
 use crate::metrics;
 
@@ -178,23 +174,6 @@ impl Flusher {
 
 /// Writes a memtable into the image as its newest run.
 pub(super) fn flush(image: &Image, memtable: &Memtable, rules: &dyn Rules) -> Result<(), Error> {
-    memtable.sort();
-    let all = (Bound::Unbounded, Bound::Unbounded);
-    let cursor = memtable.cursor(all.0, all.1, Position(u64::MAX), Direction::Forward);
-    let mut entries = cursor.map(|(key, entries)| newest(key, entries, rules));
+    let mut entries = memtable.collapsed(rules);
     image.flush(memtable.after(), memtable.last(), &mut entries, &mut || {})
-}
-
-/// One entry that does what all of a key's entries do.
-fn newest(key: Bytes, entries: Vec<Entry>, rules: &dyn Rules) -> (Bytes, Entry) {
-    let mut stack = Stack::default();
-    for entry in entries {
-        if !stack.push(entry) {
-            break;
-        }
-    }
-    let entry = stack
-        .collapse(&key, rules)
-        .expect("a cursor gives no key without entries");
-    (key, entry)
 }

@@ -4,6 +4,7 @@
 //! position V sees exactly the entries at or below V; a writer never waits for a sort (the first range that cares
 //! sorts). Must not: compose deltas or know what a row is.
 
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,7 +12,8 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use bytes::Bytes;
 
 use super::merge::Direction;
-use super::rows::{Bounds, Rows, Walk, Walked};
+use super::rows::{Head, Rows};
+use super::walk::{Bounds, Walk, Walked};
 use super::{Effect, Rules};
 use crate::ids::Position;
 use crate::image::Entry;
@@ -22,8 +24,8 @@ const ENTRY_BYTES: usize = 32;
 const CHUNK_ROWS_MIN: usize = 16;
 const CHUNK_ROWS_MAX: usize = 256;
 
-/// Groups that are brought into order under one lock.
-const SORT_GROUPS: u32 = 256;
+/// Groups that are walked under one lock by who writes them all away.
+const LOCKED_GROUPS: usize = 64;
 
 /// Memory that a flushed memtable leaves.
 pub(super) struct Spare(Rows);
@@ -122,17 +124,16 @@ impl Memtable {
         self.last.store(position.0, Ordering::Release);
     }
 
-    /// Brings all rows into order, for who will walk them all. Readers wait for a few groups at a time only.
-    pub(super) fn sort(&self) {
-        let mut group = 0;
-        loop {
-            let mut rows = self.write();
-            let end = rows.groups().min(group + SORT_GROUPS);
-            (group..end).for_each(|group| rows.sort(group));
-            if group == end {
-                return;
-            }
-            group = end;
+    /// All rows in order, each with one entry that does what all of its entries do, for who writes them away: nothing
+    /// may be inserted any more.
+    pub(super) fn collapsed<'m>(&'m self, rules: &'m dyn Rules) -> Collapsed<'m> {
+        let groups = self.read().groups_in_order().into_iter();
+        Collapsed {
+            memtable: self,
+            rules,
+            groups,
+            heads: Vec::new(),
+            rows: VecDeque::new(),
         }
     }
 
@@ -236,6 +237,29 @@ impl Iterator for Cursor<'_> {
             self.chunk = chunk;
         }
         self.chunk.pop()
+    }
+}
+
+/// A walk over all rows of a memtable that takes no more.
+pub(super) struct Collapsed<'a> {
+    memtable: &'a Memtable,
+    rules: &'a dyn Rules,
+    groups: std::vec::IntoIter<u32>,
+    heads: Vec<Head>,
+    rows: VecDeque<(Bytes, Entry)>,
+}
+
+impl Iterator for Collapsed<'_> {
+    type Item = (Bytes, Entry);
+
+    fn next(&mut self) -> Option<(Bytes, Entry)> {
+        if self.rows.is_empty() {
+            let rows = self.memtable.read();
+            for group in self.groups.by_ref().take(LOCKED_GROUPS) {
+                rows.collapse(group, self.rules, &mut self.heads, &mut self.rows);
+            }
+        }
+        self.rows.pop_front()
     }
 }
 

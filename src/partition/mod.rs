@@ -28,6 +28,7 @@ mod shared;
 mod syncer;
 mod txn;
 mod view;
+mod walk;
 mod writer;
 
 use std::future::Future;

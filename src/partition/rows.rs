@@ -1,20 +1,21 @@
-//! A memtable's rows: by key, and in order.
+//! A memtable's rows: by key, and in order (the walks over them are in `walk.rs`).
 //!
 //! Owns: the tables and lists. A hash finds a row; rows of one partition key stand together in a group, and groups in
 //! order, so that a range is a walk. Promises: an insert never sorts (rows mostly arrive in order; where not, a walk
 //! asks for it). Must not: lock, or know how far a reader may see but by the position that it names.
+//!
+//! Nearly all of the work here is waiting for memory. So what is done to many rows is done in loops of one small step
+//! each: then the processor waits for many rows at once.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Range;
 use std::hash::BuildHasher;
-use std::ops::Bound;
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::arena::{Arena, Place};
-use super::merge::Direction;
 use super::{Effect, Rules};
 use crate::ids::{EntryKind, Position};
 use crate::image::Entry;
@@ -25,17 +26,18 @@ const NONE: u32 = u32::MAX;
 /// Tables of numbers into lists: a look-up touches little memory, and that is what it costs.
 #[derive(Default)]
 pub(super) struct Rows {
-    arena: Arena,
-    list: Vec<Row>,
+    pub(super) arena: Arena,
+    pub(super) list: Vec<Row>,
     by_key: HashTable<u32>,
     /// Versions that are not the newest of their row.
     older: Vec<Version>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     by_name: HashTable<u32>,
-    in_order: BTreeMap<Bytes, u32>,
+    pub(super) in_order: BTreeMap<Bytes, u32>,
     hasher: RandomState,
     /// Where the effects of a batch go, while it is taken in.
     sites: Vec<Site>,
+    heads: Vec<Head>,
 }
 
 /// Where an effect goes; `NONE` = there is no such row or group yet.
@@ -48,8 +50,8 @@ struct Site {
 /// A key and its newest version.
 pub(super) struct Row {
     hash: u64,
-    key: Place,
-    newest: Version,
+    pub(super) key: Place,
+    pub(super) newest: Version,
 }
 
 /// What one batch did to a row.
@@ -57,31 +59,22 @@ pub(super) struct Row {
 pub(super) struct Version {
     position: Position,
     value: Place,
-    kind: EntryKind,
+    pub(super) kind: EntryKind,
     /// The version before, in `older`.
     before: u32,
 }
 
 /// The rows of one partition key.
-struct Group {
+pub(super) struct Group {
     hash: u64,
-    name: Bytes,
-    rows: Vec<u32>,
+    pub(super) name: Bytes,
+    pub(super) rows: Vec<u32>,
     /// So many of its first rows are known to be in order.
-    sorted: usize,
+    pub(super) sorted: usize,
 }
 
-/// A key with its entries newest first.
-pub(super) type Walked = (Bytes, Vec<Entry>);
-pub(super) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
-
-/// How a range is walked: what it sees, which way, and so many rows at most.
-#[derive(Clone, Copy)]
-pub(super) struct Walk {
-    pub(super) at: Position,
-    pub(super) direction: Direction,
-    pub(super) rows_max: usize,
-}
+/// The first bytes of a key behind its group's name, as a number that orders most rows without their keys; and the row.
+pub(super) type Head = (u128, u32);
 
 impl Rows {
     /// An empty table with room for so many rows.
@@ -101,25 +94,25 @@ impl Rows {
         self.list.is_empty()
     }
 
-    /// How many groups there are.
-    pub(super) fn groups(&self) -> u32 {
-        number(self.groups.len())
-    }
-
     /// Takes in what the batch at `position` does; each key once.
     pub(super) fn insert(&mut self, position: Position, effects: &[Effect], rules: &dyn Rules) {
-        // A look-up is little work and much waiting for memory: side by side in loops of their own they wait together.
         let mut sites = std::mem::take(&mut self.sites);
         sites.clear();
-        sites.extend(effects.iter().map(|effect| {
-            let hash = self.hasher.hash_one(&effect.key[..]);
-            let row = self.find_hashed(hash, &effect.key).unwrap_or(NONE);
-            Site {
-                hash,
-                row,
-                group: NONE,
-            }
+        sites.extend(effects.iter().map(|effect| Site {
+            hash: self.hasher.hash_one(&effect.key[..]),
+            row: NONE,
+            group: NONE,
         }));
+        for site in &mut sites {
+            let is_it = |&row: &u32| self.list[row as usize].hash == site.hash;
+            site.row = self.by_key.find(site.hash, is_it).copied().unwrap_or(NONE);
+        }
+        for (site, effect) in sites.iter_mut().zip(effects) {
+            // Another key's hash may be the same.
+            if site.row != NONE && self.key(site.row) != effect.key {
+                site.row = self.find_hashed(site.hash, &effect.key).unwrap_or(NONE);
+            }
+        }
         for (site, effect) in sites.iter_mut().zip(effects) {
             if site.row == NONE {
                 site.group = self.find_group(name_of(effect, rules)).unwrap_or(NONE);
@@ -132,24 +125,20 @@ impl Rows {
     }
 
     fn put(&mut self, position: Position, effect: &Effect, site: &Site, rules: &dyn Rules) {
-        let value = self.arena.push(&effect.value);
-        let mut version = Version {
-            position,
-            value,
-            kind: effect.kind,
-            before: NONE,
-        };
         if let Some(row) = self.list.get_mut(site.row as usize) {
-            version.before = number(self.older.len());
+            let before = number(self.older.len());
+            let version = version(&mut self.arena, position, effect, before);
             self.older.push(std::mem::replace(&mut row.newest, version));
             return;
         }
         let row = number(self.list.len());
+        // The key right before the value: who reads both reads on.
         let key = self.arena.push(&effect.key);
+        let newest = version(&mut self.arena, position, effect, NONE);
         self.list.push(Row {
             hash: site.hash,
             key,
-            newest: version,
+            newest,
         });
         let list = &self.list;
         self.by_key
@@ -227,18 +216,6 @@ impl Rows {
             .skip_while(move |version| version.position > at)
     }
 
-    /// A row's entries at or below `at`, newest first, down to the first that masks the rest.
-    fn entries(&self, row: &Row, at: Position) -> Vec<Entry> {
-        let mut entries = Vec::with_capacity(1);
-        for version in self.newest_first(row, at) {
-            entries.push(self.entry(version));
-            if version.kind != EntryKind::Delta {
-                break;
-            }
-        }
-        entries
-    }
-
     pub(super) fn entry(&self, version: &Version) -> Entry {
         Entry {
             kind: version.kind,
@@ -246,112 +223,57 @@ impl Rows {
         }
     }
 
-    fn key(&self, row: u32) -> &[u8] {
+    pub(super) fn key(&self, row: u32) -> &[u8] {
         self.arena.get(self.list[row as usize].key)
     }
 
     /// Brings a group's rows into order. They mostly are.
     pub(super) fn sort(&mut self, group: u32) {
-        let Rows {
-            arena,
-            list,
-            groups,
-            ..
-        } = self;
-        let group = &mut groups[group as usize];
-        let key = |row: &u32| arena.get(list[*row as usize].key);
+        let mut heads = std::mem::take(&mut self.heads);
         // From the last row that is known to be in order.
-        let new = &group.rows[group.sorted.saturating_sub(1)..];
-        if !new.is_sorted_by(|a, b| key(a) < key(b)) {
+        let known = self.groups[group as usize].sorted.saturating_sub(1);
+        self.heads(group, known, &mut heads);
+        if !heads.is_sorted_by(|a, b| self.order(a, b).is_lt()) {
+            self.heads(group, 0, &mut heads);
             // Stable: made for lists of which much is in order already, as here.
-            group.rows.sort_by(|a, b| key(a).cmp(key(b)));
+            heads.sort_by(|a, b| self.order(a, b));
+            let rows = &mut self.groups[group as usize].rows;
+            rows.clear();
+            rows.extend(heads.iter().map(|&(_, row)| row));
         }
+        let group = &mut self.groups[group as usize];
         group.sorted = group.rows.len();
+        self.heads = heads;
     }
 
-    /// The visible rows of a walk, last one first, and whether there may be more. `Err` names a group that must be
-    /// sorted first.
-    pub(super) fn chunk(&self, bounds: Bounds<'_>, walk: Walk) -> Result<(Vec<Walked>, bool), u32> {
-        let mut found = Vec::new();
-        let mut groups = self.groups_between(bounds);
-        let mut next = || match walk.direction {
-            Direction::Forward => groups.next(),
-            Direction::Backward => groups.next_back(),
-        };
-        while let Some((_, &group)) = next() {
-            let rows = &self.groups[group as usize];
-            if rows.sorted < rows.rows.len() {
-                if found.is_empty() {
-                    return Err(group);
-                }
-                // What was found so far is not found again for it.
-                found.reverse();
-                return Ok((found, true));
-            }
-            let rows = self.between(rows, bounds);
-            for index in 0..rows.len() {
-                let row = match walk.direction {
-                    Direction::Forward => &self.list[rows[index] as usize],
-                    Direction::Backward => &self.list[rows[rows.len() - 1 - index] as usize],
-                };
-                let entries = self.entries(row, walk.at);
-                if !entries.is_empty() {
-                    found.push((self.arena.take(row.key), entries));
-                }
-                if found.len() == walk.rows_max {
-                    found.reverse();
-                    return Ok((found, true));
-                }
-            }
-        }
-        found.reverse();
-        Ok((found, false))
+    /// The heads of a group's rows from the row at `from` on.
+    pub(super) fn heads(&self, group: u32, from: usize, heads: &mut Vec<Head>) {
+        let Group { name, rows, .. } = &self.groups[group as usize];
+        heads.clear();
+        heads.extend(rows[from..].iter().map(|&row| {
+            // Every key of the group begins with its name.
+            let rest = &self.key(row)[name.len()..];
+            let head = rest.first_chunk::<16>().copied().unwrap_or_else(|| {
+                let mut head = [0; 16];
+                head[..rest.len()].copy_from_slice(rest);
+                head
+            });
+            (u128::from_be_bytes(head), row)
+        }));
     }
 
-    /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins
-    /// with another, so only the last group at or below the lower bound can reach over it.
-    fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, u32> {
-        let first = match from {
-            Bound::Unbounded => None,
-            Bound::Included(key) | Bound::Excluded(key) => {
-                let below = (Bound::Unbounded, Bound::Included(key));
-                self.in_order
-                    .range::<[u8], _>(below)
-                    .next_back()
-                    .map(|(name, _)| &name[..])
-            }
-        };
-        let last = match to {
-            Bound::Unbounded => Bound::Unbounded,
-            Bound::Included(key) | Bound::Excluded(key) => Bound::Included(key),
-        };
-        self.in_order
-            .range::<[u8], _>((first.map_or(Bound::Unbounded, Bound::Included), last))
+    pub(super) fn order(&self, a: &Head, b: &Head) -> Ordering {
+        let by_key = || self.key(a.1).cmp(self.key(b.1));
+        a.0.cmp(&b.0).then_with(by_key)
     }
+}
 
-    /// A group's rows between two bounds. All its keys begin with its name, so only a bound that does too is looked
-    /// for among them.
-    fn between<'r>(&self, group: &'r Group, (from, to): Bounds<'_>) -> &'r [u32] {
-        let first_not = |bound: &[u8], is_before: &dyn Fn(&[u8]) -> bool| {
-            if bound.starts_with(&group.name) {
-                group.rows.partition_point(|&row| is_before(self.key(row)))
-            } else if *group.name < *bound {
-                group.rows.len()
-            } else {
-                0
-            }
-        };
-        let start = match from {
-            Bound::Unbounded => 0,
-            Bound::Included(bound) => first_not(bound, &|key| key < bound),
-            Bound::Excluded(bound) => first_not(bound, &|key| key <= bound),
-        };
-        let end = match to {
-            Bound::Unbounded => group.rows.len(),
-            Bound::Included(bound) => first_not(bound, &|key| key <= bound),
-            Bound::Excluded(bound) => first_not(bound, &|key| key < bound),
-        };
-        group.rows.get(start..end).unwrap_or_default()
+fn version(arena: &mut Arena, position: Position, effect: &Effect, before: u32) -> Version {
+    Version {
+        position,
+        value: arena.push(&effect.value),
+        kind: effect.kind,
+        before,
     }
 }
 
