@@ -1,14 +1,14 @@
 //! `tideline-load peers` from outside, briefly: the rows that need nobody else, and programs that are not there.
 //!
-//! Owns: the proof that the comparison starts, loads, checks and ends servers by itself and leaves nothing behind. Must
-//! not: assert on time, or need Redis or NATS.
+//! Owns: the proof that the comparison starts, loads, checks and ends servers by itself, hands over each row when it is
+//! done, and leaves nothing behind. Must not: assert on time, or need Redis or NATS.
 
 use std::path::{Path, PathBuf};
 
-use tideline_load::peers::{Name, Outcome, Peers, Verdict, run};
+use tideline_load::peers::{Name, Outcome, Peers, Told, Verdict, run, titles};
 
-fn peers(only: &[Name], data: &Path) -> Outcome {
-    let plan = Peers {
+fn plan(only: &[Name], data: &Path) -> Peers {
+    Peers {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_tideline")),
         data: data.to_owned(),
         only: only.to_vec(),
@@ -19,12 +19,26 @@ fn peers(only: &[Name], data: &Path) -> Outcome {
         timelines: 50,
         size: 200,
         room_in_flight: 64,
+        stock: 1_000,
         redis_server: Some("/no/such/redis-server".into()),
         nats_server: Some("/no/such/nats-server".into()),
         seed: Some(1),
         json: None,
-    };
-    let outcome = run(plan).expect("it runs to its end");
+    }
+}
+
+fn peers(only: &[Name], data: &Path) -> Outcome {
+    let plan = plan(only, data);
+    let mut shown = Vec::new();
+    let outcome = run(plan, &mut |row, sofar| {
+        // Each row is there as soon as it is done, in what is saved, too.
+        shown.push(row.text());
+        assert!(!sofar.whole && sofar.rows.len() == shown.len());
+    });
+    let outcome = outcome.expect("it runs to its end");
+    assert!(outcome.whole);
+    let text: Vec<String> = outcome.rows.iter().map(Told::text).collect();
+    assert_eq!(shown, text);
     let left = std::fs::read_dir(data).expect("a directory").count();
     assert_eq!(left, 0, "data is left behind");
     outcome
@@ -48,18 +62,46 @@ fn the_floor_is_measured_beside_tideline() {
 }
 
 #[test]
-fn what_is_not_installed_is_named_with_the_line_that_installs_it() {
+fn the_table_names_what_is_not_installed_and_goes_on() {
     let data = tempfile::tempdir().expect("a temporary directory");
-    let rows = [Name::Deep, Name::Single, Name::Jetstream, Name::Ack];
+    let rows = [
+        Name::Deep,
+        Name::Single,
+        Name::Jetstream,
+        Name::Ack,
+        Name::Amplification,
+    ];
     let outcome = peers(&rows, data.path());
-    assert!(outcome.held());
-    let missing = |row: &tideline_load::peers::Told| row.verdict == Verdict::Missing;
-    assert!(outcome.rows.iter().all(missing), "{}", outcome.summary());
-    let text = outcome.summary();
-    for name in ["redis-server", "nats-server"] {
-        assert!(
-            text.contains(&format!("{name} is not installed: apt-get install")),
-            "{text}"
-        );
+    assert!(outcome.held() && outcome.valid());
+    let lines: Vec<String> = outcome.rows.iter().map(Told::text).collect();
+    let table = [titles(), lines.join("\n"), outcome.summary()].join("\n");
+    let missing = |name: &str, program: &str| {
+        let of = |row: &&Told| row.row.name == name && row.verdict == Verdict::Missing;
+        let why = format!("missing\n  {name}: {program} is not installed: apt-get install");
+        let named = outcome.rows.iter().filter(of).count();
+        assert_eq!(table.matches(&why).count(), named, "{table}");
+        named
+    };
+    // Redis, and its own tool; JetStream with and without syncs.
+    assert_eq!(missing("deep", "redis-server"), 2, "{table}");
+    assert_eq!(missing("single", "redis-server"), 1, "{table}");
+    assert_eq!(missing("ack", "redis-server"), 1, "{table}");
+    assert_eq!(missing("jetstream", "nats-server"), 2, "{table}");
+    // What needs nobody else is measured all the same.
+    let measured = outcome.rows.iter().filter(|row| row.tideline.is_some());
+    assert_eq!(measured.count(), 2, "{table}");
+    assert!(table.contains("6 missing, 0 invalid, 0 failed"), "{table}");
+}
+
+#[test]
+fn a_row_that_fails_says_why_and_leaves_the_others() {
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let mut plan = plan(&[Name::Poll, Name::Idle], data.path());
+    plan.binary = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let outcome = run(plan, &mut |_, _| {}).expect("it runs to its end");
+    assert!(!outcome.valid() && outcome.whole);
+    for (row, name) in outcome.rows.iter().zip(["poll", "idle"]) {
+        assert_eq!((row.verdict, &*row.row.name), (Verdict::Failed, name));
+        assert!(row.text().contains("Cargo.toml"), "{}", row.text());
     }
 }

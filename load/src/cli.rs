@@ -108,9 +108,17 @@ impl Command {
             Command::Storm(args) => execute(&args),
             Command::Peers(args) => {
                 let json = args.json.clone();
-                let outcome = peers::run(args)?;
+                report::say(&peers::titles());
+                let save = |outcome: &peers::Outcome| report::save(outcome, json.as_deref());
+                // Whoever ends it early keeps the rows so far.
+                let outcome = peers::run(args, &mut |row, outcome| {
+                    report::say(&row.text());
+                    if let Err(stop) = save(outcome) {
+                        report::note(&stop.to_string());
+                    }
+                })?;
                 report::say(&outcome.summary());
-                report::save(&outcome, json.as_deref())?;
+                save(&outcome)?;
                 Ok(Verdict::of(outcome.held(), outcome.valid()))
             }
             Command::Growth(args) => growth::run(&args),

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::Name;
 use super::field::{Batches, Contestant, Field, Load, Run};
 use super::floor::{self, Writing};
 use super::programs::{Place, Program, find, redis_benchmark};
@@ -14,16 +15,11 @@ use crate::report;
 
 /// Half of Tideline's best is the rate of the latency row.
 const PACED_SHARE: f64 = 0.5;
-
-/// What the rows about appending are chosen from.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Chosen {
-    pub(super) deep: bool,
-    pub(super) single: bool,
-    pub(super) jetstream: bool,
-    pub(super) ack: bool,
-    pub(super) floor: bool,
-}
+const DEPTH: usize = 16;
+const FULL: Load = Load {
+    in_flight: DEPTH,
+    rate: None,
+};
 
 /// One line of the table before its pairs.
 struct Line {
@@ -33,86 +29,73 @@ struct Line {
     bar: Bar,
 }
 
-/// Runs what is chosen.
-pub(super) async fn rows(
+/// As many appends as go, 16 in flight: those of `deep`, `jetstream` and `floor` that are chosen share their rounds.
+pub(super) async fn most(
     field: &mut Field,
     pairs: usize,
-    chosen: Chosen,
+    chosen: &[Name],
 ) -> Result<Vec<Row>, Stop> {
-    let mut rows = Vec::new();
-    let mut best = Vec::new();
-    let mut batches = Vec::new();
-    let connections = field.connections;
-    let mut lines = Vec::new();
-    let line = |name, depth, peer, bar| Line {
+    let what = format!("durable appends, {} × {DEPTH}", field.connections);
+    let line = |name, peer, bar| Line {
         name,
-        what: format!("durable appends, {connections} × {depth}"),
+        what: what.clone(),
         peer,
         bar,
     };
-    if chosen.deep {
-        lines.push(line("deep", 16, Contestant::Redis, Bar::RatioAtLeast(1.2)));
+    let mut lines = Vec::new();
+    if chosen.contains(&Name::Deep) {
+        lines.push(line("deep", Contestant::Redis, Bar::RatioAtLeast(1.2)));
     }
-    if chosen.jetstream {
-        lines.push(line(
-            "jetstream",
-            16,
-            Contestant::Synced,
-            Bar::RatioAtLeast(15.0),
-        ));
-        lines.push(line("jetstream", 16, Contestant::Unsynced, Bar::None));
+    if chosen.contains(&Name::Jetstream) {
+        let bar = Bar::RatioAtLeast(15.0);
+        lines.push(line("jetstream", Contestant::Synced, bar));
+        lines.push(line("jetstream", Contestant::Unsynced, Bar::None));
     }
-    if chosen.floor {
-        lines.push(line("floor", 16, Contestant::Echo, Bar::None));
+    if chosen.contains(&Name::Floor) {
+        lines.push(line("floor", Contestant::Echo, Bar::None));
     }
-    if !lines.is_empty() {
-        let load = Load {
-            in_flight: 16,
-            rate: None,
-        };
-        let (made, runs) = rounds(field, pairs, lines, load, "/s").await?;
-        rows.extend(made);
-        best.extend(runs.iter().map(|run| run.figures.value));
-        batches.extend(runs.iter().filter_map(|run| run.batches));
-        if chosen.floor {
-            rows.extend(disk(field, pairs, &runs, &batches)?);
-        }
+    let (mut rows, runs) = rounds(field, pairs, lines, FULL, "/s").await?;
+    field.best.extend(runs.iter().map(|run| run.figures.value));
+    if chosen.contains(&Name::Floor) {
+        let batches: Vec<Batches> = runs.iter().filter_map(|run| run.batches).collect();
+        rows.extend(disk(field, pairs, &runs, &batches)?);
     }
-    if chosen.deep {
+    if chosen.contains(&Name::Deep) {
         rows.push(cross_check(field).await?);
-    }
-    if chosen.single {
-        let lines = vec![line("single", 1, Contestant::Redis, Bar::RatioAtLeast(1.2))];
-        let load = Load {
-            in_flight: 1,
-            rate: None,
-        };
-        rows.extend(rounds(field, pairs, lines, load, "/s").await?.0);
-    }
-    if chosen.ack {
-        rows.extend(paced(field, pairs, best).await?);
     }
     Ok(rows)
 }
 
-/// The latency row, at half of the best rate that was just seen.
-async fn paced(field: &mut Field, pairs: usize, mut best: Vec<f64>) -> Result<Vec<Row>, Stop> {
-    if best.is_empty() && field.missing(Contestant::Redis).is_none() {
-        let load = Load {
-            in_flight: 16,
-            rate: None,
-        };
-        best.push(field.run(Contestant::Tideline, load).await?.figures.value);
+/// As many appends as go, one after the other on each connection.
+pub(super) async fn single(field: &mut Field, pairs: usize) -> Result<Vec<Row>, Stop> {
+    let line = Line {
+        name: "single",
+        what: format!("durable appends, {} × 1", field.connections),
+        peer: Contestant::Redis,
+        bar: Bar::RatioAtLeast(1.2),
+    };
+    let load = Load {
+        in_flight: 1,
+        rate: None,
+    };
+    Ok(rounds(field, pairs, vec![line], load, "/s").await?.0)
+}
+
+/// The latency row, at half of the best rate that was just seen, or is seen now.
+pub(super) async fn paced(field: &mut Field, pairs: usize) -> Result<Vec<Row>, Stop> {
+    if field.best.is_empty() && field.missing(Contestant::Redis).is_none() {
+        let run = field.run(Contestant::Tideline, FULL).await?;
+        field.best.push(run.figures.value);
     }
-    let rate = median(best.into_iter()).unwrap_or(0.0) * PACED_SHARE;
+    let rate = median(field.best.iter().copied()).unwrap_or(0.0) * PACED_SHARE;
     let line = Line {
         name: "ack",
-        what: format!("append ack p99, open loop, {rate:.0}/s"),
+        what: format!("append ack p99 from when due, both at {rate:.0}/s"),
         peer: Contestant::Redis,
         bar: Bar::RatioAtMost(1.0),
     };
     let load = Load {
-        in_flight: 16,
+        in_flight: DEPTH,
         rate: Some(rate),
     };
     Ok(rounds(field, pairs, vec![line], load, "ms").await?.0)
@@ -134,13 +117,14 @@ async fn rounds(
         .iter()
         .zip(missing)
         .map(|(line, missing)| Row {
-            name: line.name.into(),
-            what: line.what.clone(),
-            peer: line.peer.name().into(),
-            unit: unit.into(),
-            bar: line.bar,
             missing,
-            pairs: Vec::new(),
+            ..Row::new(
+                line.name,
+                line.what.clone(),
+                line.peer.name(),
+                unit,
+                line.bar,
+            )
         })
         .collect();
     let mut ours = Vec::new();
@@ -198,23 +182,13 @@ fn disk(field: &Field, pairs: usize, runs: &[Run], batches: &[Batches]) -> Resul
     let time = field.seconds.min(Duration::from_secs(3));
     let mut rows = Vec::new();
     for (writing, how) in [
-        (
-            Writing::Over,
-            "write + fdatasync over blocks that are there",
-        ),
-        (Writing::Growing, "write + fdatasync to a growing file"),
+        (Writing::Over, "the disk, over blocks that exist"),
+        (Writing::Growing, "the disk, to a growing file"),
     ] {
-        let mut row = Row {
-            name: "floor".into(),
-            what: format!("durable appends in batches of {messages:.0} ({bytes:.0} B)"),
-            peer: how.into(),
-            unit: "/s".into(),
-            bar: Bar::None,
-            missing: batches
-                .is_empty()
-                .then(|| "the server's metrics could not be read".into()),
-            pairs: Vec::new(),
-        };
+        let what = format!("durable appends in batches of {messages:.0} ({bytes:.0} B)");
+        let mut row = Row::new("floor", what, how, "/s", Bar::None);
+        let unread = || "the server's metrics could not be read".into();
+        row.failed = batches.is_empty().then(unread);
         for run in runs.iter().take(if batches.is_empty() { 0 } else { pairs }) {
             let syncs = floor::disk(place.path(), writing, bytes as usize, time).map_err(failed)?;
             row.pairs.push(Pair {
@@ -233,18 +207,11 @@ fn disk(field: &Field, pairs: usize, runs: &[Run], batches: &[Batches]) -> Resul
 
 /// Redis' own tool on Redis: does our client hold it back?
 async fn cross_check(field: &mut Field) -> Result<Row, Stop> {
-    let mut row = Row {
-        name: "deep".into(),
-        what: format!(
-            "Redis by its own redis-benchmark, {} × 16",
-            field.connections
-        ),
-        peer: "Redis by our generator".into(),
-        unit: "/s".into(),
-        bar: Bar::None,
-        missing: field.missing(Contestant::Redis),
-        pairs: Vec::new(),
-    };
+    let connections = field.connections;
+    let what = format!("not Tideline but redis-benchmark on Redis, {connections} × 16");
+    let beside = "Redis by our generator";
+    let mut row = Row::new("deep", what, beside, "/s", Bar::None);
+    row.missing = field.missing(Contestant::Redis);
     let Some(server) = field.redis.clone() else {
         return Ok(row);
     };
@@ -253,11 +220,7 @@ async fn cross_check(field: &mut Field) -> Result<Row, Stop> {
         row.missing = Some("redis-benchmark is not installed".into());
         return Ok(row);
     };
-    let load = Load {
-        in_flight: 16,
-        rate: None,
-    };
-    let ours = field.run(Contestant::Redis, load).await?;
+    let ours = field.run(Contestant::Redis, FULL).await?;
     let redis = Program::redis(&server, &field.data).await?;
     let (shape, seconds) = ((field.connections, 16), field.seconds.as_secs_f64());
     let keys = (field.timelines, field.size);

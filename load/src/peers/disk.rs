@@ -1,16 +1,16 @@
 //! The row about write amplification: bytes that reach the disk for each byte that was to be stored.
 //!
-//! Owns: the count: what the kernel says that the process had written to storage (`write_bytes` of `/proc/PID/io`: log,
-//! image, and what merging wrote again), over the bytes of the acknowledged entries with their message IDs, as sent.
-//! Promises: it waits until the server has stopped writing, so that merges that are owed are paid. Must not: count what
-//! the protocol adds around an entry.
+//! Owns: the count: what the kernel says that the process had written to storage (`write_bytes` of `/proc/PID/io`: log
+//! with the zeros of segments made ahead, image, and what merging wrote again), over the bytes of the acknowledged
+//! entries with their message IDs, as sent. Promises: it waits until the server has stopped writing, so that owed
+//! merges are paid. Must not: count what the protocol adds around an entry.
 
 use std::time::Duration;
 
 use super::engine;
 use super::field::{Contestant, Field, Load};
 use super::programs::Ours;
-use super::table::{Bar, Figures, Pair, Row};
+use super::table::{Bar, Figures, Pair, Row, amount};
 use crate::exit::Stop;
 use crate::report;
 use crate::watch::Usage;
@@ -18,8 +18,26 @@ use crate::watch::Usage;
 /// The server counts as quiet when it wrote less than this in a look's time.
 const QUIET_BYTES: f64 = 1e6;
 const LOOK: Duration = Duration::from_secs(2);
-/// Merges that take longer are not waited for: the figure is then too good, and the progress line says so.
+/// Merges that take longer are not waited for; the progress line says so.
 const LOOKS_MAX: usize = 30;
+/// What the log keeps in the run that shows its steady state: one segment, so that it is there soon.
+const RETENTION: (&str, &str) = ("TIDELINE_RETENTION_BYTES", "67108864");
+
+/// Waits until a server has stopped writing; returns what it had written then.
+pub(super) async fn quiet(pid: u32) -> Result<f64, Stop> {
+    let mut written = written_bytes(pid)?;
+    for _ in 0..LOOKS_MAX {
+        tokio::time::sleep(LOOK).await;
+        let now = written_bytes(pid)?;
+        if now < written + QUIET_BYTES {
+            return Ok(now);
+        }
+        written = now;
+    }
+    let waited = LOOK * LOOKS_MAX as u32;
+    report::note(&format!("the server still writes after {waited:?}"));
+    Ok(written)
+}
 
 /// Bytes that the server had written so far.
 fn written_bytes(pid: u32) -> Result<f64, Stop> {
@@ -27,11 +45,24 @@ fn written_bytes(pid: u32) -> Result<f64, Stop> {
     written.ok_or_else(|| Stop::Own(format!("/proc/{pid}/io cannot be read")))
 }
 
-/// One run, four times as long as the others: merges are a matter of volume.
-pub(super) async fn amplification(field: &mut Field) -> Result<Row, Stop> {
-    let server = Ours::start(&field.binary, &field.data).await?;
+/// On an empty directory, where segments of the log are made, and in the steady state, where old ones are written over.
+pub(super) async fn amplification(field: &mut Field) -> Result<Vec<Row>, Stop> {
+    let fresh = Ours::start(&field.binary, &field.data, &[]).await?;
+    let mut made = written(field, &fresh, "a").await?;
+    made.what += ", empty directory";
+    drop(fresh);
+    let steady = Ours::start(&field.binary, &field.data, &[RETENTION]).await?;
+    written(field, &steady, "a").await?;
+    let mut reused = written(field, &steady, "b").await?;
+    reused.what += ", log reused";
+    Ok(vec![made, reused])
+}
+
+/// One run, four times as long as the others, on timelines that only this one has: merges are a matter of volume.
+async fn written(field: &mut Field, server: &Ours, timelines: &str) -> Result<Row, Stop> {
     let pid = server.pid();
-    let peer = field.ours(server.launch.url(), false);
+    let mut peer = field.ours(server.launch.url(), false);
+    peer.prefix = format!("peers-{timelines}/");
     let load = Load {
         in_flight: 16,
         rate: None,
@@ -45,40 +76,21 @@ pub(super) async fn amplification(field: &mut Field) -> Result<Row, Stop> {
     field
         .faults
         .extend(faults.map(|fault| format!("{name}: {fault}")));
-    let mut written = written_bytes(pid)?;
-    for look in 1..=LOOKS_MAX {
-        tokio::time::sleep(LOOK).await;
-        let now = written_bytes(pid)?;
-        let quiet = now < written + QUIET_BYTES;
-        written = now;
-        if quiet {
-            break;
-        }
-        if look == LOOKS_MAX {
-            report::note("the server still writes: the amplification is told too low");
-        }
-    }
-    let stored = measured.acknowledged as f64 * peer.entry_bytes() as f64;
-    let value = (written - before) / stored.max(1.0);
-    let figures = Figures {
+    let after = quiet(pid).await?;
+    let (entries, each) = (measured.acknowledged, peer.entry_bytes());
+    let value = (after - before) / (entries as f64 * each as f64).max(1.0);
+    report::note(&format!(
+        "amplification: {value:.2} ×; {entries} entries of {each} B, {:.0}/s",
+        measured.per_second()
+    ));
+    let what = format!("write amplification, {}", amount(entries as f64, "entries"));
+    let mut row = Row::new("amplification", what, "-", "×", Bar::ValueAtMost(6.0));
+    let tideline = Figures {
         value,
         per_second: Some(measured.per_second()),
         ..Figures::default()
     };
-    Ok(Row {
-        name: "amplification".into(),
-        what: format!(
-            "bytes to disk / bytes of {} entries with IDs ({} B each)",
-            measured.acknowledged,
-            peer.entry_bytes()
-        ),
-        peer: "-".into(),
-        unit: "×".into(),
-        bar: Bar::ValueAtMost(6.0),
-        missing: None,
-        pairs: vec![Pair {
-            tideline: figures,
-            peer: None,
-        }],
-    })
+    let peer = None;
+    row.pairs.push(Pair { tideline, peer });
+    Ok(row)
 }

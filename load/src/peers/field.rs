@@ -81,6 +81,10 @@ pub(super) struct Field {
     pub(super) warm_up: Duration,
     pub(super) seconds: Duration,
     pub(super) seed: u64,
+    /// Messages of the row about growth.
+    pub(super) stock: u64,
+    /// Tideline's rates at full depth, as far as they were measured.
+    pub(super) best: Vec<f64>,
     pub(super) faults: Vec<String>,
 }
 
@@ -128,7 +132,7 @@ impl Field {
         let mut batches = None;
         let measured = match who {
             Contestant::Tideline => {
-                let server = Ours::start(&self.binary, &self.data).await?;
+                let server = Ours::start(&self.binary, &self.data, &[]).await?;
                 let peer = self.ours(server.launch.url(), false);
                 let plan = self.plan(load, Some(server.pid()));
                 let measured = engine::run(&peer, &plan).await?;
@@ -196,7 +200,10 @@ fn figures(measured: &Measured, paced: bool) -> Figures {
         server_cpu: measured.server_cpu_seconds.map(share),
         late_share: paced.then_some(late_share),
         refused: Some(measured.refused),
-        invalid: paced && late_share > LATE_SHARE_MAX,
+        invalid: (paced && late_share > LATE_SHARE_MAX).then(|| {
+            let percent = late_share * 100.0;
+            format!("the generator sent {percent:.1} % of the requests too late")
+        }),
     }
 }
 

@@ -1,99 +1,148 @@
-//! The row about growth: Tideline with much beside Tideline with little.
+//! The rows about growth: Tideline with much beside Tideline with little.
 //!
 //! Owns: the two servers: one that is filled once and kept for all pairs, and one that is filled anew for each.
-//! Promises: both are filled in the same way, and left alone until their merges had time. Must not: run both loads at
-//! once.
+//! Promises: both are filled in the same way, get the same load, and are left alone before it until they have stopped
+//! writing. Must not: run both loads at once.
 
+use super::disk::quiet;
 use super::field::Field;
-use super::profiles::{figure, profile_on, row};
+use super::profiles::{figure, profile_on};
 use super::programs::Ours;
-use super::table::{Bar, Figures, Pair, Row};
+use super::table::{Bar, Figures, Pair, Row, amount};
 use crate::append::{Append, MessageIds};
 use crate::exit::Stop;
 use crate::pace::Gaps;
+use crate::pages::Pages;
 use crate::report;
+use crate::setup::Setup;
 
-/// What stands there first.
-#[derive(Clone, Copy, Debug)]
-struct Stock {
-    messages: u64,
-    timelines: u64,
-    /// Seconds for merges afterwards.
-    settle: f64,
+/// What little is.
+const LITTLE: u64 = 100_000;
+/// Messages of a timeline.
+const LENGTH: u64 = 10;
+/// Pages a second, by the clock, on both: latencies compare at the same rate only.
+const PAGES_PER_SECOND: f64 = 2_000.0;
+const PREFIX: &str = "growth/";
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    /// 99th percentile of pages.
+    Reads,
+    /// Appends per second.
+    Writes,
 }
 
-const LITTLE: Stock = Stock {
-    messages: 100_000,
-    timelines: 10_000,
-    settle: 3.0,
-};
-const MUCH: Stock = Stock {
-    messages: 10_000_000,
-    timelines: 1_000_000,
-    settle: 30.0,
-};
-const NOTHING: Stock = Stock {
-    messages: 0,
-    timelines: 1,
-    settle: 0.0,
-};
-
-/// Appends per second on much, beside those on little.
-pub(super) async fn appends(field: &mut Field, pairs: usize) -> Result<Row, Stop> {
-    let mut row = row(
-        "growth",
-        format!(
-            "durable appends, {} messages in {} timelines there",
-            MUCH.messages, MUCH.timelines
-        ),
-        "itself at 100,000 messages",
-        "/s",
-        Bar::RatioAtLeast(0.8),
+/// Both loads, each on much beside on little.
+pub(super) async fn rows(field: &mut Field, pairs: usize) -> Result<Vec<Row>, Stop> {
+    let stock = field.stock;
+    let (there, little) = (
+        amount(stock as f64, "messages"),
+        amount(LITTLE as f64, "messages"),
     );
-    let large = Ours::start(&field.binary, &field.data).await?;
-    report::note(&format!("growth: {} messages go in first", MUCH.messages));
-    append(field, &large, MUCH).await?;
-    for round in 0..pairs {
-        let mut tideline = None;
-        if round % 2 == 0 {
-            tideline = Some(append(field, &large, NOTHING).await?);
-        }
-        let small = Ours::start(&field.binary, &field.data).await?;
-        let peer = append(field, &small, LITTLE).await?;
-        drop(small);
-        let tideline = match tideline {
-            Some(figures) => figures,
-            None => append(field, &large, NOTHING).await?,
+    let itself = format!("itself, {little} there");
+    let row = |what, unit, bar| Row::new("growth", what, &itself, unit, bar);
+    report::note(&format!("growth: {there} go in first"));
+    let large = filled(field, stock).await?;
+    let mut rows = Vec::new();
+    // First what reads: what is appended is not known to who checks the pages.
+    for load in [Load::Reads, Load::Writes] {
+        let mut row = match load {
+            Load::Reads => {
+                let what = format!("history page p99, {PAGES_PER_SECOND:.0}/s, {there} there");
+                row(what, "ms", Bar::RatioAtMost(1.5))
+            }
+            Load::Writes => {
+                let connections = field.connections;
+                let what = format!("durable appends, {connections} × 16, {there} there");
+                row(what, "/s", Bar::RatioAtLeast(0.8))
+            }
         };
-        let (much, little) = (tideline.value, peer.value);
-        report::note(&format!(
-            "{}/{pairs} growth: {much:.0}/s, {little:.0}/s",
-            round + 1
-        ));
-        let peer = Some(peer);
-        row.pairs.push(Pair { tideline, peer });
+        for round in 0..pairs {
+            let first = match round % 2 {
+                0 => Some(one(field, &large, stock, load).await?),
+                _ => None,
+            };
+            let small = filled(field, LITTLE).await?;
+            let peer = one(field, &small, LITTLE, load).await?;
+            drop(small);
+            let tideline = match first {
+                Some(figures) => figures,
+                None => one(field, &large, stock, load).await?,
+            };
+            let (much, little) = (tideline.value, peer.value);
+            let (turn, unit) = (round + 1, &row.unit);
+            report::note(&format!(
+                "{turn}/{pairs} growth: {much:.2} {unit} beside {little:.2} {unit}"
+            ));
+            let peer = Some(peer);
+            row.pairs.push(Pair { tideline, peer });
+        }
+        rows.push(row);
     }
-    Ok(row)
+    Ok(rows)
 }
 
-/// Fills, waits, measures.
-async fn append(field: &mut Field, server: &Ours, stock: Stock) -> Result<Figures, Stop> {
-    let (connections, timelines, size) = (field.connections, field.timelines, field.size);
-    let outcome = profile_on(field, server, |setup| Append {
-        setup,
-        connections,
-        in_flight: 16,
-        rate: None,
-        gaps: Gaps::Fixed,
-        timelines,
-        size,
-        messages: None,
-        message_ids: MessageIds::All,
-        preload: stock.messages,
-        preload_timelines: stock.timelines,
-        settle: stock.settle,
-        prefix: Some("growth/".into()),
-        sample: 50,
+/// A server with so many messages, sent as fast as it takes them.
+async fn filled(field: &mut Field, stock: u64) -> Result<Ours, Stop> {
+    let server = Ours::start(&field.binary, &field.data, &[]).await?;
+    let size = field.size;
+    let filling = profile_on(field, &server, |setup| {
+        let setup = Setup {
+            warm_up: 0.0,
+            seconds: 0.1,
+            ..setup
+        };
+        pages(setup, stock, size, false)
     });
-    figure(&outcome.await?, "appends_per_second")
+    filling.await?;
+    Ok(server)
+}
+
+/// Waits until nothing is written, and measures.
+async fn one(field: &mut Field, server: &Ours, stock: u64, load: Load) -> Result<Figures, Stop> {
+    quiet(server.pid()).await?;
+    let (connections, timelines, size) = (field.connections, field.timelines, field.size);
+    match load {
+        Load::Reads => {
+            let made = profile_on(field, server, |setup| pages(setup, stock, size, true));
+            figure(&made.await?, "page_p99")
+        }
+        Load::Writes => {
+            let made = profile_on(field, server, |setup| Append {
+                setup,
+                connections,
+                in_flight: 16,
+                rate: None,
+                gaps: Gaps::Fixed,
+                timelines,
+                size,
+                messages: None,
+                message_ids: MessageIds::All,
+                preload: 0,
+                preload_timelines: 1,
+                settle: 0.0,
+                prefix: Some(PREFIX.into()),
+                sample: 50,
+            });
+            figure(&made.await?, "appends_per_second")
+        }
+    }
+}
+
+fn pages(setup: Setup, stock: u64, size: usize, loaded: bool) -> Pages {
+    Pages {
+        setup,
+        connections: 16,
+        in_flight: 1,
+        rate: Some(PAGES_PER_SECOND),
+        gaps: Gaps::Fixed,
+        page: 50,
+        preload: stock,
+        preload_timelines: (stock / LENGTH).max(1),
+        size,
+        settle: 0.0,
+        prefix: Some(PREFIX.into()),
+        loaded,
+    }
 }

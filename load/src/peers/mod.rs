@@ -2,8 +2,9 @@
 //!
 //! Owns: which rows there are, the order of the whole, the end of it. Promises: each server is started anew for each
 //! run with a data directory of its own; when the run ends, in whichever way, no child and no data is left; what is
-//! not installed is named with the line that installs it, and its rows are missing, not failed. Must not: judge by a
-//! single run: a row's ratio is the median over its pairs.
+//! not installed is named with the line that installs it, and its rows are missing, not failed; each row is handed
+//! over when it is done, and one that fails does not take the others along. Must not: judge by a single run: a row's
+//! ratio is the median over its pairs.
 
 mod appends;
 mod disk;
@@ -27,12 +28,11 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 pub use programs::INSTALL;
-pub use table::{Bar, Figures, Pair, Row, Told, Verdict};
+pub use table::{Bar, Figures, Pair, Row, Told, Verdict, titles};
 
 use crate::exit::Stop;
 use crate::random::Random;
 use crate::report;
-use appends::Chosen;
 use field::Field;
 
 /// Arguments of `peers`.
@@ -68,6 +68,9 @@ pub struct Peers {
     /// In rooms, messages that may not have reached everybody yet
     #[arg(long, default_value_t = 256)]
     pub room_in_flight: u64,
+    /// Messages of the row about growth, in a tenth as many timelines; 10 million take 6 GB of disk
+    #[arg(long, default_value_t = 10_000_000)]
+    pub stock: u64,
     /// Redis' server [default: looked for on the PATH]
     #[arg(long)]
     pub redis_server: Option<PathBuf>,
@@ -77,7 +80,7 @@ pub struct Peers {
     /// Seed of texts and choices
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Write the result as JSON into this file
+    /// Write the result as JSON into this file, after each row
     #[arg(long)]
     pub json: Option<PathBuf>,
 }
@@ -104,15 +107,30 @@ pub enum Name {
     Idle,
     /// 5,000 clients that are cut at once, and come back at once
     Storm,
-    /// Durable appends while 10 million messages stand there, against 100,000
+    /// History pages and durable appends while 10 million messages stand there, against 100,000
     Growth,
     /// Bytes that reach the disk for each byte of an entry
     Amplification,
 }
 
+/// What is measured together, in this order.
+const SECTIONS: [&[Name]; 9] = [
+    &[Name::Deep, Name::Jetstream, Name::Floor],
+    &[Name::Single],
+    &[Name::Ack],
+    &[Name::Room],
+    &[Name::Poll],
+    &[Name::Idle],
+    &[Name::Storm],
+    &[Name::Growth],
+    &[Name::Amplification],
+];
+
 /// What was measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Outcome {
+    /// All rows that were asked for are there.
+    pub whole: bool,
     /// Pairs of each row.
     pub pairs: usize,
     /// Length of each run.
@@ -138,10 +156,10 @@ impl Outcome {
         self.faults.is_empty()
     }
 
-    /// Every figure may be believed.
+    /// Every figure is there, but for what is not installed, and may be believed.
     #[must_use]
     pub fn valid(&self) -> bool {
-        self.rows.iter().all(|row| row.verdict != Verdict::Invalid)
+        self.count(Verdict::Invalid) + self.count(Verdict::Failed) == 0
     }
 
     /// The table as Markdown, and how it was measured.
@@ -152,22 +170,21 @@ impl Outcome {
         format!("{table}\nMedians of {pairs} pairs of {seconds} s; {faults} faults.")
     }
 
-    /// The table as text.
+    fn count(&self, verdict: Verdict) -> usize {
+        let rows = self.rows.iter();
+        rows.filter(|row| row.verdict == verdict).count()
+    }
+
+    /// What the table comes to, in one line.
     #[must_use]
     pub fn summary(&self) -> String {
-        let count = |verdict| {
-            self.rows
-                .iter()
-                .filter(|row| row.verdict == verdict)
-                .count()
-        };
         format!(
-            "{}bars: {} met, {} not met, {} missing, {} invalid; medians of {} pairs of {} s; seed {}; {} faults",
-            table::text(&self.rows),
-            count(Verdict::Met),
-            count(Verdict::NotMet),
-            count(Verdict::Missing),
-            count(Verdict::Invalid),
+            "bars: {} met, {} not met, {} missing, {} invalid, {} failed; medians of {} pairs of {} s; seed {}; {} faults",
+            self.count(Verdict::Met),
+            self.count(Verdict::NotMet),
+            self.count(Verdict::Missing),
+            self.count(Verdict::Invalid),
+            self.count(Verdict::Failed),
             self.pairs,
             self.seconds,
             self.seed,
@@ -176,13 +193,20 @@ impl Outcome {
     }
 }
 
-/// Measures what was asked for; a signal ends it, and all its children. Blocks.
+/// Measures what was asked for; a signal ends it, and all its children. `show` gets each row when it is done, and the
+/// outcome so far, with that row as its last. Blocks.
 ///
 /// # Errors
 ///
 /// A server does not start or cannot be reached, a limit of this machine, a signal.
-pub fn run(args: Peers) -> Result<Outcome, Stop> {
-    if args.pairs == 0 || args.connections == 0 || args.timelines == 0 {
+pub fn run(args: Peers, show: &mut dyn FnMut(&Told, &Outcome)) -> Result<Outcome, Stop> {
+    let counts = [
+        args.pairs as u64,
+        args.connections as u64,
+        args.timelines,
+        args.stock,
+    ];
+    if counts.contains(&0) {
         return Err(Stop::Usage("a count of 0".into()));
     }
     if !args.binary.is_file() {
@@ -199,7 +223,7 @@ pub fn run(args: Peers) -> Result<Outcome, Stop> {
     // Whoever is dropped here takes its servers and directories along.
     runtime.block_on(async {
         tokio::select! {
-            outcome = measure(args) => outcome,
+            outcome = measure(args, show) => outcome,
             signal = ended() => Err(Stop::Own(format!("ended by {signal}"))),
         }
     })
@@ -219,8 +243,7 @@ async fn ended() -> &'static str {
     }
 }
 
-async fn measure(args: Peers) -> Result<Outcome, Stop> {
-    let wants = |name| args.only.is_empty() || args.only.contains(&name);
+async fn measure(args: Peers, show: &mut dyn FnMut(&Told, &Outcome)) -> Result<Outcome, Stop> {
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let mut field = Field {
         binary: args.binary.clone(),
@@ -234,47 +257,67 @@ async fn measure(args: Peers) -> Result<Outcome, Stop> {
         warm_up: Duration::from_secs_f64(args.warm_up.max(0.0)),
         seconds: Duration::from_secs_f64(args.seconds.max(0.01)),
         seed,
+        stock: args.stock,
+        best: Vec::new(),
         faults: Vec::new(),
     };
-    let chosen = Chosen {
-        deep: wants(Name::Deep),
-        single: wants(Name::Single),
-        jetstream: wants(Name::Jetstream),
-        ack: wants(Name::Ack),
-        floor: wants(Name::Floor),
-    };
-    let mut rows = appends::rows(&mut field, args.pairs, chosen).await?;
-    if wants(Name::Room) {
-        rows.extend(profiles::room(&mut field, args.pairs).await?);
-    }
-    if wants(Name::Poll) {
-        rows.push(profiles::poll(&mut field, args.pairs).await?);
-    }
-    if wants(Name::Idle) {
-        rows.push(profiles::idle(&mut field).await?);
-    }
-    if wants(Name::Storm) {
-        rows.push(storm::caught_up(&mut field, args.pairs).await?);
-    }
-    if wants(Name::Growth) {
-        rows.push(growth::appends(&mut field, args.pairs).await?);
-    }
-    if wants(Name::Amplification) {
-        rows.push(disk::amplification(&mut field).await?);
-    }
-    for fault in &field.faults {
-        report::note(&format!("fault: {fault}"));
-    }
-    Ok(Outcome {
+    let mut outcome = Outcome {
+        whole: false,
         pairs: args.pairs,
         seconds: args.seconds,
         connections: args.connections,
         timelines: args.timelines,
         size: args.size,
         seed,
-        rows: rows.into_iter().map(Row::told).collect(),
-        faults: field.faults,
-    })
+        rows: Vec::new(),
+        faults: Vec::new(),
+    };
+    let wanted = |name: &Name| args.only.is_empty() || args.only.contains(name);
+    for names in SECTIONS {
+        let chosen: Vec<Name> = names.iter().copied().filter(wanted).collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        let rows = section(&mut field, args.pairs, &chosen).await;
+        for fault in field.faults.drain(..) {
+            report::note(&format!("fault: {fault}"));
+            outcome.faults.push(fault);
+        }
+        for row in rows.unwrap_or_else(|stop| failed(&chosen, &stop)) {
+            let told = row.told();
+            outcome.rows.push(told.clone());
+            show(&told, &outcome);
+        }
+    }
+    outcome.whole = true;
+    Ok(outcome)
+}
+
+/// Measures the rows of one section.
+async fn section(field: &mut Field, pairs: usize, chosen: &[Name]) -> Result<Vec<Row>, Stop> {
+    match chosen {
+        [Name::Single] => appends::single(field, pairs).await,
+        [Name::Ack] => appends::paced(field, pairs).await,
+        [Name::Room] => profiles::room(field, pairs).await,
+        [Name::Poll] => profiles::poll(field, pairs).await,
+        [Name::Idle] => profiles::idle(field).await,
+        [Name::Storm] => storm::caught_up(field, pairs).await,
+        [Name::Growth] => growth::rows(field, pairs).await,
+        [Name::Amplification] => disk::amplification(field).await,
+        most => appends::most(field, pairs, most).await,
+    }
+}
+
+/// The rows of a section that could not be measured.
+fn failed(chosen: &[Name], stop: &Stop) -> Vec<Row> {
+    let one = |name: &Name| {
+        let name = name.to_possible_value();
+        let name = name.as_ref().map_or("", |name| name.get_name());
+        let mut row = Row::new(name, format!("all of `{name}`"), "-", "", Bar::None);
+        row.failed = Some(stop.to_string());
+        row
+    };
+    chosen.iter().map(one).collect()
 }
 
 /// Servers are told absolute paths: some of them change their directory.

@@ -197,9 +197,18 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    pub(super) async fn start(binary: &Path, data: &Path) -> Result<Ours, Stop> {
+    /// Tideline with its defaults, but for what `environment` says.
+    pub(super) async fn start(
+        binary: &Path,
+        data: &Path,
+        environment: &[(&str, &str)],
+    ) -> Result<Ours, Stop> {
         let place = Place::new(data, "tideline")?;
-        let launch = Launch::on_free_port(binary, &place.path().join("data"))?;
+        let mut launch = Launch::on_free_port(binary, &place.path().join("data"))?;
+        let environment = environment.iter();
+        launch.environment = environment
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
         let starting = launch.clone();
         let started = tokio::task::spawn_blocking(move || starting.start()).await;
         let server = started.map_err(|error| Stop::Own(error.to_string()))??;

@@ -4,7 +4,7 @@
 //! by itself: the profile does, and checks.
 
 use super::field::Field;
-use super::profiles::{figure, profile, row};
+use super::profiles::{figure, profile};
 use super::table::{Bar, Pair, Row};
 use crate::exit::Stop;
 use crate::report;
@@ -16,12 +16,10 @@ const PER_CLIENT: u64 = 10;
 const BEHIND: u64 = 10;
 
 /// Seconds from the first connect of the return until everybody stands at every head.
-pub(super) async fn caught_up(field: &mut Field, pairs: usize) -> Result<Row, Stop> {
+pub(super) async fn caught_up(field: &mut Field, pairs: usize) -> Result<Vec<Row>, Stop> {
     let missed = PER_CLIENT * BEHIND;
-    let what = format!(
-        "{CLIENTS} clients of {PER_CLIENT} of {TIMELINES} timelines come back at once, {missed} messages behind: all there"
-    );
-    let mut row = row("storm", what, "-", "s", Bar::ValueAtMost(10.0));
+    let what = format!("{CLIENTS} clients cut, back and {missed} messages each caught up");
+    let mut row = Row::new("storm", what, "-", "s", Bar::ValueAtMost(10.0));
     let size = field.size;
     for round in 0..pairs {
         let outcome = profile(field, |setup| Storm {
@@ -42,5 +40,5 @@ pub(super) async fn caught_up(field: &mut Field, pairs: usize) -> Result<Row, St
             peer: None,
         });
     }
-    Ok(row)
+    Ok(vec![row])
 }

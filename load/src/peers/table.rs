@@ -1,8 +1,8 @@
 //! The table: rows of pairs, their medians and ratios, and whether a bar is met.
 //!
 //! Owns: the arithmetic and the text. Promises: the ratio of a row is the median of its pairs' ratios, each of two
-//! runs that followed on each other; what is missing is told as missing and never counts as met or not met. Must not:
-//! measure.
+//! runs that followed on each other; what is missing, failed or invalid is told as that, with its reason, and never
+//! counts as met or not met. Must not: measure.
 
 use std::fmt::Write as _;
 
@@ -31,8 +31,9 @@ pub struct Figures {
     /// Requests that were turned away as too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<u64>,
-    /// More than 1 % was late: the figure is not to be believed.
-    pub invalid: bool,
+    /// Why the figure is not to be believed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
 }
 
 /// One turn: Tideline, and the other one if there is one.
@@ -50,6 +51,12 @@ impl Pair {
     pub fn ratio(&self) -> Option<f64> {
         let peer = self.peer.as_ref()?.value;
         (peer > 0.0).then(|| self.tideline.value / peer)
+    }
+
+    /// Why it is not to be believed.
+    fn invalid(&self) -> Option<&str> {
+        let peer = self.peer.as_ref().and_then(|peer| peer.invalid.as_deref());
+        self.tideline.invalid.as_deref().or(peer)
     }
 }
 
@@ -83,6 +90,8 @@ pub enum Verdict {
     Missing,
     /// Half of the pairs or more are invalid.
     Invalid,
+    /// It could not be measured.
+    Failed,
 }
 
 /// One line of the table.
@@ -98,8 +107,10 @@ pub struct Row {
     pub unit: String,
     /// What it has to reach.
     pub bar: Bar,
-    /// Why there are no pairs.
+    /// What is not installed, so that there are no pairs.
     pub missing: Option<String>,
+    /// What went wrong, so that there are no pairs.
+    pub failed: Option<String>,
     /// The runs.
     pub pairs: Vec<Pair>,
 }
@@ -121,6 +132,20 @@ pub struct Told {
 }
 
 impl Row {
+    /// A row before its pairs.
+    pub(super) fn new(name: &str, what: String, peer: &str, unit: &str, bar: Bar) -> Row {
+        Row {
+            name: name.into(),
+            what,
+            peer: peer.into(),
+            unit: unit.into(),
+            bar,
+            missing: None,
+            failed: None,
+            pairs: Vec::new(),
+        }
+    }
+
     /// Works it out.
     #[must_use]
     pub fn told(self) -> Told {
@@ -139,13 +164,13 @@ impl Row {
     }
 
     fn verdict(&self, value: Option<f64>, ratio: Option<f64>) -> Verdict {
-        let spoilt = |pair: &&Pair| {
-            pair.tideline.invalid || pair.peer.as_ref().is_some_and(|peer| peer.invalid)
-        };
+        if self.failed.is_some() {
+            return Verdict::Failed;
+        }
         if self.missing.is_some() || self.pairs.is_empty() {
             return Verdict::Missing;
         }
-        if self.pairs.iter().filter(spoilt).count() * 2 >= self.pairs.len() {
+        if self.pairs.iter().filter_map(Pair::invalid).count() * 2 >= self.pairs.len() {
             return Verdict::Invalid;
         }
         let reached = match self.bar {
@@ -176,9 +201,12 @@ pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// The table as text.
+/// Widths of the columns: a row is shown when it is done, before those behind it are known.
+const WIDTHS: [usize; 7] = [56, 14, 34, 14, 20, 12, 0];
+
+/// The titles over the rows.
 #[must_use]
-pub(super) fn text(rows: &[Told]) -> String {
+pub fn titles() -> String {
     let titles = [
         "what",
         "Tideline",
@@ -188,28 +216,37 @@ pub(super) fn text(rows: &[Told]) -> String {
         "bar",
         "",
     ];
-    let mut lines: Vec<[String; 7]> = vec![titles.map(str::to_owned)];
-    lines.extend(rows.iter().map(line));
-    let width = |column: usize| {
-        let widths = lines.iter().map(|line| line[column].chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..7).map(width).collect();
-    let mut out = String::new();
-    for line in &lines {
-        let mut text = String::new();
-        for (cell, width) in line.iter().zip(&widths) {
-            let _ = write!(text, "{cell:width$}  ");
-        }
-        out.push_str(text.trim_end());
-        out.push('\n');
+    columns(&titles.map(str::to_owned))
+}
+
+fn columns(cells: &[String; 7]) -> String {
+    let mut text = String::new();
+    for (cell, width) in cells.iter().zip(WIDTHS) {
+        let _ = write!(text, "{cell:width$}  ");
     }
-    for told in rows {
-        if let Some(missing) = &told.row.missing {
-            let _ = writeln!(out, "{}: {missing}", told.row.name);
+    text.truncate(text.trim_end().len());
+    text
+}
+
+impl Told {
+    /// The row as text; under it what is missing or wrong.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = columns(&line(self));
+        let Row {
+            name,
+            missing,
+            failed,
+            pairs,
+            ..
+        } = &self.row;
+        let invalid = pairs.iter().find_map(Pair::invalid);
+        let reasons = [missing.as_deref(), failed.as_deref(), invalid];
+        for why in reasons.into_iter().flatten() {
+            let _ = write!(text, "\n  {name}: {why}");
         }
+        text
     }
-    out
 }
 
 /// The table as Markdown.
@@ -253,7 +290,8 @@ fn line(told: &Told) -> [String; 7] {
         Verdict::NotMet => "NOT MET",
         Verdict::Told => "",
         Verdict::Missing => "missing",
-        Verdict::Invalid => "INVALID: the generator was late",
+        Verdict::Invalid => "INVALID",
+        Verdict::Failed => "FAILED",
     };
     let (ours, theirs) = (value(told.tideline), value(told.other));
     [
@@ -268,7 +306,7 @@ fn line(told: &Told) -> [String; 7] {
 }
 
 /// A value with its unit, three digits or more.
-fn amount(value: f64, unit: &str) -> String {
+pub(super) fn amount(value: f64, unit: &str) -> String {
     match value.abs() {
         1_000.0.. => {
             let digits = format!("{value:.0}");
@@ -304,15 +342,9 @@ mod tests {
             tideline: figures(*ours),
             peer: Some(figures(*theirs)),
         };
-        Row {
-            name: "deep".into(),
-            what: "appends".into(),
-            peer: "Redis".into(),
-            unit: "/s".into(),
-            bar,
-            missing: None,
-            pairs: pairs.iter().map(pair).collect(),
-        }
+        let mut row = Row::new("deep", "appends".into(), "Redis", "/s", bar);
+        row.pairs = pairs.iter().map(pair).collect();
+        row
     }
 
     #[test]
@@ -337,10 +369,21 @@ mod tests {
         missing.missing = Some("redis-server is not installed".into());
         let told = missing.told();
         assert_eq!(told.verdict, Verdict::Missing);
-        assert!(text(&[told]).contains("deep: redis-server is not installed"));
+        let text = told.text();
+        assert!(
+            text.ends_with("missing\n  deep: redis-server is not installed"),
+            "{text}"
+        );
+        let mut failed = row(Bar::RatioAtLeast(1.0), &[]);
+        failed.failed = Some("it did not start".into());
+        let told = failed.told();
+        assert_eq!(told.verdict, Verdict::Failed);
+        assert!(told.text().ends_with("FAILED\n  deep: it did not start"));
         let mut late = row(Bar::RatioAtLeast(1.0), &[(2.0, 1.0), (2.0, 1.0)]);
-        late.pairs[1].tideline.invalid = true;
-        assert_eq!(late.told().verdict, Verdict::Invalid);
+        late.pairs[1].tideline.invalid = Some("the generator was late".into());
+        let told = late.told();
+        assert_eq!(told.verdict, Verdict::Invalid);
+        assert!(told.text().contains("deep: the generator was late"));
         let nothing = row(Bar::RatioAtLeast(1.0), &[(2.0, 0.0)]).told();
         assert_eq!((nothing.ratio, nothing.verdict), (None, Verdict::NotMet));
     }
