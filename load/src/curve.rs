@@ -93,17 +93,22 @@ impl Step {
 }
 
 impl Reading {
-    /// With its unit.
+    /// With its unit, to three digits or so: more are noise.
     #[must_use]
     pub fn text(&self) -> String {
-        if self.unit == "1/s" {
-            return format!("{}/s", grouped(self.value.round() as u64));
+        let (value, unit) = (self.value, self.unit.as_str());
+        match unit {
+            "1/s" => format!("{}/s", grouped(value.round() as u64)),
+            "ms" | "µs" | "s" => {
+                let digits = [100.0, 10.0].iter().filter(|most| value < **most).count();
+                format!("{value:.digits$} {unit}")
+            }
+            _ => quantity(&Figure {
+                value: value.round(),
+                unit: self.unit.clone(),
+                better: Better::Neither,
+            }),
         }
-        quantity(&Figure {
-            value: self.value,
-            unit: self.unit.clone(),
-            better: Better::Neither,
-        })
     }
 }
 
@@ -152,8 +157,8 @@ impl Curves {
             self.seconds,
             self.faults.len()
         );
-        for reason in &self.invalid {
-            let _ = write!(out, " Not to be believed: {reason}.");
+        if !self.invalid.is_empty() {
+            let _ = write!(out, " Not to be believed: {}.", self.invalid.join("; "));
         }
         out
     }
