@@ -154,11 +154,6 @@ fn resources(outcome: &Outcome) -> Picture {
         Panel::from_zero("processor, % of one core", cpu.collect()),
         Panel::from_zero("resident memory, MB", both("resident_bytes", megabytes)),
     ];
-    let written = line("server", "server_written_bytes", megabytes);
-    panels.push(Panel::from_zero(
-        "written to disk so far, MB",
-        written.into_iter().collect(),
-    ));
     panels.push(Panel::from_zero("counted by the load", gauges.collect()));
     panels.push(Panel::from_zero(
         "open files, sockets too",
