@@ -91,6 +91,8 @@ async fn filled(field: &mut Field, stock: u64) -> Result<Ours, Stop> {
         let setup = Setup {
             warm_up: 0.0,
             seconds: 0.1,
+            // Nothing of it is a figure.
+            late_ms: f64::from(u16::MAX),
             ..setup
         };
         pages(setup, stock, size, false)
