@@ -124,13 +124,13 @@ keys! {
     }
     "store" {
         /// Bytes of keys and values after which a memtable is frozen and flushed to a sorted run.
-        memtable_bytes: usize = 67_108_864, 65_536 to 4_294_967_296;
+        memtable_bytes: usize = 134_217_728, 65_536 to 4_294_967_296;
         /// Bytes of commit log after which a memtable is frozen: what a restart replays at most, about.
         memtable_log_bytes: usize = 268_435_456, 65_536 to 17_179_869_184;
         /// Age after which a memtable is frozen, in ms.
         memtable_age_ms: u64 = 600_000, 1_000 to 86_400_000;
         /// Frozen memtables at which new writes are answered `busy`; from half of it on they are slowed down.
-        frozen_memtables_max: usize = 8, 2 to 1_000;
+        frozen_memtables_max: usize = 4, 2 to 1_000;
         /// Bytes of one segment of a commit log.
         segment_bytes: u64 = 67_108_864, 1_048_576 to 4_294_967_296;
         /// A segment of a commit log is kept at least until all in it is older than this, in ms …

@@ -108,10 +108,10 @@ impl Default for Options {
             batch_jobs_max: 4_096,
             batch_bytes_max: 4 << 20,
             reads_max: 16,
-            memtable_bytes: 64 << 20,
+            memtable_bytes: 128 << 20,
             memtable_log_bytes: 256 << 20,
             memtable_age_ms: 600_000,
-            frozen_max: 8,
+            frozen_max: 4,
             log: LogOptions::default(),
             image: ImageOptions::default(),
             #[cfg(any(test, feature = "faults"))]
