@@ -16,7 +16,7 @@ use crate::ids::Position;
 
 /// Below so many bytes a frame the next segment is worth being made of zeros. Zeros cost by the byte (each is written
 /// twice: as many bytes again to disk, 0.3 µs of processor per KB) and save by the sync (90 µs of waiting and 25 µs of
-/// processor, measured on ext4 with frames of 5 to 50 KB). With larger frames there are few syncs, and many bytes.
+/// processor, measured on ext4 with frames of 12 to 50 KB). With larger frames there are few syncs, and many bytes.
 const ZEROS_PAY_BYTES: u64 = 64 * 1024;
 
 /// The last frame of the log, as far as the next one depends on it.
