@@ -22,6 +22,7 @@ mod model_test;
 mod observe;
 #[cfg(test)]
 mod pipeline_test;
+mod reads;
 mod recovery;
 mod rows;
 mod shared;
@@ -35,7 +36,7 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::ids::{Clock, HistoryId, PartitionId, Position};
 pub use crate::image::Options as ImageOptions;
@@ -48,6 +49,7 @@ pub use error::{OpenError, ReadError, SubmitError};
 pub use faults::Fault;
 pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
+use reads::Reads;
 use shared::{Refusal, Shared};
 pub use txn::Txn;
 pub use view::{Rows, View};
@@ -61,8 +63,7 @@ pub struct Partitions {
 struct Inner {
     history: HistoryId,
     partitions: Vec<Arc<Shared>>,
-    reads: Arc<Semaphore>,
-    reads_max: usize,
+    reads: Arc<Reads>,
     /// Last, so that the lock outlives the threads.
     _directory: Directory,
 }
@@ -162,8 +163,7 @@ impl Partitions {
         let inner = Inner {
             history: directory.history,
             partitions,
-            reads: Arc::new(Semaphore::new(options.reads_max)),
-            reads_max: options.reads_max,
+            reads: Reads::new(options.reads_max),
             _directory: directory,
         };
         Ok(Partitions {
@@ -295,16 +295,8 @@ impl Partitions {
         let partition = Arc::clone(self.at(at));
         let reads = Arc::clone(&self.inner.reads);
         async move {
-            let permit = reads
-                .acquire_owned()
-                .await
-                .map_err(|_| ReadError::new("closed"))?;
-            tokio::task::spawn_blocking(move || {
-                let _permit = permit;
-                read(&partition.view()?)
-            })
-            .await
-            .map_err(|error| ReadError::new(format!("a read did not end: {error}")))?
+            let ended = reads.run(move || read(&partition.view()?)).await;
+            ended.unwrap_or_else(|| Err(ReadError::new("a read did not end")))
         }
     }
 

@@ -15,9 +15,7 @@ impl Partitions {
         observe_writes(&all);
         observe_log(&all, now_ms);
         observe_image(&all);
-        let reads_max = inner.reads_max;
-        let running = reads_max - inner.reads.available_permits().min(reads_max);
-        metrics::reads().running.count(running as u64);
+        metrics::reads().running.count(inner.reads.running() as u64);
     }
 }
 

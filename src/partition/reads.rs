@@ -1,0 +1,145 @@
+//! Reads of the store, on threads that may block: how many run at a time, and whose turn is next.
+//!
+//! Owns: the queue of reads. Promises: at most so many run at a time, begun in the order in which they queued; one that
+//! nobody waits for any more is not begun; a panic ends one read. A thread that is through with a read takes the next
+//! one itself, for to wake a thread costs more than most pages do; after a few of them the runtime's workers get their
+//! turn, for they send what was read, and everything else. Must not: know what is read.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+type Read = Box<dyn FnOnce() + Send>;
+
+/// See the top. How many may wait is bounded by those who wait: connections, and what each may have in flight.
+pub(super) struct Reads {
+    at_once_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Read>,
+    /// Threads that read now.
+    running: usize,
+}
+
+impl Reads {
+    pub(super) fn new(at_once_max: usize) -> Arc<Reads> {
+        Arc::new(Reads {
+            at_once_max: at_once_max.max(1),
+            state: Mutex::default(),
+        })
+    }
+
+    /// How many run now.
+    pub(super) fn running(&self) -> usize {
+        self.lock().running
+    }
+
+    /// Queues a read when first polled; `None` if it did not come to its end. On a tokio runtime. Cancel-safe: what is
+    /// dropped before its turn is not read.
+    pub(super) async fn run<R: Send + 'static>(
+        self: Arc<Self>,
+        read: impl FnOnce() -> R + Send + 'static,
+    ) -> Option<R> {
+        let (answer, answered) = oneshot::channel();
+        self.queue(Box::new(move || {
+            if !answer.is_closed() {
+                // Errors mean that nobody waits any more.
+                let _ = answer.send(read());
+            }
+        }));
+        answered.await.ok()
+    }
+
+    fn queue(self: &Arc<Self>, read: Read) {
+        let mut state = self.lock();
+        state.waiting.push_back(read);
+        if state.running == self.at_once_max {
+            return;
+        }
+        state.running += 1;
+        drop(state);
+        Arc::clone(self).start();
+    }
+
+    /// Has a thread read for a turn.
+    fn start(self: Arc<Self>) {
+        tokio::task::spawn_blocking(move || {
+            for _ in 0..TURN {
+                let Some(read) = self.next() else { return };
+                // Who waits for a read that panicked hears that it did not end.
+                let _ = catch_unwind(AssertUnwindSafe(read));
+            }
+            // Behind all that is ready to run by now.
+            Handle::current().spawn(async move { self.start() });
+        });
+    }
+
+    /// The next one; without one the calling thread does not count as running any more.
+    fn next(&self) -> Option<Read> {
+        let mut state = self.lock();
+        let next = state.waiting.pop_front();
+        if next.is_none() {
+            state.running -= 1;
+        }
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads of a thread before workers have their turn.
+const TURN: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn all_are_answered_and_never_more_run_than_may() {
+        let reads = Reads::new(3);
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let asked = (0..200).map(|number| {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            Arc::clone(&reads).run(move || {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::yield_now();
+                now.fetch_sub(1, Ordering::SeqCst);
+                number
+            })
+        });
+        let answers = futures_util::future::join_all(asked).await;
+        assert!(answers.into_iter().eq((0..200).map(Some)));
+        assert!((1..=3).contains(&most.load(Ordering::SeqCst)));
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_one_read_and_what_nobody_waits_for_is_not_read() {
+        let reads = Reads::new(1);
+        let (go, gone) = mpsc::sync_channel::<()>(1);
+        let first = tokio::spawn(Arc::clone(&reads).run(move || gone.recv().is_err()));
+        while reads.running() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let (told, read) = mpsc::sync_channel(1);
+        let mut dropped = Box::pin(Arc::clone(&reads).run(move || told.send(())));
+        assert!(futures_util::poll!(&mut dropped).is_pending());
+        drop(dropped);
+        let panics = Arc::clone(&reads).run(|| panic!("on purpose"));
+        let last = Arc::clone(&reads).run(|| 7);
+        drop(go);
+        let (panicked, last): (Option<()>, _) = futures_util::join!(panics, last);
+        assert_eq!((panicked, last), (None, Some(7)));
+        assert_eq!(first.await.expect("not cancelled"), Some(true));
+        assert!(read.recv().is_err(), "it was dropped unread");
+    }
+}
