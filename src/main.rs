@@ -178,6 +178,12 @@ fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
     for variable in unknown {
         tracing::warn!(variable, "this environment variable is not one of ours");
     }
+    // Where a program may ask for huge pages, a write may wait for tens of milliseconds until the system has put one
+    // together, mostly when files fill the memory, as they do here.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::warn!(%error, "huge pages stay on; appends may have to wait for them");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -37,6 +37,8 @@ pub(super) struct Flusher {
     pub(super) keeper: Keeper,
     /// When the log was last looked after.
     pub(super) kept: Instant,
+    /// Before then nothing is merged.
+    pub(super) merge_from: Instant,
 }
 
 /// How often the log's segments are looked after while there is other work.
@@ -53,7 +55,12 @@ impl Flusher {
             if is_closing && (!had_work || self.shared.is_stopped()) {
                 return;
             }
-            let wait = if had_work { Duration::ZERO } else { TICK };
+            let wait = if had_work {
+                let rest = self.merge_from.saturating_duration_since(Instant::now());
+                rest.min(LOG_UPKEEP)
+            } else {
+                TICK
+            };
             match self.work.recv_timeout(wait) {
                 Ok(Work::Frozen) => {}
                 Ok(Work::Close) | Err(RecvTimeoutError::Disconnected) => is_closing = true,
@@ -80,6 +87,7 @@ impl Flusher {
         let done = match self.shared.oldest_frozen() {
             Some(memtable) => self.flush(memtable).map(|()| true),
             None if is_closing => Ok(false),
+            None if Instant::now() < self.merge_from => Ok(true),
             None => self.compact(),
         };
         match done {
@@ -87,6 +95,9 @@ impl Flusher {
                 self.shared.set_idle(!had_work);
                 let image = self.image.pressure();
                 self.shared.set_pressure(self.pressure(&image));
+                if image.level0_runs * 4 > self.options.image.level0_slow_runs * 3 {
+                    self.merge_from = Instant::now();
+                }
                 had_work
             }
             Err(error @ Error::Full(_)) => {
@@ -128,7 +139,7 @@ impl Flusher {
         Ok(())
     }
 
-    fn compact(&self) -> Result<bool, Error> {
+    fn compact(&mut self) -> Result<bool, Error> {
         // What a merge may drop is marked in other rows (heads), and only marks in the image itself count: who reads
         // what the merge leaves then sees the mark too, also through memtables that it took before.
         let nothing = Arc::new(Vec::new());
@@ -140,8 +151,13 @@ impl Flusher {
         );
         let view = view.map_err(|error| Error::Damaged(error.0))?;
         let read = |key: &[u8]| view.get(key).ok().flatten();
-        let started = Instant::now();
+        let (started, tail) = (Instant::now(), self.shared.tail());
         let done = self.image.compact(self.clock.now_ms(), &read)?;
+        // Beside writes, merging takes half of a processor's time; it goes on at full speed when they cease, or when so
+        // many runs have piled up that writers are about to be slowed down.
+        if self.shared.tail() != tail {
+            self.merge_from = Instant::now() + started.elapsed();
+        }
         if done.rows_read > 0 {
             let metrics = metrics::compaction();
             metrics.seconds.record(started.elapsed().as_secs_f64());

@@ -121,6 +121,14 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// How many rows a full memtable holds, about: a message of some 200 bytes and its message ID are two rows. A table
+    /// that is made large enough never has a writer wait while it grows.
+    fn memtable_rows_expected(&self) -> usize {
+        self.memtable_bytes / 256
+    }
+}
+
 /// A committed batch, for those who follow the log.
 pub use crate::log::{Effect, Frame as Batch};
 

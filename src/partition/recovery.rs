@@ -61,6 +61,7 @@ pub(super) fn start(
         work,
         keeper: log.keeper(),
         kept: Instant::now(),
+        merge_from: Instant::now(),
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = Builder::new()
@@ -105,14 +106,15 @@ fn replay(
     let mut position = image.covered();
     // The log remembers the time of its last batch, whether or not that is replayed.
     let last_ms = log.commit_ms(0);
-    let mut memtable = Memtable::new(position, clock.now_ms(), 0);
+    let rows = options.memtable_rows_expected();
+    let mut memtable = Memtable::new(position, clock.now_ms(), rows);
     for frame in log.replay(position)? {
         let frame = frame?;
         memtable.insert(frame.position, &frame.effects, frame.bytes, rules);
         position = frame.position;
         if memtable.bytes() >= options.memtable_bytes {
             flusher::flush(image, &memtable, rules)?;
-            memtable = Memtable::new(position, clock.now_ms(), 0);
+            memtable = Memtable::new(position, clock.now_ms(), rows);
         }
     }
     Ok((Arc::new(memtable), position, last_ms))

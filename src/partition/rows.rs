@@ -82,6 +82,8 @@ impl Rows {
         Rows {
             by_key: HashTable::with_capacity(rows),
             list: Vec::with_capacity(rows),
+            // An append makes two rows and one more version of its timeline's head.
+            older: Vec::with_capacity(rows / 2),
             ..Rows::default()
         }
     }

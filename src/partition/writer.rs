@@ -296,8 +296,10 @@ impl Writer {
         let now_ms = self.clock.now_ms();
         let fresh = match self.shared.take_spare() {
             Some(spare) => Memtable::within(spare, self.position, now_ms),
-            // As large as the last one turned out.
-            None => Memtable::new(self.position, now_ms, self.memtable.rows()),
+            None => {
+                let rows = self.options.memtable_rows_expected();
+                Memtable::new(self.position, now_ms, rows)
+            }
         };
         self.memtable = Arc::new(fresh);
         self.shared.freeze(Arc::clone(&self.memtable));
