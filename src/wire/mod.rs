@@ -29,6 +29,7 @@ pub mod schemas;
 pub mod session;
 mod size;
 pub mod sync;
+pub mod tablestore;
 pub mod timeline;
 pub use check::check_user;
 pub use close::Close;

@@ -1,0 +1,263 @@
+//! Filters of reads and column conditions of writes, decoded and checked.
+//!
+//! Owns: the tree of a filter and what makes one invalid. Promises: at most 32 nodes, so that neither depth nor breadth
+//! of a client's filter is a danger; expressions are compiled here, with a bound on their size. Must not: evaluate
+//! (`evaluate` does), or know rows.
+
+mod evaluate;
+
+use bytes::Bytes;
+use prost::Message;
+use regex::{Regex, RegexBuilder};
+
+use super::attribute::attribute_value;
+use super::failure::Failure;
+use super::limits::FILTER_NODES_MAX;
+use super::name::check_column_name;
+use super::plainbuffer::decode_variant;
+use super::proto::{
+    ColumnPaginationFilter, ComparatorType, CompositeColumnValueFilter, Filter as FilterMessage,
+    FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
+};
+use crate::value::Value;
+
+pub use evaluate::Columns;
+
+/// Bytes that a compiled expression may take.
+const EXPRESSION_BYTES_MAX: usize = 1 << 18;
+
+/// What a read does with the columns it has selected.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    /// Keeps the rows that fulfil it.
+    Rows(Predicate),
+    /// Keeps some columns of each row, by their place in the order of names.
+    Columns(ColumnPage),
+}
+
+/// Columns `offset` to `offset + limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnPage {
+    /// How many are passed over.
+    pub offset: usize,
+    /// How many are kept, at least one.
+    pub limit: usize,
+}
+
+/// What is true or false of a row.
+#[derive(Clone, Debug)]
+pub enum Predicate {
+    /// A column compares.
+    Single(Relation),
+    /// The inner one is false.
+    Not(Box<Predicate>),
+    /// All are true; two at least.
+    And(Vec<Predicate>),
+    /// One is true; two at least.
+    Or(Vec<Predicate>),
+}
+
+/// How a column compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparator {
+    /// Is it.
+    Equal,
+    /// Is not it.
+    NotEqual,
+    /// Is above.
+    GreaterThan,
+    /// Is it or above.
+    GreaterEqual,
+    /// Is below.
+    LessThan,
+    /// Is it or below.
+    LessEqual,
+    /// The expression finds something.
+    Exist,
+    /// The expression finds nothing.
+    NotExist,
+}
+
+/// A column, and what it is compared with.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// An attribute's or key column's name.
+    pub column: String,
+    /// How.
+    pub comparator: Comparator,
+    /// With what; of no importance where something has to exist.
+    pub value: Value,
+    /// Whether a row without the column passes.
+    pub pass_if_missing: bool,
+    /// Only the newest of the versions counts, else any.
+    pub latest_version_only: bool,
+    /// What is made of the column's text first.
+    pub transfer: Option<Transfer>,
+}
+
+/// Takes a part of a text and reads it as another type.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Its first group is the part.
+    pub expression: Regex,
+    /// The type.
+    pub cast: Cast,
+}
+
+/// What a part of a text is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cast {
+    /// A decimal integer.
+    Integer,
+    /// A decimal number.
+    Double,
+    /// Itself.
+    String,
+}
+
+impl Filter {
+    /// The filter of a read.
+    ///
+    /// # Errors
+    /// What is not a filter, and too large or contradictory ones.
+    pub fn decode(bytes: &Bytes) -> Result<Filter, Failure> {
+        let message = message(bytes)?;
+        if message.r#type() == FilterType::FtColumnPagination && message.r#type.is_some() {
+            return page(message.filter.as_ref()).map(Filter::Columns);
+        }
+        predicate(&message, &mut 0).map(Filter::Rows)
+    }
+}
+
+impl Predicate {
+    /// The column condition of a write.
+    ///
+    /// # Errors
+    /// What is not a filter of rows, and too large or contradictory ones.
+    pub fn decode(bytes: &Bytes) -> Result<Predicate, Failure> {
+        predicate(&message(bytes)?, &mut 0)
+    }
+}
+
+fn message(bytes: &Bytes) -> Result<FilterMessage, Failure> {
+    FilterMessage::decode(bytes.clone()).map_err(|_| broken())
+}
+
+fn broken() -> Failure {
+    Failure::invalid("Deserialize filter failed.")
+}
+
+/// `nodes` counts over the whole tree, and so bounds the depth of this.
+fn predicate(message: &FilterMessage, nodes: &mut usize) -> Result<Predicate, Failure> {
+    *nodes += 1;
+    if *nodes > FILTER_NODES_MAX {
+        let text = format!("The count of filter exceeds the max: {FILTER_NODES_MAX}.");
+        return Err(Failure::invalid(text));
+    }
+    let kind = message.r#type.map(FilterType::try_from);
+    let inner = message.filter.as_ref().ok_or_else(broken)?;
+    match kind {
+        Some(Ok(FilterType::FtSingleColumnValue)) => relation(inner).map(Predicate::Single),
+        Some(Ok(FilterType::FtCompositeColumnValue)) => composite(inner, nodes),
+        _ => Err(broken()),
+    }
+}
+
+fn composite(bytes: &Bytes, nodes: &mut usize) -> Result<Predicate, Failure> {
+    let message = CompositeColumnValueFilter::decode(bytes.clone());
+    let failed = || Failure::invalid("Deserialize composite filter failed.");
+    let CompositeColumnValueFilter {
+        combinator,
+        sub_filters,
+    } = message.map_err(|_| failed())?;
+    let combinator = combinator.and_then(|code| LogicalOperator::try_from(code).ok());
+    let combinator = combinator.ok_or_else(failed)?;
+    let mut inner = Vec::new();
+    for message in &sub_filters {
+        inner.push(predicate(message, nodes)?);
+    }
+    match combinator {
+        LogicalOperator::LoNot => {
+            let text = "Invalid NOT operator: the number of sub-filters must be 1.";
+            let [one] = <[Predicate; 1]>::try_from(inner).map_err(|_| Failure::invalid(text))?;
+            Ok(Predicate::Not(Box::new(one)))
+        }
+        _ if inner.len() < 2 => {
+            let text = "Invalid AND/OR operator: the number of sub-filters must be more than 1.";
+            Err(Failure::invalid(text))
+        }
+        LogicalOperator::LoAnd => Ok(Predicate::And(inner)),
+        LogicalOperator::LoOr => Ok(Predicate::Or(inner)),
+    }
+}
+
+fn relation(bytes: &Bytes) -> Result<Relation, Failure> {
+    let failed = || Failure::invalid("Deserialize relation filter failed.");
+    let message = SingleColumnValueFilter::decode(bytes.clone()).map_err(|_| failed())?;
+    let comparator = message.comparator.ok_or_else(failed)?;
+    let invalid = || Failure::invalid(format!("Invalid relation operator: {comparator}."));
+    let comparator = match ComparatorType::try_from(comparator) {
+        Ok(ComparatorType::CtEqual) => Comparator::Equal,
+        Ok(ComparatorType::CtNotEqual) => Comparator::NotEqual,
+        Ok(ComparatorType::CtGreaterThan) => Comparator::GreaterThan,
+        Ok(ComparatorType::CtGreaterEqual) => Comparator::GreaterEqual,
+        Ok(ComparatorType::CtLessThan) => Comparator::LessThan,
+        Ok(ComparatorType::CtLessEqual) => Comparator::LessEqual,
+        Ok(ComparatorType::CtExist) if message.value_trans_rule.is_some() => Comparator::Exist,
+        Ok(ComparatorType::CtNotExist) if message.value_trans_rule.is_some() => {
+            Comparator::NotExist
+        }
+        _ => return Err(invalid()),
+    };
+    let column = message.column_name.ok_or_else(failed)?;
+    check_column_name(&column)?;
+    let value = decode_variant(&message.column_value.ok_or_else(failed)?, &column)?;
+    let value = attribute_value(&column, value)?;
+    let transfer = message.value_trans_rule.map(transfer).transpose()?;
+    Ok(Relation {
+        column,
+        comparator,
+        value,
+        pass_if_missing: !message.filter_if_missing.unwrap_or(false),
+        latest_version_only: message.latest_version_only.unwrap_or(true),
+        transfer,
+    })
+}
+
+fn transfer(rule: ValueTransferRule) -> Result<Transfer, Failure> {
+    let failed = || Failure::invalid("Deserialize relation filter failed.");
+    let pattern = rule.regex.ok_or_else(failed)?;
+    let expression = RegexBuilder::new(&pattern)
+        .size_limit(EXPRESSION_BYTES_MAX)
+        .dfa_size_limit(EXPRESSION_BYTES_MAX)
+        .build()
+        .map_err(|_| failed())?;
+    let cast = match rule.cast_type.map(VariantType::try_from) {
+        Some(Ok(VariantType::VtInteger)) => Cast::Integer,
+        Some(Ok(VariantType::VtDouble)) => Cast::Double,
+        None | Some(Ok(VariantType::VtString)) => Cast::String,
+        _ => return Err(failed()),
+    };
+    Ok(Transfer { expression, cast })
+}
+
+fn page(bytes: Option<&Bytes>) -> Result<ColumnPage, Failure> {
+    let failed = || Failure::invalid("Deserialize column pagination filter failed.");
+    let bytes = bytes.ok_or_else(failed)?;
+    let message = ColumnPaginationFilter::decode(bytes.clone()).map_err(|_| failed())?;
+    let offset = message.offset.ok_or_else(failed)?;
+    let limit = message.limit.ok_or_else(failed)?;
+    let offset = usize::try_from(offset).map_err(|_| {
+        let text = "Offset in ColumnPaginationFilter must be greater than or equal to 0.";
+        Failure::invalid(text)
+    })?;
+    let limit = usize::try_from(limit).unwrap_or(0);
+    if limit == 0 {
+        let text = "Limit in ColumnPaginationFilter must be greater than 0.";
+        return Err(Failure::invalid(text));
+    }
+    Ok(ColumnPage { offset, limit })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,402 @@
+//! What filters decode to, what makes one invalid, and what they say of rows, as tables of cases.
+//!
+//! Owns: small builders of filter messages. Promises: the semantics are tested on decoded filters, not on trees made by
+//! hand. Must not: need a store.
+
+use prost::Message;
+
+use super::super::limits::VALUE_BYTES_MAX;
+use super::super::plainbuffer::{Variant, encode_variant};
+use super::*;
+
+fn wrap(kind: FilterType, inner: &impl Message) -> FilterMessage {
+    FilterMessage {
+        r#type: Some(kind.into()),
+        filter: Some(inner.encode_to_vec().into()),
+    }
+}
+
+fn single(column: &str, comparator: ComparatorType, value: Variant) -> SingleColumnValueFilter {
+    SingleColumnValueFilter {
+        comparator: Some(comparator.into()),
+        column_name: Some(column.to_owned()),
+        column_value: Some(encode_variant(&value)),
+        filter_if_missing: Some(false),
+        latest_version_only: Some(true),
+        value_trans_rule: None,
+    }
+}
+
+fn leaf(inner: &SingleColumnValueFilter) -> FilterMessage {
+    wrap(FilterType::FtSingleColumnValue, inner)
+}
+
+fn group(combinator: LogicalOperator, sub_filters: Vec<FilterMessage>) -> FilterMessage {
+    let inner = CompositeColumnValueFilter {
+        combinator: Some(combinator.into()),
+        sub_filters,
+    };
+    wrap(FilterType::FtCompositeColumnValue, &inner)
+}
+
+fn bytes(message: &FilterMessage) -> Bytes {
+    message.encode_to_vec().into()
+}
+
+fn row() -> Vec<(&'static str, Vec<Value>)> {
+    let text = |text: &str| Value::String(text.to_owned());
+    vec![
+        ("pk", vec![Value::Integer(7)]),
+        ("n", vec![Value::Integer(5), Value::Integer(3)]),
+        ("s", vec![text("b")]),
+        (
+            "t",
+            vec![text("{\"id\":\"42\",x}"), text("{\"id\":\"41\"}")],
+        ),
+        ("d", vec![Value::Double(1.5)]),
+        ("f", vec![Value::Boolean(true)]),
+        ("b", vec![Value::Binary(Bytes::from_static(b"bb"))]),
+    ]
+}
+
+fn passes(message: &FilterMessage) -> bool {
+    let predicate = Predicate::decode(&bytes(message)).unwrap();
+    predicate.passes(row().as_slice())
+}
+
+#[test]
+fn columns_compare_with_values_of_their_type() {
+    use ComparatorType::*;
+    let text = |text: &str| Variant::String(text.to_owned());
+    let blob = |bytes: &'static [u8]| Variant::Binary(Bytes::from_static(bytes));
+    for (column, value, [eq, ne, gt, ge, lt, le]) in [
+        (
+            "n",
+            Variant::Integer(5),
+            [true, false, false, true, false, true],
+        ),
+        (
+            "n",
+            Variant::Integer(4),
+            [false, true, true, true, false, false],
+        ),
+        (
+            "n",
+            Variant::Integer(6),
+            [false, true, false, false, true, true],
+        ),
+        (
+            "pk",
+            Variant::Integer(7),
+            [true, false, false, true, false, true],
+        ),
+        ("s", text("a"), [false, true, true, true, false, false]),
+        ("s", text("b"), [true, false, false, true, false, true]),
+        ("s", text("ba"), [false, true, false, false, true, true]),
+        ("b", blob(b"b"), [false, true, true, true, false, false]),
+        (
+            "d",
+            Variant::Double(1.5),
+            [true, false, false, true, false, true],
+        ),
+        (
+            "f",
+            Variant::Boolean(false),
+            [false, true, true, true, false, false],
+        ),
+        // Another type is not equal, and neither above nor below.
+        ("n", text("5"), [false, true, false, false, false, false]),
+        (
+            "n",
+            Variant::Double(5.0),
+            [false, true, false, false, false, false],
+        ),
+        ("s", blob(b"b"), [false, true, false, false, false, false]),
+    ] {
+        let expected = [
+            (CtEqual, eq),
+            (CtNotEqual, ne),
+            (CtGreaterThan, gt),
+            (CtGreaterEqual, ge),
+            (CtLessThan, lt),
+            (CtLessEqual, le),
+        ];
+        for (comparator, expected) in expected {
+            let filter = leaf(&single(column, comparator, value.clone()));
+            assert_eq!(
+                passes(&filter),
+                expected,
+                "{column} {comparator:?} {value:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_column_passes_if_the_filter_says_so() {
+    use ComparatorType::*;
+    for comparator in [CtEqual, CtNotEqual, CtGreaterThan, CtLessEqual] {
+        for drop in [false, true] {
+            let mut filter = single("none", comparator, Variant::Integer(1));
+            filter.filter_if_missing = Some(drop);
+            assert_eq!(passes(&leaf(&filter)), !drop);
+            let not = group(LogicalOperator::LoNot, vec![leaf(&filter)]);
+            assert_eq!(passes(&not), drop);
+        }
+    }
+}
+
+#[test]
+fn older_versions_count_only_if_asked() {
+    for (latest, expected) in [(Some(true), false), (None, false), (Some(false), true)] {
+        let mut filter = single("n", ComparatorType::CtEqual, Variant::Integer(3));
+        filter.latest_version_only = latest;
+        assert_eq!(passes(&leaf(&filter)), expected);
+    }
+}
+
+#[test]
+fn groups_combine() {
+    let is = |value| {
+        leaf(&single(
+            "n",
+            ComparatorType::CtEqual,
+            Variant::Integer(value),
+        ))
+    };
+    let (yes, no) = (is(5), is(6));
+    use LogicalOperator::*;
+    for (combinator, inner, expected) in [
+        (LoAnd, vec![yes.clone(), yes.clone()], true),
+        (LoAnd, vec![yes.clone(), no.clone()], false),
+        (LoAnd, vec![yes.clone(), yes.clone(), no.clone()], false),
+        (LoOr, vec![no.clone(), yes.clone()], true),
+        (LoOr, vec![no.clone(), no.clone()], false),
+        (LoNot, vec![no.clone()], true),
+        (LoNot, vec![yes.clone()], false),
+    ] {
+        assert_eq!(passes(&group(combinator, inner)), expected);
+    }
+}
+
+#[test]
+fn a_part_of_a_text_compares_as_another_type() {
+    use ComparatorType::*;
+    use VariantType::*;
+    let text = |text: &str| Variant::String(text.to_owned());
+    let id = "\"id\":\"([0-9a-z]+)\"";
+    for (column, regex, cast, comparator, value, latest, expected) in [
+        (
+            "t",
+            id,
+            VtInteger,
+            CtEqual,
+            Variant::Integer(42),
+            true,
+            true,
+        ),
+        (
+            "t",
+            id,
+            VtInteger,
+            CtGreaterThan,
+            Variant::Integer(42),
+            true,
+            false,
+        ),
+        (
+            "t",
+            id,
+            VtInteger,
+            CtEqual,
+            Variant::Integer(41),
+            false,
+            true,
+        ),
+        (
+            "t",
+            id,
+            VtDouble,
+            CtEqual,
+            Variant::Double(42.0),
+            true,
+            true,
+        ),
+        ("t", id, VtString, CtEqual, text("42"), true, true),
+        ("t", id, VtString, CtEqual, text("4"), true, false),
+        // The part is not there, has no group, or is not a number: not passed, whatever is asked.
+        (
+            "t",
+            "(nothing)",
+            VtString,
+            CtNotEqual,
+            text("x"),
+            true,
+            false,
+        ),
+        ("t", "id", VtString, CtNotEqual, text("x"), true, false),
+        (
+            "t",
+            "(id)",
+            VtInteger,
+            CtNotEqual,
+            Variant::Integer(1),
+            true,
+            false,
+        ),
+        (
+            "n",
+            "([0-9]+)",
+            VtInteger,
+            CtEqual,
+            Variant::Integer(5),
+            true,
+            false,
+        ),
+        ("t", id, VtString, CtExist, text(""), true, true),
+        ("t", "(nothing)", VtString, CtExist, text(""), true, false),
+        ("t", "(nothing)", VtString, CtNotExist, text(""), true, true),
+    ] {
+        let mut filter = single(column, comparator, value);
+        filter.latest_version_only = Some(latest);
+        filter.value_trans_rule = Some(ValueTransferRule {
+            regex: Some(regex.to_owned()),
+            cast_type: Some(cast.into()),
+        });
+        assert_eq!(
+            passes(&leaf(&filter)),
+            expected,
+            "{regex} {cast:?} {comparator:?}"
+        );
+    }
+}
+
+#[test]
+fn a_page_of_columns_is_its_own_filter() {
+    let page = |offset, limit| {
+        let inner = ColumnPaginationFilter { offset, limit };
+        wrap(FilterType::FtColumnPagination, &inner)
+    };
+    let decoded = Filter::decode(&bytes(&page(Some(2), Some(3)))).unwrap();
+    let expected = ColumnPage {
+        offset: 2,
+        limit: 3,
+    };
+    assert!(matches!(decoded, Filter::Columns(page) if page == expected));
+    for (offset, limit, text) in [
+        (
+            Some(-1),
+            Some(1),
+            "Offset in ColumnPaginationFilter must be greater than or equal to 0.",
+        ),
+        (
+            Some(0),
+            Some(0),
+            "Limit in ColumnPaginationFilter must be greater than 0.",
+        ),
+        (
+            Some(0),
+            Some(-1),
+            "Limit in ColumnPaginationFilter must be greater than 0.",
+        ),
+        (
+            None,
+            Some(1),
+            "Deserialize column pagination filter failed.",
+        ),
+    ] {
+        let failure = Filter::decode(&bytes(&page(offset, limit))).unwrap_err();
+        assert_eq!(failure.message, text);
+    }
+    // Neither a condition nor a part of a group.
+    let good = page(Some(0), Some(1));
+    Predicate::decode(&bytes(&good)).unwrap_err();
+    let inside = group(LogicalOperator::LoNot, vec![good]);
+    Filter::decode(&bytes(&inside)).unwrap_err();
+}
+
+fn refused(message: &FilterMessage) -> String {
+    let failure = Filter::decode(&bytes(message)).unwrap_err();
+    failure.message.into_owned()
+}
+
+#[test]
+fn invalid_filters_are_refused() {
+    let one = || leaf(&single("n", ComparatorType::CtEqual, Variant::Integer(1)));
+    let not = "Invalid NOT operator: the number of sub-filters must be 1.";
+    let and = "Invalid AND/OR operator: the number of sub-filters must be more than 1.";
+    use LogicalOperator::*;
+    assert_eq!(refused(&group(LoNot, vec![one(), one()])), not);
+    assert_eq!(refused(&group(LoNot, vec![])), not);
+    assert_eq!(refused(&group(LoAnd, vec![one()])), and);
+    assert_eq!(refused(&group(LoOr, vec![])), and);
+    let exist = single("n", ComparatorType::CtExist, Variant::Integer(1));
+    assert_eq!(refused(&leaf(&exist)), "Invalid relation operator: 7.");
+    let mut other = exist.clone();
+    other.comparator = Some(9);
+    assert_eq!(refused(&leaf(&other)), "Invalid relation operator: 9.");
+    let name = single("#", ComparatorType::CtEqual, Variant::Integer(1));
+    assert_eq!(refused(&leaf(&name)), "Invalid column name: '#'.");
+    let inf = single("n", ComparatorType::CtEqual, Variant::InfMax);
+    let text = "VT_INF_MAX is an invalid type for the attribute column.";
+    assert_eq!(refused(&leaf(&inf)), text);
+    let broken = Filter::decode(&Bytes::from_static(b"\xff")).unwrap_err();
+    assert_eq!(broken.message, "Deserialize filter failed.");
+    let large = "x".repeat(VALUE_BYTES_MAX + 1);
+    let large = single("n", ComparatorType::CtEqual, Variant::String(large));
+    assert!(refused(&leaf(&large)).contains("exceeds the MaxLength:2097152"));
+}
+
+#[test]
+fn thirty_two_nodes_are_enough() {
+    let one = || leaf(&single("n", ComparatorType::CtEqual, Variant::Integer(1)));
+    let wide = |leaves| group(LogicalOperator::LoAnd, vec![one(); leaves]);
+    Filter::decode(&bytes(&wide(31))).unwrap();
+    let text = "The count of filter exceeds the max: 32.";
+    assert_eq!(refused(&wide(32)), text);
+    let deep = |depth| {
+        let nest = |inner, _| group(LogicalOperator::LoNot, vec![inner]);
+        (0..depth).fold(one(), nest)
+    };
+    Filter::decode(&bytes(&deep(31))).unwrap();
+    assert_eq!(refused(&deep(32)), text);
+    assert_eq!(refused(&deep(5000)), text);
+}
+
+#[test]
+fn an_expression_cannot_take_the_server_down() {
+    let mut filter = single("t", ComparatorType::CtExist, Variant::Integer(1));
+    for regex in ["(", "(x{1000}){1000}", "((a{100}){100}){100}"] {
+        filter.value_trans_rule = Some(ValueTransferRule {
+            regex: Some(regex.to_owned()),
+            cast_type: None,
+        });
+        assert_eq!(
+            refused(&leaf(&filter)),
+            "Deserialize relation filter failed."
+        );
+    }
+}
+
+/// As the official Python SDK sends it: c = 1, a row without c passes, latest version only.
+#[test]
+fn the_sdks_filter_is_read() {
+    let sent = b"\x08\x01\x12\x14\x08\x01\x12\x01c\x1a\x09\x00\x01\0\0\0\0\0\0\0\x20\x00\x28\x01";
+    let predicate = Predicate::decode(&Bytes::from_static(sent)).unwrap();
+    let Predicate::Single(relation) = predicate else {
+        panic!("{predicate:?}");
+    };
+    assert_eq!(relation.column, "c");
+    assert_eq!(relation.value, Value::Integer(1));
+    assert_eq!(relation.comparator, Comparator::Equal);
+    assert!(relation.pass_if_missing && relation.latest_version_only);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_a_filter_or_a_failure(bytes: Vec<u8>) {
+        let _ = Filter::decode(&bytes.clone().into());
+        let inner = FilterMessage { r#type: Some(i32::from(bytes.len() % 2 == 0) + 1), filter: Some(bytes.into()) };
+        let _ = Filter::decode(&inner.encode_to_vec().into());
+    }
+}

@@ -1,0 +1,335 @@
+//! Primary keys as requests hold them, and their check against a table's schema.
+//!
+//! Owns: key values, keys of rows, keys of writes (with a place for a number that the server gives), bounds of ranges.
+//! Promises: a key that leaves this module has one to four columns with legal names, texts and binaries of at most
+//! 1 KiB, and no operations or versions. Must not: know where a schema is kept.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+
+use super::failure::{Code, Failure};
+use super::limits::{KEY_COLUMNS_MAX, KEY_VALUE_BYTES_MAX};
+use super::name::check_column_name;
+use super::plainbuffer::{Cell, Row, Variant, decode_row};
+
+/// The type of a key column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyType {
+    /// Signed integers.
+    Integer,
+    /// UTF-8 texts.
+    String,
+    /// Bytes.
+    Binary,
+}
+
+impl KeyType {
+    /// As the service's messages name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyType::Integer => "VT_INTEGER",
+            KeyType::String => "VT_STRING",
+            KeyType::Binary => "VT_BLOB",
+        }
+    }
+}
+
+/// The value of a key column. Values of one type are ordered as rows are: integers signed, the others bytewise.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyValue {
+    /// A signed integer.
+    Integer(i64),
+    /// UTF-8 text.
+    String(String),
+    /// Bytes.
+    Binary(Bytes),
+}
+
+/// A key column of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteKeyValue {
+    /// The client's value.
+    Given(KeyValue),
+    /// The server gives a number.
+    AutoIncrement,
+}
+
+/// A key column of a bound; bounds of one column are ordered as written here.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BoundValue {
+    /// Below every value.
+    InfMin,
+    /// A value.
+    At(KeyValue),
+    /// Above every value.
+    InfMax,
+}
+
+/// A key: its columns, in the order of the schema.
+pub type Key<Value = KeyValue> = Vec<(String, Value)>;
+
+/// What stands in a column of some kind of key.
+pub trait KeyColumn: Sized {
+    /// From a cell's value.
+    ///
+    /// # Errors
+    /// A value that cannot stand in such a key.
+    fn from_variant(variant: Variant) -> Result<Self, Failure>;
+
+    /// The value, if there is one.
+    fn value(&self) -> Option<&KeyValue>;
+
+    /// The type as the service's messages name it, where it is not that of a value that fits a column by itself.
+    fn type_name(&self) -> &'static str;
+
+    /// As a cell's value.
+    fn to_variant(&self) -> Variant;
+}
+
+impl KeyColumn for KeyValue {
+    fn from_variant(variant: Variant) -> Result<KeyValue, Failure> {
+        match variant {
+            Variant::Integer(value) => Ok(KeyValue::Integer(value)),
+            Variant::String(value) => Ok(KeyValue::String(value)),
+            Variant::Binary(value) => Ok(KeyValue::Binary(value)),
+            Variant::AutoIncrement => {
+                let text = "PKAutoIncr can't be used for read operations.";
+                Err(Failure::invalid(text))
+            }
+            other => Err(invalid_type(&other)),
+        }
+    }
+
+    fn value(&self) -> Option<&KeyValue> {
+        Some(self)
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.key_type().name()
+    }
+
+    fn to_variant(&self) -> Variant {
+        match self {
+            KeyValue::Integer(value) => Variant::Integer(*value),
+            KeyValue::String(value) => Variant::String(value.clone()),
+            KeyValue::Binary(value) => Variant::Binary(value.clone()),
+        }
+    }
+}
+
+impl KeyColumn for WriteKeyValue {
+    fn from_variant(variant: Variant) -> Result<WriteKeyValue, Failure> {
+        match variant {
+            Variant::AutoIncrement => Ok(WriteKeyValue::AutoIncrement),
+            other => KeyValue::from_variant(other).map(WriteKeyValue::Given),
+        }
+    }
+
+    fn value(&self) -> Option<&KeyValue> {
+        match self {
+            WriteKeyValue::Given(value) => Some(value),
+            WriteKeyValue::AutoIncrement => None,
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        match self {
+            WriteKeyValue::Given(value) => value.type_name(),
+            WriteKeyValue::AutoIncrement => Variant::AutoIncrement.type_name(),
+        }
+    }
+
+    fn to_variant(&self) -> Variant {
+        match self {
+            WriteKeyValue::Given(value) => value.to_variant(),
+            WriteKeyValue::AutoIncrement => Variant::AutoIncrement,
+        }
+    }
+}
+
+impl KeyColumn for BoundValue {
+    fn from_variant(variant: Variant) -> Result<BoundValue, Failure> {
+        match variant {
+            Variant::InfMin => Ok(BoundValue::InfMin),
+            Variant::InfMax => Ok(BoundValue::InfMax),
+            other => KeyValue::from_variant(other).map(BoundValue::At),
+        }
+    }
+
+    fn value(&self) -> Option<&KeyValue> {
+        match self {
+            BoundValue::At(value) => Some(value),
+            BoundValue::InfMin | BoundValue::InfMax => None,
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        match self {
+            BoundValue::InfMin => Variant::InfMin.type_name(),
+            BoundValue::At(value) => value.type_name(),
+            BoundValue::InfMax => Variant::InfMax.type_name(),
+        }
+    }
+
+    fn to_variant(&self) -> Variant {
+        match self {
+            BoundValue::InfMin => Variant::InfMin,
+            BoundValue::At(value) => value.to_variant(),
+            BoundValue::InfMax => Variant::InfMax,
+        }
+    }
+}
+
+impl KeyValue {
+    /// The value's type.
+    #[must_use]
+    pub fn key_type(&self) -> KeyType {
+        match self {
+            KeyValue::Integer(_) => KeyType::Integer,
+            KeyValue::String(_) => KeyType::String,
+            KeyValue::Binary(_) => KeyType::Binary,
+        }
+    }
+
+    /// What the value counts for in capacity units, and against the limit of 1 KiB.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            KeyValue::Integer(_) => 8,
+            KeyValue::String(value) => value.len(),
+            KeyValue::Binary(value) => value.len(),
+        }
+    }
+}
+
+fn invalid_type(variant: &Variant) -> Failure {
+    let name = variant.type_name();
+    Failure::invalid(format!("{name} is an invalid type for the primary key."))
+}
+
+/// What a key counts for in capacity units: names and values.
+#[must_use]
+pub fn key_bytes<Value: KeyColumn>(key: &Key<Value>) -> usize {
+    let columns = key.iter();
+    columns
+        .map(|(name, value)| name.len() + value.value().map_or(8, KeyValue::bytes))
+        .sum()
+}
+
+/// The cells of a key, for an answer.
+#[must_use]
+pub fn key_cells<Value: KeyColumn>(key: &Key<Value>) -> Vec<Cell> {
+    key.iter()
+        .map(|(name, value)| Cell::key(name, value.to_variant()))
+        .collect()
+}
+
+/// A key from a buffer that holds nothing else.
+pub(super) fn decode_key<Value: KeyColumn>(buffer: &Bytes) -> Result<Key<Value>, Failure> {
+    let row = decode_row(buffer)?;
+    if !row.attributes.is_empty() {
+        let text = "Attribute column cannot be given while reading data.";
+        return Err(Failure::invalid(text));
+    }
+    if row.delete_marker {
+        return Err(Failure::invalid("Delete marker cannot be given."));
+    }
+    take_key(row).map(|(key, _)| key)
+}
+
+/// A row's key, and the cells beside it.
+pub(super) fn take_key<Value: KeyColumn>(row: Row) -> Result<(Key<Value>, Vec<Cell>), Failure> {
+    if row.primary_key.len() > KEY_COLUMNS_MAX {
+        return Err(key_columns());
+    }
+    let key = row.primary_key.into_iter().map(key_column);
+    Ok((key.collect::<Result<_, _>>()?, row.attributes))
+}
+
+/// The number of key columns is not one of those allowed.
+pub(super) fn key_columns() -> Failure {
+    Failure::invalid("The number of primary key columns must be in range: [1, 4].")
+}
+
+fn key_column<Value: KeyColumn>(cell: Cell) -> Result<(String, Value), Failure> {
+    let Cell {
+        name,
+        value,
+        operation,
+        timestamp,
+    } = cell;
+    check_column_name(&name)?;
+    if operation.is_some() {
+        let text = format!("OpType cannot be given for primary key name :{name}.");
+        return Err(Failure::invalid(text));
+    }
+    if timestamp.is_some() {
+        let text = format!("Timestamp cannot be given for primary key name:{name}.");
+        return Err(Failure::invalid(text));
+    }
+    let Some(value) = value else {
+        let text = format!("No value is given for primary key name:{name}.");
+        return Err(Failure::invalid(text));
+    };
+    let value = Value::from_variant(value)?;
+    let length = value.value().map_or(0, KeyValue::bytes);
+    if length > KEY_VALUE_BYTES_MAX {
+        return Err(Failure::invalid(format!(
+            "The length of primary key column: '{name}' exceeds the \
+             MaxLength:{KEY_VALUE_BYTES_MAX} with CurrentLength:{length}."
+        )));
+    }
+    Ok((name, value))
+}
+
+/// A column of a table's key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySchema {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub key_type: KeyType,
+    /// The server numbers it.
+    pub auto_increment: bool,
+}
+
+/// Checks a key against the table's schema: as many columns, of the same names and types, in the same order.
+///
+/// # Errors
+/// `OTSInvalidPK` with the first difference in the service's order: size, names, types.
+pub fn check_key<Value: KeyColumn>(key: &Key<Value>, schema: &[KeySchema]) -> Result<(), Failure> {
+    let invalid = |what: &str, input: &str, meta: &str| {
+        let text = format!("Validate PK {what} fail. Input: {input}, Meta: {meta}.");
+        Err(Failure::with(Code::InvalidPk, text))
+    };
+    if key.len() != schema.len() {
+        return invalid("size", &key.len().to_string(), &schema.len().to_string());
+    }
+    for ((name, _), column) in key.iter().zip(schema) {
+        if *name != column.name {
+            return invalid("name", name, &column.name);
+        }
+    }
+    for ((_, value), column) in key.iter().zip(schema) {
+        let fits = match value.value() {
+            Some(value) => value.key_type() == column.key_type,
+            None => {
+                value.type_name() != Variant::AutoIncrement.type_name() || column.auto_increment
+            }
+        };
+        if !fits {
+            return invalid("type", value.type_name(), column.key_type.name());
+        }
+    }
+    Ok(())
+}
+
+/// Compares two keys of one table in the order of its rows.
+#[must_use]
+pub fn compare_keys<Value: Ord>(one: &Key<Value>, other: &Key<Value>) -> Ordering {
+    one.iter()
+        .map(|(_, value)| value)
+        .cmp(other.iter().map(|(_, value)| value))
+}

@@ -1,0 +1,226 @@
+//! The operations, and the decoding of their requests.
+//!
+//! Owns: which operations there are, by the path of the POST, and the one entrance for their bodies. Promises: a
+//! [`Request`] is whole and within every limit that needs no table to be known. Must not: check who asks (`signature`).
+
+use bytes::Bytes;
+use prost::Message;
+
+use super::batch::{BatchGetRow, BatchWriteRow};
+use super::failure::{Code, Failure};
+use super::limits::BODY_BYTES_MAX;
+use super::name::check_column_name;
+use super::proto;
+use super::read::{GetRange, GetRow};
+use super::table::{CreateTable, DefinedColumn, UpdateTable, defined_columns, missing, table_name};
+use super::write::{Kind, Parts, WriteRow};
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Makes a table.
+    CreateTable,
+    /// Changes a table's options or throughput.
+    UpdateTable,
+    /// Tells everything about a table.
+    DescribeTable,
+    /// Tells the names of all tables.
+    ListTable,
+    /// Deletes a table and its rows.
+    DeleteTable,
+    /// Gives columns a type.
+    AddDefinedColumn,
+    /// Takes columns' types away.
+    DeleteDefinedColumn,
+    /// Reads a row.
+    GetRow,
+    /// Writes a whole row.
+    PutRow,
+    /// Changes columns of a row.
+    UpdateRow,
+    /// Deletes a row.
+    DeleteRow,
+    /// Reads rows of one or more tables.
+    BatchGetRow,
+    /// Writes rows of one or more tables.
+    BatchWriteRow,
+    /// Reads the rows between two keys.
+    GetRange,
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: &[Operation] = &[
+        Operation::CreateTable,
+        Operation::UpdateTable,
+        Operation::DescribeTable,
+        Operation::ListTable,
+        Operation::DeleteTable,
+        Operation::AddDefinedColumn,
+        Operation::DeleteDefinedColumn,
+        Operation::GetRow,
+        Operation::PutRow,
+        Operation::UpdateRow,
+        Operation::DeleteRow,
+        Operation::BatchGetRow,
+        Operation::BatchWriteRow,
+        Operation::GetRange,
+    ];
+
+    /// As in the path.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::CreateTable => "CreateTable",
+            Operation::UpdateTable => "UpdateTable",
+            Operation::DescribeTable => "DescribeTable",
+            Operation::ListTable => "ListTable",
+            Operation::DeleteTable => "DeleteTable",
+            Operation::AddDefinedColumn => "AddDefinedColumn",
+            Operation::DeleteDefinedColumn => "DeleteDefinedColumn",
+            Operation::GetRow => "GetRow",
+            Operation::PutRow => "PutRow",
+            Operation::UpdateRow => "UpdateRow",
+            Operation::DeleteRow => "DeleteRow",
+            Operation::BatchGetRow => "BatchGetRow",
+            Operation::BatchWriteRow => "BatchWriteRow",
+            Operation::GetRange => "GetRange",
+        }
+    }
+
+    /// The operation of a path, `/` and its name.
+    ///
+    /// # Errors
+    /// A path that names none.
+    pub fn of_path(path: &str) -> Result<Operation, Failure> {
+        let name = path.strip_prefix('/').unwrap_or(path);
+        let found = Operation::ALL.iter().find(|one| one.name() == name);
+        let unknown = || Failure::invalid(format!("Unsupported operation: {name}."));
+        found.copied().ok_or_else(unknown)
+    }
+}
+
+/// A checked request.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// CreateTable.
+    CreateTable(CreateTable),
+    /// UpdateTable.
+    UpdateTable(UpdateTable),
+    /// DescribeTable, and of which.
+    DescribeTable(String),
+    /// ListTable.
+    ListTable,
+    /// DeleteTable, and which.
+    DeleteTable(String),
+    /// AddDefinedColumn: to which table, and at least one.
+    AddDefinedColumn(String, Vec<DefinedColumn>),
+    /// DeleteDefinedColumn: from which table, and the names, at least one.
+    DeleteDefinedColumn(String, Vec<String>),
+    /// GetRow.
+    GetRow(GetRow),
+    /// PutRow, UpdateRow or DeleteRow.
+    WriteRow(WriteRow),
+    /// BatchGetRow.
+    BatchGetRow(BatchGetRow),
+    /// BatchWriteRow.
+    BatchWriteRow(BatchWriteRow),
+    /// GetRange.
+    GetRange(GetRange),
+}
+
+impl Request {
+    /// The request of an operation in a body.
+    ///
+    /// # Errors
+    /// What is not the operation's message, leaves out what it must have, or breaks a limit or rule.
+    pub fn decode(operation: Operation, body: Bytes) -> Result<Request, Failure> {
+        if body.len() > BODY_BYTES_MAX {
+            return Err(Failure::new(Code::RequestBodyTooLarge));
+        }
+        match operation {
+            Operation::CreateTable => {
+                CreateTable::from_message(proto::CreateTableRequest::decode(body)?)
+                    .map(Request::CreateTable)
+            }
+            Operation::UpdateTable => {
+                UpdateTable::from_message(proto::UpdateTableRequest::decode(body)?)
+                    .map(Request::UpdateTable)
+            }
+            Operation::DescribeTable => {
+                let message = proto::DescribeTableRequest::decode(body)?;
+                table_name(message.table_name).map(Request::DescribeTable)
+            }
+            Operation::ListTable => {
+                proto::ListTableRequest::decode(body)?;
+                Ok(Request::ListTable)
+            }
+            Operation::DeleteTable => {
+                let message = proto::DeleteTableRequest::decode(body)?;
+                table_name(message.table_name).map(Request::DeleteTable)
+            }
+            Operation::AddDefinedColumn => added(proto::AddDefinedColumnRequest::decode(body)?),
+            Operation::DeleteDefinedColumn => {
+                deleted(proto::DeleteDefinedColumnRequest::decode(body)?)
+            }
+            Operation::GetRow => {
+                GetRow::from_message(proto::GetRowRequest::decode(body)?).map(Request::GetRow)
+            }
+            Operation::PutRow | Operation::UpdateRow | Operation::DeleteRow => {
+                write_row(operation, body).map(Request::WriteRow)
+            }
+            Operation::BatchGetRow => {
+                BatchGetRow::from_message(proto::BatchGetRowRequest::decode(body)?)
+                    .map(Request::BatchGetRow)
+            }
+            Operation::BatchWriteRow => {
+                BatchWriteRow::from_message(proto::BatchWriteRowRequest::decode(body)?)
+                    .map(Request::BatchWriteRow)
+            }
+            Operation::GetRange => {
+                GetRange::from_message(proto::GetRangeRequest::decode(body)?).map(Request::GetRange)
+            }
+        }
+    }
+}
+
+/// The three messages are one: table, row, condition, what to return, transaction, under the same numbers.
+fn write_row(operation: Operation, body: Bytes) -> Result<WriteRow, Failure> {
+    let kind = match operation {
+        Operation::UpdateRow => Kind::Update,
+        Operation::DeleteRow => Kind::Delete,
+        _ => Kind::Put,
+    };
+    let message = proto::PutRowRequest::decode(body)?;
+    let parts = Parts {
+        kind,
+        row: message.row,
+        condition: message.condition,
+        returned: message.return_content,
+        in_transaction: message.transaction_id.is_some(),
+    };
+    WriteRow::decode(message.table_name, parts, message.transaction_id)
+}
+
+fn added(message: proto::AddDefinedColumnRequest) -> Result<Request, Failure> {
+    let table = table_name(message.table_name)?;
+    if message.columns.is_empty() {
+        return Err(missing());
+    }
+    let columns = defined_columns(message.columns)?;
+    Ok(Request::AddDefinedColumn(table, columns))
+}
+
+fn deleted(message: proto::DeleteDefinedColumnRequest) -> Result<Request, Failure> {
+    let table = table_name(message.table_name)?;
+    if message.columns.is_empty() {
+        return Err(missing());
+    }
+    for name in &message.columns {
+        check_column_name(name)?;
+    }
+    Ok(Request::DeleteDefinedColumn(table, message.columns))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,877 @@
+//! The messages of `schemas/tablestore/`, as prost makes them. Not written by hand: change the .proto files, then run
+//! `TIDELINE_BLESS=1 cargo test --test tablestore_proto`.
+//!
+//! Owns: field numbers and types of the wire. Must not: check anything; `plainbuffer`, `filter` and `operation` do.
+
+/// The body of every answer that is not 200.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Error {
+    #[prost(string, required, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "2")]
+    pub message: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PrimaryKeySchema {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "PrimaryKeyType", optional, tag = "2")]
+    pub r#type: ::core::option::Option<i32>,
+    #[prost(enumeration = "PrimaryKeyOption", optional, tag = "3")]
+    pub option: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DefinedColumnSchema {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "DefinedColumnType", optional, tag = "2")]
+    pub r#type: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TableMeta {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// The first is the partition key.
+    #[prost(message, repeated, tag = "2")]
+    pub primary_key: ::prost::alloc::vec::Vec<PrimaryKeySchema>,
+    #[prost(message, repeated, tag = "3")]
+    pub defined_column: ::prost::alloc::vec::Vec<DefinedColumnSchema>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TableOptions {
+    /// Seconds; -1 = for ever.
+    #[prost(int32, optional, tag = "1")]
+    pub time_to_live: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub max_versions: ::core::option::Option<i32>,
+    /// How far a version that a client gives may be from the time of the write, in seconds.
+    #[prost(int64, optional, tag = "5")]
+    pub deviation_cell_version_in_sec: ::core::option::Option<i64>,
+    #[prost(bool, optional, tag = "6")]
+    pub allow_update: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "7")]
+    pub update_full_row: ::core::option::Option<bool>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CapacityUnit {
+    #[prost(int32, optional, tag = "1")]
+    pub read: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub write: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReservedThroughput {
+    #[prost(message, optional, tag = "1")]
+    pub capacity_unit: ::core::option::Option<CapacityUnit>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConsumedCapacity {
+    #[prost(message, required, tag = "1")]
+    pub capacity_unit: CapacityUnit,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReservedThroughputDetails {
+    #[prost(message, required, tag = "1")]
+    pub capacity_unit: CapacityUnit,
+    /// Seconds since 1970.
+    #[prost(int64, required, tag = "2")]
+    pub last_increase_time: i64,
+    #[prost(int64, optional, tag = "3")]
+    pub last_decrease_time: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamSpecification {
+    #[prost(bool, optional, tag = "1")]
+    pub enable_stream: ::core::option::Option<bool>,
+    /// Hours.
+    #[prost(int32, optional, tag = "2")]
+    pub expiration_time: ::core::option::Option<i32>,
+    #[prost(string, repeated, tag = "3")]
+    pub columns_to_get: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamDetails {
+    #[prost(bool, required, tag = "1")]
+    pub enable_stream: bool,
+    #[prost(string, optional, tag = "2")]
+    pub stream_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "3")]
+    pub expiration_time: ::core::option::Option<i32>,
+    #[prost(int64, optional, tag = "4")]
+    pub last_enable_time: ::core::option::Option<i64>,
+    #[prost(string, repeated, tag = "5")]
+    pub columns_to_get: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct IndexMeta {
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "2")]
+    pub primary_key: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "3")]
+    pub defined_column: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(enumeration = "IndexUpdateMode", optional, tag = "4")]
+    pub index_update_mode: ::core::option::Option<i32>,
+    #[prost(enumeration = "IndexType", optional, tag = "5")]
+    pub index_type: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTableRequest {
+    #[prost(message, optional, tag = "1")]
+    pub table_meta: ::core::option::Option<TableMeta>,
+    #[prost(message, optional, tag = "2")]
+    pub reserved_throughput: ::core::option::Option<ReservedThroughput>,
+    #[prost(message, optional, tag = "3")]
+    pub table_options: ::core::option::Option<TableOptions>,
+    #[prost(message, optional, tag = "5")]
+    pub stream_spec: ::core::option::Option<StreamSpecification>,
+    #[prost(message, repeated, tag = "7")]
+    pub index_metas: ::prost::alloc::vec::Vec<IndexMeta>,
+    #[prost(bool, optional, tag = "8")]
+    pub enable_local_txn: ::core::option::Option<bool>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateTableResponse {
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateTableRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub reserved_throughput: ::core::option::Option<ReservedThroughput>,
+    #[prost(message, optional, tag = "3")]
+    pub table_options: ::core::option::Option<TableOptions>,
+    #[prost(message, optional, tag = "4")]
+    pub stream_spec: ::core::option::Option<StreamSpecification>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateTableResponse {
+    #[prost(message, required, tag = "1")]
+    pub reserved_throughput_details: ReservedThroughputDetails,
+    #[prost(message, required, tag = "2")]
+    pub table_options: TableOptions,
+    #[prost(message, optional, tag = "3")]
+    pub stream_details: ::core::option::Option<StreamDetails>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DescribeTableRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DescribeTableResponse {
+    #[prost(message, required, tag = "1")]
+    pub table_meta: TableMeta,
+    #[prost(message, required, tag = "2")]
+    pub reserved_throughput_details: ReservedThroughputDetails,
+    #[prost(message, required, tag = "3")]
+    pub table_options: TableOptions,
+    #[prost(message, optional, tag = "5")]
+    pub stream_details: ::core::option::Option<StreamDetails>,
+    #[prost(bytes = "bytes", repeated, tag = "6")]
+    pub shard_splits: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(message, repeated, tag = "8")]
+    pub index_metas: ::prost::alloc::vec::Vec<IndexMeta>,
+    /// Microseconds since 1970.
+    #[prost(int64, optional, tag = "9")]
+    pub creation_time: ::core::option::Option<i64>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTableRequest {
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTableResponse {
+    #[prost(string, repeated, tag = "1")]
+    pub table_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteTableRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteTableResponse {
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AddDefinedColumnRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "2")]
+    pub columns: ::prost::alloc::vec::Vec<DefinedColumnSchema>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AddDefinedColumnResponse {
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteDefinedColumnRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "2")]
+    pub columns: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteDefinedColumnResponse {
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PrimaryKeyType {
+    Integer = 1,
+    String = 2,
+    Binary = 3,
+}
+impl PrimaryKeyType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Integer => "INTEGER",
+            Self::String => "STRING",
+            Self::Binary => "BINARY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "INTEGER" => Some(Self::Integer),
+            "STRING" => Some(Self::String),
+            "BINARY" => Some(Self::Binary),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PrimaryKeyOption {
+    AutoIncrement = 1,
+}
+impl PrimaryKeyOption {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::AutoIncrement => "AUTO_INCREMENT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "AUTO_INCREMENT" => Some(Self::AutoIncrement),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DefinedColumnType {
+    DctInteger = 1,
+    DctDouble = 2,
+    DctBoolean = 3,
+    DctString = 4,
+    DctBlob = 7,
+}
+impl DefinedColumnType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::DctInteger => "DCT_INTEGER",
+            Self::DctDouble => "DCT_DOUBLE",
+            Self::DctBoolean => "DCT_BOOLEAN",
+            Self::DctString => "DCT_STRING",
+            Self::DctBlob => "DCT_BLOB",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DCT_INTEGER" => Some(Self::DctInteger),
+            "DCT_DOUBLE" => Some(Self::DctDouble),
+            "DCT_BOOLEAN" => Some(Self::DctBoolean),
+            "DCT_STRING" => Some(Self::DctString),
+            "DCT_BLOB" => Some(Self::DctBlob),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum IndexUpdateMode {
+    IumAsyncIndex = 0,
+    IumSyncIndex = 1,
+}
+impl IndexUpdateMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::IumAsyncIndex => "IUM_ASYNC_INDEX",
+            Self::IumSyncIndex => "IUM_SYNC_INDEX",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "IUM_ASYNC_INDEX" => Some(Self::IumAsyncIndex),
+            "IUM_SYNC_INDEX" => Some(Self::IumSyncIndex),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum IndexType {
+    ItGlobalIndex = 0,
+    ItLocalIndex = 1,
+}
+impl IndexType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::ItGlobalIndex => "IT_GLOBAL_INDEX",
+            Self::ItLocalIndex => "IT_LOCAL_INDEX",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "IT_GLOBAL_INDEX" => Some(Self::ItGlobalIndex),
+            "IT_LOCAL_INDEX" => Some(Self::ItLocalIndex),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Condition {
+    #[prost(enumeration = "RowExistenceExpectation", optional, tag = "1")]
+    pub row_existence: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub column_condition: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReturnContent {
+    #[prost(enumeration = "ReturnType", optional, tag = "1")]
+    pub return_type: ::core::option::Option<i32>,
+    #[prost(string, repeated, tag = "2")]
+    pub return_column_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Milliseconds; the start is within, the end is not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeRange {
+    #[prost(int64, optional, tag = "1")]
+    pub start_time: ::core::option::Option<i64>,
+    #[prost(int64, optional, tag = "2")]
+    pub end_time: ::core::option::Option<i64>,
+    #[prost(int64, optional, tag = "3")]
+    pub specific_time: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRowRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(string, repeated, tag = "3")]
+    pub columns_to_get: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "4")]
+    pub time_range: ::core::option::Option<TimeRange>,
+    #[prost(int32, optional, tag = "5")]
+    pub max_versions: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub filter: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(string, optional, tag = "8")]
+    pub start_column: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "9")]
+    pub end_column: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "11")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRowResponse {
+    #[prost(message, required, tag = "1")]
+    pub consumed: ConsumedCapacity,
+    #[prost(bytes = "bytes", required, tag = "2")]
+    pub row: ::prost::bytes::Bytes,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutRowRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub row: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "3")]
+    pub condition: ::core::option::Option<Condition>,
+    #[prost(message, optional, tag = "4")]
+    pub return_content: ::core::option::Option<ReturnContent>,
+    #[prost(string, optional, tag = "5")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutRowResponse {
+    #[prost(message, required, tag = "1")]
+    pub consumed: ConsumedCapacity,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub row: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateRowRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub row_change: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "3")]
+    pub condition: ::core::option::Option<Condition>,
+    #[prost(message, optional, tag = "4")]
+    pub return_content: ::core::option::Option<ReturnContent>,
+    #[prost(string, optional, tag = "5")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateRowResponse {
+    #[prost(message, required, tag = "1")]
+    pub consumed: ConsumedCapacity,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub row: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRowRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "3")]
+    pub condition: ::core::option::Option<Condition>,
+    #[prost(message, optional, tag = "4")]
+    pub return_content: ::core::option::Option<ReturnContent>,
+    #[prost(string, optional, tag = "5")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRowResponse {
+    #[prost(message, required, tag = "1")]
+    pub consumed: ConsumedCapacity,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub row: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TableInBatchGetRowRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub primary_key: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(string, repeated, tag = "4")]
+    pub columns_to_get: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "5")]
+    pub time_range: ::core::option::Option<TimeRange>,
+    #[prost(int32, optional, tag = "6")]
+    pub max_versions: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub filter: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(string, optional, tag = "9")]
+    pub start_column: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "10")]
+    pub end_column: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchGetRowRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub tables: ::prost::alloc::vec::Vec<TableInBatchGetRowRequest>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RowInBatchResponse {
+    #[prost(bool, required, tag = "1")]
+    pub is_ok: bool,
+    #[prost(message, optional, tag = "2")]
+    pub error: ::core::option::Option<Error>,
+    #[prost(message, optional, tag = "3")]
+    pub consumed: ::core::option::Option<ConsumedCapacity>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub row: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TableInBatchResponse {
+    #[prost(string, required, tag = "1")]
+    pub table_name: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "2")]
+    pub rows: ::prost::alloc::vec::Vec<RowInBatchResponse>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchGetRowResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub tables: ::prost::alloc::vec::Vec<TableInBatchResponse>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RowInBatchWriteRowRequest {
+    #[prost(enumeration = "OperationType", optional, tag = "1")]
+    pub r#type: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub row_change: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "3")]
+    pub condition: ::core::option::Option<Condition>,
+    #[prost(message, optional, tag = "4")]
+    pub return_content: ::core::option::Option<ReturnContent>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TableInBatchWriteRowRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "2")]
+    pub rows: ::prost::alloc::vec::Vec<RowInBatchWriteRowRequest>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchWriteRowRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub tables: ::prost::alloc::vec::Vec<TableInBatchWriteRowRequest>,
+    #[prost(string, optional, tag = "2")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bool, optional, tag = "3")]
+    pub is_atomic: ::core::option::Option<bool>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchWriteRowResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub tables: ::prost::alloc::vec::Vec<TableInBatchResponse>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRangeRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "Direction", optional, tag = "2")]
+    pub direction: ::core::option::Option<i32>,
+    #[prost(string, repeated, tag = "3")]
+    pub columns_to_get: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "4")]
+    pub time_range: ::core::option::Option<TimeRange>,
+    #[prost(int32, optional, tag = "5")]
+    pub max_versions: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "6")]
+    pub limit: ::core::option::Option<i32>,
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub inclusive_start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub exclusive_end_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub filter: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(string, optional, tag = "11")]
+    pub start_column: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "12")]
+    pub end_column: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "14")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRangeResponse {
+    #[prost(message, required, tag = "1")]
+    pub consumed: ConsumedCapacity,
+    /// One PlainBuffer with all rows; empty if there are none.
+    #[prost(bytes = "bytes", required, tag = "2")]
+    pub rows: ::prost::bytes::Bytes,
+    /// Absent when the range is exhausted.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub next_start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RowExistenceExpectation {
+    Ignore = 0,
+    ExpectExist = 1,
+    ExpectNotExist = 2,
+}
+impl RowExistenceExpectation {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Ignore => "IGNORE",
+            Self::ExpectExist => "EXPECT_EXIST",
+            Self::ExpectNotExist => "EXPECT_NOT_EXIST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "IGNORE" => Some(Self::Ignore),
+            "EXPECT_EXIST" => Some(Self::ExpectExist),
+            "EXPECT_NOT_EXIST" => Some(Self::ExpectNotExist),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ReturnType {
+    RtNone = 0,
+    RtPk = 1,
+    RtAfterModify = 2,
+}
+impl ReturnType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::RtNone => "RT_NONE",
+            Self::RtPk => "RT_PK",
+            Self::RtAfterModify => "RT_AFTER_MODIFY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RT_NONE" => Some(Self::RtNone),
+            "RT_PK" => Some(Self::RtPk),
+            "RT_AFTER_MODIFY" => Some(Self::RtAfterModify),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OperationType {
+    Put = 1,
+    Update = 2,
+    Delete = 3,
+}
+impl OperationType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Put => "PUT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PUT" => Some(Self::Put),
+            "UPDATE" => Some(Self::Update),
+            "DELETE" => Some(Self::Delete),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Direction {
+    Forward = 0,
+    Backward = 1,
+}
+impl Direction {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Forward => "FORWARD",
+            Self::Backward => "BACKWARD",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FORWARD" => Some(Self::Forward),
+            "BACKWARD" => Some(Self::Backward),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Filter {
+    #[prost(enumeration = "FilterType", optional, tag = "1")]
+    pub r#type: ::core::option::Option<i32>,
+    /// The message that the type names, serialized.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub filter: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ValueTransferRule {
+    #[prost(string, optional, tag = "1")]
+    pub regex: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(enumeration = "VariantType", optional, tag = "2")]
+    pub cast_type: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SingleColumnValueFilter {
+    #[prost(enumeration = "ComparatorType", optional, tag = "1")]
+    pub comparator: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    pub column_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// A PlainBuffer variant: type and payload, nothing before it.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub column_value: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "4")]
+    pub filter_if_missing: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "5")]
+    pub latest_version_only: ::core::option::Option<bool>,
+    #[prost(message, optional, tag = "6")]
+    pub value_trans_rule: ::core::option::Option<ValueTransferRule>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CompositeColumnValueFilter {
+    #[prost(enumeration = "LogicalOperator", optional, tag = "1")]
+    pub combinator: ::core::option::Option<i32>,
+    #[prost(message, repeated, tag = "2")]
+    pub sub_filters: ::prost::alloc::vec::Vec<Filter>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ColumnPaginationFilter {
+    #[prost(int32, optional, tag = "1")]
+    pub offset: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub limit: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FilterType {
+    FtSingleColumnValue = 1,
+    FtCompositeColumnValue = 2,
+    FtColumnPagination = 3,
+}
+impl FilterType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::FtSingleColumnValue => "FT_SINGLE_COLUMN_VALUE",
+            Self::FtCompositeColumnValue => "FT_COMPOSITE_COLUMN_VALUE",
+            Self::FtColumnPagination => "FT_COLUMN_PAGINATION",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FT_SINGLE_COLUMN_VALUE" => Some(Self::FtSingleColumnValue),
+            "FT_COMPOSITE_COLUMN_VALUE" => Some(Self::FtCompositeColumnValue),
+            "FT_COLUMN_PAGINATION" => Some(Self::FtColumnPagination),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ComparatorType {
+    CtEqual = 1,
+    CtNotEqual = 2,
+    CtGreaterThan = 3,
+    CtGreaterEqual = 4,
+    CtLessThan = 5,
+    CtLessEqual = 6,
+    CtExist = 7,
+    CtNotExist = 8,
+}
+impl ComparatorType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::CtEqual => "CT_EQUAL",
+            Self::CtNotEqual => "CT_NOT_EQUAL",
+            Self::CtGreaterThan => "CT_GREATER_THAN",
+            Self::CtGreaterEqual => "CT_GREATER_EQUAL",
+            Self::CtLessThan => "CT_LESS_THAN",
+            Self::CtLessEqual => "CT_LESS_EQUAL",
+            Self::CtExist => "CT_EXIST",
+            Self::CtNotExist => "CT_NOT_EXIST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CT_EQUAL" => Some(Self::CtEqual),
+            "CT_NOT_EQUAL" => Some(Self::CtNotEqual),
+            "CT_GREATER_THAN" => Some(Self::CtGreaterThan),
+            "CT_GREATER_EQUAL" => Some(Self::CtGreaterEqual),
+            "CT_LESS_THAN" => Some(Self::CtLessThan),
+            "CT_LESS_EQUAL" => Some(Self::CtLessEqual),
+            "CT_EXIST" => Some(Self::CtExist),
+            "CT_NOT_EXIST" => Some(Self::CtNotExist),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum VariantType {
+    VtInteger = 0,
+    VtDouble = 1,
+    VtString = 3,
+    VtNull = 6,
+    VtBlob = 7,
+}
+impl VariantType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::VtInteger => "VT_INTEGER",
+            Self::VtDouble => "VT_DOUBLE",
+            Self::VtString => "VT_STRING",
+            Self::VtNull => "VT_NULL",
+            Self::VtBlob => "VT_BLOB",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "VT_INTEGER" => Some(Self::VtInteger),
+            "VT_DOUBLE" => Some(Self::VtDouble),
+            "VT_STRING" => Some(Self::VtString),
+            "VT_NULL" => Some(Self::VtNull),
+            "VT_BLOB" => Some(Self::VtBlob),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LogicalOperator {
+    LoNot = 1,
+    LoAnd = 2,
+    LoOr = 3,
+}
+impl LogicalOperator {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::LoNot => "LO_NOT",
+            Self::LoAnd => "LO_AND",
+            Self::LoOr => "LO_OR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LO_NOT" => Some(Self::LoNot),
+            "LO_AND" => Some(Self::LoAnd),
+            "LO_OR" => Some(Self::LoOr),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Signatures of requests, V2 and V4, and of responses.
+//!
+//! Owns: which headers a request must have, what is signed and how, and the headers of an answer. Promises: signatures are
+//! compared in constant time; a request is accepted only if its date is within the window, its key and instance are
+//! known, its signature is right and its body is what the signed headers say. Must not: read the clock, keep secrets
+//! (the caller looks them up), or print one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::failure::{Code, Failure};
+use super::limits::DATE_WINDOW_MS;
+
+const PREFIX: &str = "x-ots-";
+const API_VERSION: &str = "x-ots-apiversion";
+const KEY_ID: &str = "x-ots-accesskeyid";
+const INSTANCE: &str = "x-ots-instancename";
+const CONTENT_MD5: &str = "x-ots-contentmd5";
+const DATE: &str = "x-ots-date";
+const SIGNATURE: &str = "x-ots-signature";
+const SIGNATURE_V4: &str = "x-ots-signaturev4";
+const SIGN_DATE: &str = "x-ots-signdate";
+const SIGN_REGION: &str = "x-ots-signregion";
+const REQUEST_ID: &str = "x-ots-requestid";
+const CONTENT_TYPE: &str = "x-ots-contenttype";
+
+/// The headers of a request that take part in its signature, by lower-case name.
+#[derive(Clone, Default)]
+pub struct SignedHeaders(BTreeMap<String, String>);
+
+impl SignedHeaders {
+    /// Those of the headers that begin with `x-ots-`. Of a header that comes twice the last counts; a value that is not
+    /// text is as good as none.
+    pub fn new<'a>(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> SignedHeaders {
+        let ours = headers.into_iter().filter_map(|(name, value)| {
+            let name = name.to_ascii_lowercase();
+            let value = std::str::from_utf8(value).ok()?.trim().to_owned();
+            name.starts_with(PREFIX).then_some((name, value))
+        });
+        SignedHeaders(ours.collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn required(&self, name: &str) -> Result<&str, Failure> {
+        let missing = || Failure::invalid(format!("Missing header: {name}."));
+        self.get(name).ok_or_else(missing)
+    }
+}
+
+/// What the answer to an accepted request is signed with.
+#[derive(Clone)]
+pub struct Signer {
+    key_id: String,
+    key: Vec<u8>,
+    path: String,
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Signer { key_id, path, .. } = self;
+        write!(f, "Signer({key_id}, {path})")
+    }
+}
+
+/// Checks who sent a request: `secret` finds a key's secret, `instance` says whether there is an instance of the name.
+/// `path` is `/` and the operation.
+///
+/// # Errors
+/// In this order: a missing header, an unreadable date, a date outside of the window, an unknown key, an unknown
+/// instance, a wrong signature, a body that is not the one that was signed.
+pub fn verify(
+    path: &str,
+    headers: &SignedHeaders,
+    body: &[u8],
+    now_ms: u64,
+    secret: impl FnOnce(&str) -> Option<String>,
+    instance: impl FnOnce(&str) -> bool,
+) -> Result<Signer, Failure> {
+    let denied = |text: &'static str| Failure::with(Code::AuthFailed, text);
+    headers.required(API_VERSION)?;
+    let key_id = headers.required(KEY_ID)?;
+    let instance_name = headers.required(INSTANCE)?;
+    let content_md5 = headers.required(CONTENT_MD5)?;
+    let sent = match headers.get(SIGNATURE_V4) {
+        Some(sent) => sent,
+        None => headers.required(SIGNATURE)?,
+    };
+    check_date(headers.required(DATE)?, now_ms)?;
+    let secret = secret(key_id).ok_or_else(|| denied("The AccessKeyID does not exist."))?;
+    if !instance(instance_name) {
+        return Err(denied("The instance is not found."));
+    }
+    let mut text = format!("{path}\nPOST\n\n");
+    push_lines(&mut text, headers);
+    let (key, expected) = match headers.get(SIGNATURE_V4) {
+        None => {
+            let key = secret.into_bytes();
+            let expected = hmac_sha1(&key, text.as_bytes());
+            (key, expected)
+        }
+        Some(_) => {
+            let day = headers.required(SIGN_DATE)?;
+            let key = v4_key(&secret, day, headers.required(SIGN_REGION)?);
+            text.push_str("ots");
+            let expected = hmac_sha256(&key, text.as_bytes());
+            (key, expected)
+        }
+    };
+    if !same(sent, &STANDARD.encode(expected)) {
+        return Err(denied("Signature mismatch."));
+    }
+    if !same(content_md5, &STANDARD.encode(Md5::digest(body))) {
+        let text = "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.";
+        return Err(denied(text));
+    }
+    Ok(Signer {
+        key_id: key_id.to_owned(),
+        key,
+        path: path.to_owned(),
+    })
+}
+
+fn check_date(date: &str, now_ms: u64) -> Result<(), Failure> {
+    let at = humantime::parse_rfc3339(date).ok();
+    let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let Some(since) = since else {
+        return Err(Failure::invalid(format!("Invalid date format: {date}.")));
+    };
+    let at_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    if at_ms.abs_diff(now_ms) > DATE_WINDOW_MS {
+        let text = format!("Mismatch between system time and x-ots-date: {date}.");
+        return Err(Failure::with(Code::AuthFailed, text));
+    }
+    Ok(())
+}
+
+/// `name:value` of each signed header, sorted as whole lines.
+fn push_lines(text: &mut String, headers: &SignedHeaders) {
+    let signed = |name: &str| name != SIGNATURE && name != SIGNATURE_V4;
+    let lines = headers.0.iter().filter(|(name, _)| signed(name));
+    let mut lines: Vec<String> = lines
+        .map(|(name, value)| format!("{name}:{value}\n"))
+        .collect();
+    lines.sort();
+    text.extend(lines);
+}
+
+fn same(sent: &str, expected: &str) -> bool {
+    sent.as_bytes().ct_eq(expected.as_bytes()).into()
+}
+
+fn hmac_sha1(key: &[u8], text: &[u8]) -> Vec<u8> {
+    let mac = Hmac::<Sha1>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.chain_update(text).finalize().into_bytes().to_vec()
+}
+
+fn hmac_sha256(key: &[u8], text: &[u8]) -> Vec<u8> {
+    let mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.chain_update(text).finalize().into_bytes().to_vec()
+}
+
+/// The key of a day and region; what signs is the base64 text of it.
+fn v4_key(secret: &str, day: &str, region: &str) -> Vec<u8> {
+    let begin = format!("aliyun_v4{secret}").into_bytes();
+    let steps = [day, region, "ots", "aliyun_v4_request"];
+    let key = steps
+        .iter()
+        .fold(begin, |key, step| hmac_sha256(&key, step.as_bytes()));
+    STANDARD.encode(key).into_bytes()
+}
+
+/// The headers of an answer, the signature last. Without a signer (a refused signature has none) the SDKs accept errors
+/// only.
+#[must_use]
+pub fn answer_headers(
+    signer: Option<&Signer>,
+    request_id: &str,
+    now_ms: u64,
+    body: &[u8],
+) -> Vec<(&'static str, String)> {
+    // Sorted by name, as the signature wants them.
+    let mut headers = vec![
+        (CONTENT_MD5, STANDARD.encode(Md5::digest(body))),
+        (CONTENT_TYPE, "protocol buffer".to_owned()),
+        (DATE, date(now_ms)),
+        (REQUEST_ID, request_id.to_owned()),
+    ];
+    if let Some(signer) = signer {
+        let lines: String = headers
+            .iter()
+            .map(|(name, value)| format!("{name}:{value}\n"))
+            .collect();
+        let signature = hmac_sha1(&signer.key, format!("{lines}{}", signer.path).as_bytes());
+        let signature = format!("OTS {}:{}", signer.key_id, STANDARD.encode(signature));
+        headers.push(("authorization", signature));
+    }
+    headers
+}
+
+fn date(now_ms: u64) -> String {
+    let at: SystemTime = UNIX_EPOCH + Duration::from_millis(now_ms);
+    humantime::format_rfc3339_micros(at).to_string()
+}
+
+#[cfg(test)]
+mod tests;
