@@ -55,7 +55,9 @@ const LINES_MAX: usize = 400;
 /// rustfmt holds the width of code only.
 const COMMENT_COLUMNS_MAX: usize = 120;
 /// Files that may be longer, each with its reason beside it.
-const LONG_FILES: &[&str] = &[];
+const LONG_FILES: &[&str] = &[
+    "src/wire/tablestore/proto.rs", // made from schemas/tablestore/
+];
 /// What may stand at the top of the repository; the last line is what builds and runs leave there.
 const TOP_LEVEL: &[&str] = &[
     "Cargo.toml",

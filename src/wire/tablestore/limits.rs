@@ -43,5 +43,10 @@ pub const DEVIATION_SECONDS_DEFAULT: i64 = 86_400;
 pub const CAPACITY_UNIT_BYTES: u64 = 4096;
 /// Bytes that a version's timestamp counts for.
 pub const TIMESTAMP_BYTES: usize = 8;
-/// Bytes of a request's body: the data of a batch, and room for its names and framing.
+/// Bytes of a body that reads or writes rows: the data of a batch, and room for its names and framing.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a body about tables.
+pub const TABLE_BODY_BYTES_MAX: usize = 256 << 10;
+/// Fields of a body: a batch of 100 tables with 1024 columns each, and room. What an empty field of two bytes becomes in
+/// memory is many times as large, so their number has to have a limit of its own.
+pub const FIELDS_MAX: usize = 1 << 17;

@@ -8,12 +8,16 @@
 mod attribute;
 mod batch;
 pub mod capacity;
+pub mod change;
+pub mod condition;
 mod failure;
+mod fields;
 pub mod filter;
 mod key;
 pub mod limits;
 mod name;
 mod operation;
+pub mod options;
 pub mod plainbuffer;
 #[allow(missing_docs, unreachable_pub, clippy::all)] // as prost makes it
 #[rustfmt::skip]

@@ -8,7 +8,8 @@ use prost::Message;
 
 use super::batch::{BatchGetRow, BatchWriteRow};
 use super::failure::{Code, Failure};
-use super::limits::BODY_BYTES_MAX;
+use super::fields::walk;
+use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::name::check_column_name;
 use super::proto;
 use super::read::{GetRange, GetRow};
@@ -88,6 +89,21 @@ impl Operation {
         }
     }
 
+    /// Whether it is about rows, and not about tables.
+    #[must_use]
+    pub fn is_of_rows(self) -> bool {
+        !matches!(
+            self,
+            Operation::CreateTable
+                | Operation::UpdateTable
+                | Operation::DescribeTable
+                | Operation::ListTable
+                | Operation::DeleteTable
+                | Operation::AddDefinedColumn
+                | Operation::DeleteDefinedColumn
+        )
+    }
+
     /// The operation of a path, `/` and its name.
     ///
     /// # Errors
@@ -135,9 +151,7 @@ impl Request {
     /// # Errors
     /// What is not the operation's message, leaves out what it must have, or breaks a limit or rule.
     pub fn decode(operation: Operation, body: Bytes) -> Result<Request, Failure> {
-        if body.len() > BODY_BYTES_MAX {
-            return Err(Failure::new(Code::RequestBodyTooLarge));
-        }
+        check_body(operation, &body)?;
         match operation {
             Operation::CreateTable => {
                 CreateTable::from_message(proto::CreateTableRequest::decode(body)?)
@@ -183,6 +197,38 @@ impl Request {
         }
     }
 }
+
+/// Bounds what decoding may take: the body's size, and the number of its fields and of those of a batch's tables.
+fn check_body(operation: Operation, body: &[u8]) -> Result<(), Failure> {
+    let most = if operation.is_of_rows() {
+        BODY_BYTES_MAX
+    } else {
+        TABLE_BODY_BYTES_MAX
+    };
+    if body.len() > most {
+        return Err(Failure::new(Code::RequestBodyTooLarge));
+    }
+    let mut fields = 0;
+    let mut counted = |_, _: &[u8]| {
+        fields += 1;
+        if fields <= FIELDS_MAX {
+            Ok(())
+        } else {
+            Err(Failure::new(Code::ParameterInvalid))
+        }
+    };
+    let batch = matches!(operation, Operation::BatchGetRow | Operation::BatchWriteRow);
+    walk(body, |number, content| {
+        counted(number, content)?;
+        if batch && number == BATCH_TABLES {
+            walk(content, &mut counted)?;
+        }
+        Ok(())
+    })
+}
+
+/// The number of a batch's field for its tables.
+const BATCH_TABLES: u32 = 1;
 
 /// The three messages are one: table, row, condition, what to return, transaction, under the same numbers.
 fn write_row(operation: Operation, body: Bytes) -> Result<WriteRow, Failure> {

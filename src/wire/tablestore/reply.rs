@@ -10,11 +10,10 @@ use prost::Message;
 use super::capacity::Capacity;
 use super::failure::Failure;
 use super::key::{KeySchema, KeyType};
+use super::options::{TableOptions, Throughput, TimeToLive};
 use super::plainbuffer::{Row, encode_row, encode_rows};
 use super::proto;
-use super::table::{
-    ColumnType, IndexMeta, StreamSpec, TableMeta, TableOptions, Throughput, TimeToLive,
-};
+use super::table::{ColumnType, IndexMeta, StreamSpec, TableMeta};
 
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]

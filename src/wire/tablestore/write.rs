@@ -1,43 +1,20 @@
 //! Writes of rows: PutRow, UpdateRow, DeleteRow, and BatchWriteRow, which holds many of them.
 //!
-//! Owns: the change of a row, its condition, and what is to be returned of it. Promises: a write that leaves this module
+//! Owns: a write's key, change and condition together, and what is to be returned of the row. Promises: a write that leaves this module
 //! has cells that its kind allows, values in their limits, at most 1024 cells and 4 MiB of data. Must not: know a
 //! table's schema or the row as it stands.
 
 use bytes::Bytes;
 
-use super::attribute::attribute_value;
-use super::capacity::value_bytes;
+use super::change::{Change, ColumnChange, put, updates};
+use super::condition::{Condition, Existence};
 use super::failure::{Code, Failure};
-use super::filter::Predicate;
 use super::key::{Key, KeyValue, WriteKeyValue, key_bytes, take_key};
-use super::limits::{TIMESTAMP_BYTES, TIMESTAMP_END, WRITE_BYTES_MAX, WRITE_COLUMNS_MAX};
+use super::limits::{TIMESTAMP_END, WRITE_BYTES_MAX, WRITE_COLUMNS_MAX};
 use super::name::check_column_name;
-use super::plainbuffer::{Cell, CellOperation, Row, Variant, decode_row};
+use super::plainbuffer::{Cell, Row, decode_row};
 use super::proto;
 use super::table::{missing, table_name};
-use crate::value::Value;
-
-/// What a write demands of the row's existence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existence {
-    /// Nothing.
-    #[default]
-    Ignore,
-    /// There is one.
-    Expected,
-    /// There is none.
-    Unexpected,
-}
-
-/// What has to hold of the row before a write.
-#[derive(Clone, Debug, Default)]
-pub struct Condition {
-    /// Of its existence.
-    pub existence: Existence,
-    /// Of its columns.
-    pub columns: Option<Predicate>,
-}
 
 /// What the answer to a write holds of the row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,46 +26,6 @@ pub enum Returned {
     Key,
     /// These columns, which the write increments.
     AfterModify(Vec<String>),
-}
-
-/// A version of an attribute to be put.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Put {
-    /// The column.
-    pub column: String,
-    /// The value.
-    pub value: Value,
-    /// The version in ms; None: the server's time.
-    pub version: Option<i64>,
-}
-
-/// What UpdateRow does to a column.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ColumnChange {
-    /// Puts a version.
-    Put {
-        /// The value.
-        value: Value,
-        /// The version in ms; None: the server's time.
-        version: Option<i64>,
-    },
-    /// Deletes the version of this time.
-    DeleteVersion(i64),
-    /// Deletes every version.
-    DeleteAll,
-    /// Adds to the newest version, or to 0.
-    Increment(i64),
-}
-
-/// What a write does to its row.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// Replaces it.
-    Put(Vec<Put>),
-    /// Changes columns, in this order.
-    Update(Vec<(String, ColumnChange)>),
-    /// Deletes it.
-    Delete,
 }
 
 /// One write.
@@ -266,134 +203,6 @@ fn check_cells(key: &Key<WriteKeyValue>, cells: &[Cell]) -> Result<(), Failure> 
         }
     }
     Ok(())
-}
-
-fn put(cell: Cell) -> Result<Put, Failure> {
-    let Cell {
-        name,
-        value,
-        operation,
-        timestamp,
-    } = cell;
-    if operation.is_some() {
-        let text = format!("OpType cannot be given for column name:{name} in PutRow.");
-        return Err(Failure::invalid(text));
-    }
-    let without = "Invalid request of put row: find cells without values.";
-    let value = value.ok_or_else(|| Failure::invalid(without))?;
-    Ok(Put {
-        value: attribute_value(&name, value)?,
-        column: name,
-        version: timestamp,
-    })
-}
-
-fn updates(cells: Vec<Cell>) -> Result<Vec<(String, ColumnChange)>, Failure> {
-    let mut changes: Vec<(String, ColumnChange)> = Vec::with_capacity(cells.len());
-    for cell in cells {
-        let name = cell.name.clone();
-        changes.push((name, column_change(cell)?));
-    }
-    // Nothing else may happen to a column that is incremented: what it would be added to is not clear.
-    let mut names: Vec<&str> = changes.iter().map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    for (name, change) in &changes {
-        let first = names.partition_point(|other| *other < name.as_str());
-        let twice = names.get(first + 1) == Some(&name.as_str());
-        if matches!(change, ColumnChange::Increment(_)) && twice {
-            let text = format!("Only one operation can be given for incremented column:{name}.");
-            return Err(Failure::invalid(text));
-        }
-    }
-    Ok(changes)
-}
-
-fn column_change(cell: Cell) -> Result<ColumnChange, Failure> {
-    let Cell {
-        name,
-        value,
-        operation,
-        timestamp,
-    } = cell;
-    let invalid = |text: &'static str| Err(Failure::invalid(text));
-    match (operation, value) {
-        (None, None) => invalid("Invalid request of update row: find cells without values."),
-        (None, Some(value)) => Ok(ColumnChange::Put {
-            value: attribute_value(&name, value)?,
-            version: timestamp,
-        }),
-        (Some(CellOperation::Increment), value) => match (value, timestamp) {
-            (Some(Variant::Integer(by)), None) => Ok(ColumnChange::Increment(by)),
-            (_, Some(_)) => invalid("Timestamp cannot be given when type is INCREMENT."),
-            _ => invalid("Column value must be an integer when type is INCREMENT."),
-        },
-        (Some(_), Some(_)) => invalid(
-            "Column value cannot be given when type is DELETE_ONE_VERSION,DELETE_ALL_VERSION.",
-        ),
-        (Some(CellOperation::DeleteOneVersion), None) => match timestamp {
-            Some(version) => Ok(ColumnChange::DeleteVersion(version)),
-            None => invalid("Timestamp must be given when type is DELETE_ONE_VERSION."),
-        },
-        (Some(CellOperation::DeleteAllVersions), None) => match timestamp {
-            None => Ok(ColumnChange::DeleteAll),
-            Some(_) => invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION."),
-        },
-    }
-}
-
-impl Change {
-    /// Bytes of the cells, as capacity units count them.
-    fn bytes(&self) -> usize {
-        let cell = |name: &str, value: usize| name.len() + value + TIMESTAMP_BYTES;
-        match self {
-            Change::Put(puts) => puts
-                .iter()
-                .map(|put| cell(&put.column, value_bytes(&put.value)))
-                .sum(),
-            Change::Update(changes) => changes
-                .iter()
-                .map(|(name, change)| match change {
-                    ColumnChange::Put { value, .. } => cell(name, value_bytes(value)),
-                    ColumnChange::Increment(_) => cell(name, 8),
-                    ColumnChange::DeleteVersion(_) => cell(name, 0),
-                    ColumnChange::DeleteAll => name.len(),
-                })
-                .sum(),
-            Change::Delete => 0,
-        }
-    }
-}
-
-impl Condition {
-    fn decode(message: proto::Condition) -> Result<Condition, Failure> {
-        let code = message.row_existence.ok_or_else(missing)?;
-        let existence = match proto::RowExistenceExpectation::try_from(code) {
-            Ok(proto::RowExistenceExpectation::Ignore) => Existence::Ignore,
-            Ok(proto::RowExistenceExpectation::ExpectExist) => Existence::Expected,
-            Ok(proto::RowExistenceExpectation::ExpectNotExist) => Existence::Unexpected,
-            Err(_) => {
-                let text = format!("Invalid row-existence expectation: {code}.");
-                return Err(Failure::invalid(text));
-            }
-        };
-        let columns = message.column_condition.filter(|bytes| !bytes.is_empty());
-        Ok(Condition {
-            existence,
-            columns: columns.as_ref().map(Predicate::decode).transpose()?,
-        })
-    }
-}
-
-impl Existence {
-    /// As the service's messages name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Existence::Ignore => "IGNORE",
-            Existence::Expected => "EXPECT_EXIST",
-            Existence::Unexpected => "EXPECT_NOT_EXIST",
-        }
-    }
 }
 
 /// What a row may be that has no number yet.

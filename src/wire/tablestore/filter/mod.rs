@@ -12,6 +12,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::attribute::attribute_value;
 use super::failure::Failure;
+use super::fields::count;
 use super::limits::FILTER_NODES_MAX;
 use super::name::check_column_name;
 use super::plainbuffer::decode_variant;
@@ -150,10 +151,7 @@ fn broken() -> Failure {
 /// `nodes` counts over the whole tree, and so bounds the depth of this.
 fn predicate(message: &FilterMessage, nodes: &mut usize) -> Result<Predicate, Failure> {
     *nodes += 1;
-    if *nodes > FILTER_NODES_MAX {
-        let text = format!("The count of filter exceeds the max: {FILTER_NODES_MAX}.");
-        return Err(Failure::invalid(text));
-    }
+    check_nodes(*nodes)?;
     let kind = message.r#type.map(FilterType::try_from);
     let inner = message.filter.as_ref().ok_or_else(broken)?;
     match kind {
@@ -163,7 +161,19 @@ fn predicate(message: &FilterMessage, nodes: &mut usize) -> Result<Predicate, Fa
     }
 }
 
+fn check_nodes(nodes: usize) -> Result<(), Failure> {
+    if nodes <= FILTER_NODES_MAX {
+        return Ok(());
+    }
+    let text = format!("The count of filter exceeds the max: {FILTER_NODES_MAX}.");
+    Err(Failure::invalid(text))
+}
+
+/// The number of a group's field for its filters.
+const SUB_FILTERS: u32 = 2;
+
 fn composite(bytes: &Bytes, nodes: &mut usize) -> Result<Predicate, Failure> {
+    check_nodes(*nodes + count(bytes, SUB_FILTERS)?)?;
     let message = CompositeColumnValueFilter::decode(bytes.clone());
     let failed = || Failure::invalid("Deserialize composite filter failed.");
     let CompositeColumnValueFilter {

@@ -1,1 +1,1149 @@
-//! x
+//! Requests as the official Python SDK sends them, and as no SDK would.
+//!
+//! Owns: the SDK's bodies (`sdk_requests.txt`) and tables of refusals with their texts. Promises: every operation is
+//! decoded from bytes that are not ours. Must not: need a table.
+
+use bytes::Bytes;
+use prost::Message;
+
+use super::super::change::{Change, ColumnChange, Put};
+use super::super::condition::Existence;
+use super::super::filter::{Comparator, Filter, Predicate};
+use super::super::key::{BoundValue, KeyType, KeyValue, WriteKeyValue};
+use super::super::options::TimeToLive;
+use super::super::plainbuffer::{Cell, CellOperation, Row, Variant, encode_row, encode_variant};
+use super::super::read::Direction;
+use super::super::table::ColumnType;
+use super::super::write::{Returned, check_atomic};
+use super::super::{KeySchema, check_key};
+use super::*;
+use crate::value::Value;
+
+/// The request of the SDK under a label.
+fn sdk(label: &str) -> Request {
+    let lines = include_str!("sdk_requests.txt").lines();
+    let mut lines = lines.map(|line| line.split(' ').collect::<Vec<_>>());
+    let line = lines.find(|parts| parts[0] == label).unwrap();
+    let digits = line.get(2).copied().unwrap_or("");
+    let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
+    let body: Vec<u8> = digits.as_bytes().chunks(2).map(byte).collect();
+    let operation = Operation::of_path(&format!("/{}", line[1])).unwrap();
+    Request::decode(operation, body.into()).unwrap()
+}
+
+fn key() -> Vec<(String, KeyValue)> {
+    vec![
+        ("pk".to_owned(), KeyValue::String("a".to_owned())),
+        ("id".to_owned(), KeyValue::Integer(7)),
+        (
+            "b".to_owned(),
+            KeyValue::Binary(Bytes::from_static(&[1, 2])),
+        ),
+    ]
+}
+
+fn given() -> Vec<(String, WriteKeyValue)> {
+    let given = |(name, value)| (name, WriteKeyValue::Given(value));
+    key().into_iter().map(given).collect()
+}
+
+fn numbered() -> Vec<(String, WriteKeyValue)> {
+    let mut key = given();
+    key[1].1 = WriteKeyValue::AutoIncrement;
+    key
+}
+
+fn schema() -> Vec<KeySchema> {
+    let column = |name: &str, key_type, auto_increment| KeySchema {
+        name: name.to_owned(),
+        key_type,
+        auto_increment,
+    };
+    vec![
+        column("pk", KeyType::String, false),
+        column("id", KeyType::Integer, true),
+        column("b", KeyType::Binary, false),
+    ]
+}
+
+fn put(column: &str, value: Value, version: Option<i64>) -> Put {
+    Put {
+        column: column.to_owned(),
+        value,
+        version,
+    }
+}
+
+#[test]
+fn paths_name_operations() {
+    for operation in Operation::ALL {
+        let path = format!("/{}", operation.name());
+        assert_eq!(Operation::of_path(&path), Ok(*operation));
+    }
+    let failure = Operation::of_path("/SQLQuery").unwrap_err();
+    assert_eq!(failure.message, "Unsupported operation: SQLQuery.");
+}
+
+#[test]
+fn tables_are_as_the_sdk_describes_them() {
+    let Request::CreateTable(create) = sdk("create") else {
+        panic!();
+    };
+    assert_eq!(create.meta.name, "t");
+    assert_eq!(create.meta.key, schema());
+    let defined: Vec<_> = create
+        .meta
+        .defined_columns
+        .iter()
+        .map(|one| one.column_type)
+        .collect();
+    assert_eq!(defined, [ColumnType::Integer, ColumnType::String]);
+    assert_eq!(create.options.time_to_live, TimeToLive::Seconds(86_400));
+    assert_eq!(
+        (
+            create.options.max_versions,
+            create.options.deviation_seconds
+        ),
+        (3, 1000)
+    );
+    assert!(create.options.allow_update && create.stream.is_none() && create.indexes.is_empty());
+    let Request::UpdateTable(update) = sdk("update_table") else {
+        panic!();
+    };
+    assert_eq!(update.throughput.read, Some(5));
+    let after = update.options.apply(create.options);
+    assert_eq!(after.time_to_live, TimeToLive::Forever);
+    assert_eq!(after.max_versions, 3);
+    assert!(matches!(sdk("list"), Request::ListTable));
+    assert!(matches!(sdk("describe"), Request::DescribeTable(name) if name == "t"));
+    assert!(matches!(sdk("delete_table"), Request::DeleteTable(name) if name == "t"));
+}
+
+#[test]
+fn writes_are_as_the_sdk_sends_them() {
+    let write = |label| match sdk(label) {
+        Request::WriteRow(row) => row.write,
+        other => panic!("{other:?}"),
+    };
+    let first = write("put");
+    assert_eq!(first.key, numbered());
+    assert_eq!(first.returned, Returned::Key);
+    let puts = vec![
+        put("bin", Value::Binary(Bytes::from_static(&[0, 255])), None),
+        put("bool", Value::Boolean(true), None),
+        put("dbl", Value::Double(1.5), None),
+        put("int", Value::Integer(-3), Some(1_700_000_000_000)),
+        put("str", Value::String("消息".to_owned()), None),
+    ];
+    assert_eq!(first.change, Change::Put(puts));
+    // Key: pk a, id, b 2 bytes; cells: names, values, 8 bytes for each version.
+    assert_eq!(
+        first.bytes,
+        (2 + 1 + 2 + 8 + 1 + 2) + (3 + 2 + 4 + 1 + 3 + 8 + 3 + 8 + 3 + 6) + 40
+    );
+    let empty = write("put_empty");
+    assert_eq!(
+        (empty.key, empty.change),
+        (given(), Change::Put(Vec::new()))
+    );
+    assert_eq!(empty.condition.existence, Existence::Unexpected);
+    let update = write("update");
+    let changes = [
+        (
+            "c",
+            ColumnChange::Put {
+                value: Value::Integer(5),
+                version: None,
+            },
+        ),
+        (
+            "e",
+            ColumnChange::Put {
+                value: Value::String("x".to_owned()),
+                version: Some(1_700_000_000_000),
+            },
+        ),
+        ("k", ColumnChange::DeleteVersion(5)),
+        ("z", ColumnChange::DeleteAll),
+        ("n", ColumnChange::Increment(3)),
+    ];
+    let changes = changes.map(|(name, change)| (name.to_owned(), change));
+    assert_eq!(update.change, Change::Update(changes.to_vec()));
+    assert!(update.increments());
+    let Some(Predicate::Single(relation)) = update.condition.columns else {
+        panic!();
+    };
+    assert_eq!(
+        (relation.comparator, relation.pass_if_missing),
+        (Comparator::Equal, false)
+    );
+    assert_eq!(write("delete").change, Change::Delete);
+    assert_eq!(write("delete_if").condition.existence, Existence::Expected);
+}
+
+#[test]
+fn reads_are_as_the_sdk_sends_them() {
+    let read = |label| match sdk(label) {
+        Request::GetRow(get) => (get.key, get.selection),
+        other => panic!("{other:?}"),
+    };
+    let (found, selection) = read("get_filtered");
+    assert_eq!(found, key());
+    assert_eq!(selection.max_versions, Some(2));
+    assert_eq!(selection.columns, ["int", "str"], "each once");
+    assert!(matches!(
+        selection.filter,
+        Some(Filter::Rows(Predicate::And(_)))
+    ));
+    let (_, selection) = read("get_times");
+    assert_eq!(selection.times, Some(5..1000));
+    assert!(selection.selects("a") && selection.selects("m"));
+    assert!(!selection.selects("n") && !selection.selects("Z"));
+    let (_, selection) = read("get_specific");
+    assert_eq!(selection.times, Some(5..6));
+    let range = |label| match sdk(label) {
+        Request::GetRange(range) => range,
+        other => panic!("{other:?}"),
+    };
+    let forward = range("range");
+    assert_eq!(
+        (forward.direction, forward.limit),
+        (Direction::Forward, Some(2))
+    );
+    assert_eq!(forward.start[0], ("pk".to_owned(), BoundValue::InfMin));
+    forward.check_schema(&schema()).unwrap();
+    let back = range("range_back");
+    assert_eq!((back.direction, back.limit), (Direction::Backward, None));
+    back.check_schema(&schema()).unwrap();
+}
+
+#[test]
+fn batches_are_as_the_sdk_sends_them() {
+    let Request::BatchGetRow(reads) = sdk("batch_get") else {
+        panic!();
+    };
+    let [first, second] = &reads.tables[..] else {
+        panic!();
+    };
+    assert_eq!((first.table.as_str(), second.table.as_str()), ("t", "u"));
+    assert_eq!(first.rows[0], Ok(key()));
+    let bound = Failure::invalid("VT_INF_MIN is an invalid type for the primary key.");
+    assert_eq!(first.rows[2], Err(bound), "one bad key fails its row only");
+    assert_eq!(second.selection.max_versions, Some(2));
+    let Request::BatchWriteRow(writes) = sdk("batch_write") else {
+        panic!();
+    };
+    let [table] = &writes.tables[..] else {
+        panic!()
+    };
+    let kinds = table.writes.iter().map(|write| match write.change {
+        Change::Put(_) => "put",
+        Change::Update(_) => "update",
+        Change::Delete => "delete",
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), ["put", "update", "delete"]);
+    assert!(!writes.atomic);
+    check_atomic(&table.writes).unwrap();
+}
+
+fn row_key(cells: Vec<Cell>) -> Row {
+    let key = vec![Cell::key("k", Variant::Integer(1))];
+    Row {
+        attributes: cells,
+        ..Row::key(key)
+    }
+}
+
+fn condition() -> Option<proto::Condition> {
+    Some(proto::Condition {
+        row_existence: Some(0),
+        column_condition: None,
+    })
+}
+
+fn refused(operation: Operation, message: &impl Message) -> String {
+    let body = message.encode_to_vec();
+    let failure = Request::decode(operation, body.into()).unwrap_err();
+    assert_eq!(failure.code, Code::ParameterInvalid);
+    failure.message.into_owned()
+}
+
+fn refused_row(operation: Operation, row: &Row) -> String {
+    let message = proto::PutRowRequest {
+        table_name: Some("t".to_owned()),
+        row: Some(encode_row(row)),
+        condition: condition(),
+        ..Default::default()
+    };
+    refused(operation, &message)
+}
+
+fn cell(value: Option<Variant>, operation: Option<CellOperation>, at: Option<i64>) -> Row {
+    row_key(vec![Cell {
+        name: "c".to_owned(),
+        value,
+        operation,
+        timestamp: at,
+    }])
+}
+
+#[test]
+fn a_put_has_values_only() {
+    let one = || Some(Variant::Integer(1));
+    let of = |value| row_key(vec![Cell::key("c", value)]);
+    let timestamp = "Timestamp must be in range [0, INT64_MAX/1000).";
+    let cases = [
+        (
+            cell(None, None, None),
+            "Invalid request of put row: find cells without values.",
+        ),
+        (
+            cell(one(), Some(CellOperation::Increment), None),
+            "OpType cannot be given for column name:c in PutRow.",
+        ),
+        (named("#c"), "Invalid column name: '#c'."),
+        (
+            named("k"),
+            "Duplicated attribute column name with primary key column: k.",
+        ),
+        (
+            of(Variant::Double(f64::NAN)),
+            "NaN can't be set to double value.",
+        ),
+        (
+            of(Variant::Double(f64::INFINITY)),
+            "Infinity can't be set to double value.",
+        ),
+        (
+            of(Variant::Null),
+            "VT_NULL is an invalid type for the attribute column.",
+        ),
+        (
+            of(Variant::InfMax),
+            "VT_INF_MAX is an invalid type for the attribute column.",
+        ),
+        (cell(one(), None, Some(-1)), timestamp),
+        (cell(one(), None, Some(i64::MAX / 1000)), timestamp),
+    ];
+    for (row, text) in cases {
+        assert_eq!(refused_row(Operation::PutRow, &row), text, "{row:?}");
+    }
+}
+
+fn named(name: &str) -> Row {
+    row_key(vec![Cell::key(name, Variant::Integer(1))])
+}
+
+#[test]
+fn cells_have_to_suit_their_operation() {
+    use CellOperation::*;
+    use Operation::*;
+    let one = || Some(Variant::Integer(1));
+    let marked = |row: Row| Row {
+        delete_marker: true,
+        ..row
+    };
+    let delete_value =
+        "Column value cannot be given when type is DELETE_ONE_VERSION,DELETE_ALL_VERSION.";
+    let unmarked = "Invalid request of delete row: missing RowDeleteMarker in request.";
+    let put_marked = "Invalid request of put/update row: unexpected RowDeleteMarker in request.";
+    let cases = [
+        (PutRow, marked(row_key(vec![])), put_marked),
+        (UpdateRow, marked(row_key(vec![])), put_marked),
+        (UpdateRow, row_key(vec![]), "Attribute column is missing."),
+        (
+            UpdateRow,
+            cell(one(), Some(DeleteOneVersion), Some(1)),
+            delete_value,
+        ),
+        (
+            UpdateRow,
+            cell(one(), Some(DeleteAllVersions), None),
+            delete_value,
+        ),
+        (
+            UpdateRow,
+            cell(None, Some(DeleteOneVersion), None),
+            "Timestamp must be given when type is DELETE_ONE_VERSION.",
+        ),
+        (
+            UpdateRow,
+            cell(None, Some(DeleteAllVersions), Some(1)),
+            "Timestamp cannot be given when type is DELETE_ALL_VERSION.",
+        ),
+        (DeleteRow, row_key(vec![]), unmarked),
+        (
+            DeleteRow,
+            marked(named("c")),
+            "Invalid delete row request: unexpected cells in request.",
+        ),
+    ];
+    for (operation, row, text) in cases {
+        assert_eq!(refused_row(operation, &row), text, "{operation:?} {row:?}");
+    }
+}
+
+#[test]
+fn keys_have_to_be_keys() {
+    let row = |cells| Row::key(cells);
+    let with = |value| row(vec![Cell::key("k", value)]);
+    let long = |length| Variant::String("x".repeat(length));
+    let odd = |change: fn(&mut Cell)| {
+        let mut cell = Cell::key("k", Variant::Integer(1));
+        change(&mut cell);
+        row(vec![cell])
+    };
+    let cases = [
+        (
+            with(Variant::InfMin),
+            "VT_INF_MIN is an invalid type for the primary key.",
+        ),
+        (
+            with(Variant::Boolean(true)),
+            "VT_BOOLEAN is an invalid type for the primary key.",
+        ),
+        (
+            with(Variant::Double(1.0)),
+            "VT_DOUBLE is an invalid type for the primary key.",
+        ),
+        (
+            with(long(1025)),
+            "The length of primary key column: 'k' exceeds the MaxLength:1024 with CurrentLength:1025.",
+        ),
+        (
+            row((0..5)
+                .map(|at| Cell::key(format!("k{at}"), Variant::Integer(1)))
+                .collect()),
+            "The number of primary key columns must be in range: [1, 4].",
+        ),
+        (
+            odd(|cell| cell.value = None),
+            "No value is given for primary key name:k.",
+        ),
+        (
+            odd(|cell| cell.timestamp = Some(1)),
+            "Timestamp cannot be given for primary key name:k.",
+        ),
+        (
+            odd(|cell| cell.operation = Some(CellOperation::Increment)),
+            "OpType cannot be given for primary key name :k.",
+        ),
+    ];
+    for (row, text) in cases {
+        assert_eq!(refused_row(Operation::PutRow, &row), text);
+    }
+    let get = |row: &Row| {
+        let message = proto::GetRowRequest {
+            table_name: Some("t".to_owned()),
+            primary_key: Some(encode_row(row)),
+            max_versions: Some(1),
+            ..Default::default()
+        };
+        refused(Operation::GetRow, &message)
+    };
+    assert_eq!(
+        get(&with(Variant::AutoIncrement)),
+        "PKAutoIncr can't be used for read operations."
+    );
+    let attribute = row_key(vec![Cell::key("c", Variant::Integer(1))]);
+    assert_eq!(
+        get(&attribute),
+        "Attribute column cannot be given while reading data."
+    );
+    let mut marked = row_key(vec![]);
+    marked.delete_marker = true;
+    assert_eq!(get(&marked), "Delete marker cannot be given.");
+}
+
+#[test]
+fn a_key_is_checked_against_the_schema_in_order() {
+    let check = |change: fn(&mut Vec<(String, KeyValue)>)| {
+        let mut key = key();
+        change(&mut key);
+        let failure = check_key(&key, &schema()).unwrap_err();
+        assert_eq!(failure.code, Code::InvalidPk);
+        failure.message.into_owned()
+    };
+    check_key(&key(), &schema()).unwrap();
+    check_key(&numbered(), &schema()).unwrap();
+    let text = check(|key| key.truncate(1));
+    assert_eq!(text, "Validate PK size fail. Input: 1, Meta: 3.");
+    let text = check(|key| {
+        key[0].1 = KeyValue::Integer(1);
+        key[1].0 = "PK2".to_owned();
+    });
+    assert_eq!(text, "Validate PK name fail. Input: PK2, Meta: id.");
+    let text = check(|key| key[1].1 = KeyValue::Binary(Bytes::new()));
+    assert_eq!(
+        text,
+        "Validate PK type fail. Input: VT_BLOB, Meta: VT_INTEGER."
+    );
+    let mut numbered = numbered();
+    numbered[0].1 = WriteKeyValue::AutoIncrement;
+    let failure = check_key(&numbered, &schema()).unwrap_err();
+    assert_eq!(
+        failure.message,
+        "Validate PK type fail. Input: VT_AUTO_INCREMENT, Meta: VT_STRING."
+    );
+}
+
+#[test]
+fn a_row_without_number_takes_no_conditions() {
+    let mut row = row_key(vec![Cell::key("c", Variant::Integer(1))]);
+    row.primary_key
+        .push(Cell::key("id", Variant::AutoIncrement));
+    let message = |existence, column: bool| {
+        let filter = proto::SingleColumnValueFilter {
+            comparator: Some(1),
+            column_name: Some("c".to_owned()),
+            column_value: Some(encode_variant(&Variant::Integer(1))),
+            ..Default::default()
+        };
+        let filter = proto::Filter {
+            r#type: Some(1),
+            filter: Some(filter.encode_to_vec().into()),
+        };
+        proto::PutRowRequest {
+            table_name: Some("t".to_owned()),
+            row: Some(encode_row(&row)),
+            condition: Some(proto::Condition {
+                row_existence: Some(existence),
+                column_condition: column.then(|| filter.encode_to_vec().into()),
+            }),
+            ..Default::default()
+        }
+    };
+    let put = |existence, column| refused(Operation::PutRow, &message(existence, column));
+    assert_eq!(
+        put(0, true),
+        "Can't set condition when modify row with pk auto increment."
+    );
+    assert_eq!(
+        put(1, false),
+        "Invalid expect:EXPECT_EXIST when modify row with pk auto increment."
+    );
+    assert_eq!(put(9, false), "Invalid row-existence expectation: 9.");
+    let mut delete = Row::key(row.primary_key.clone());
+    delete.delete_marker = true;
+    let text = "Invalid row to delete which with pk auto increment.";
+    assert_eq!(refused_row(Operation::DeleteRow, &delete), text);
+}
+
+#[test]
+fn writes_have_limits() {
+    let wide = |count: usize| {
+        let cells = (0..count).map(|at| Cell::key(format!("c{at}"), Variant::Integer(1)));
+        row_key(cells.collect())
+    };
+    let text =
+        "The number of attribute columns exceeds the limit, limit count: 1024, column count: 1025.";
+    assert_eq!(refused_row(Operation::PutRow, &wide(1025)), text);
+    let long = |length| row_key(vec![Cell::key("attr", Variant::String("x".repeat(length)))]);
+    let text = "The length of attribute column: 'attr' exceeds the MaxLength:2097152 with CurrentLength:2097153.";
+    assert_eq!(
+        refused_row(Operation::UpdateRow, &long((2 << 20) + 1)),
+        text
+    );
+    // Key and first cell: 1 + 8 + 1 + 2 MiB + 8; second cell: 1 + 8 and the rest.
+    let exact = |over: usize| {
+        let first = Cell::key("a", Variant::String("x".repeat(2 << 20)));
+        let rest = (2 << 20) - (1 + 8 + 1 + 8) - (1 + 8) + over;
+        row_key(vec![
+            first,
+            Cell::key("b", Variant::String("x".repeat(rest))),
+        ])
+    };
+    let text = "The total data size of PutRow request exceeds the limit, limit size: 4194304, data size: 4194305.";
+    assert_eq!(refused_row(Operation::PutRow, &exact(1)), text);
+    let message = proto::PutRowRequest {
+        table_name: Some("t".to_owned()),
+        row: Some(encode_row(&exact(0))),
+        condition: condition(),
+        ..Default::default()
+    };
+    Request::decode(Operation::PutRow, message.encode_to_vec().into()).unwrap();
+    let body = Bytes::from(vec![0; BODY_BYTES_MAX + 1]);
+    let failure = Request::decode(Operation::PutRow, body).unwrap_err();
+    assert_eq!(failure.status(), 413);
+}
+
+#[test]
+fn an_incremented_column_is_left_alone_otherwise() {
+    let increment = |value, at| Cell {
+        name: "n".to_owned(),
+        value: Some(value),
+        operation: Some(CellOperation::Increment),
+        timestamp: at,
+    };
+    let one = || increment(Variant::Integer(1), None);
+    let refused = |cells| refused_row(Operation::UpdateRow, &row_key(cells));
+    for cells in [
+        vec![one(), one()],
+        vec![Cell::key("n", Variant::Integer(1)), one()],
+        vec![increment(Variant::Double(1.0), None)],
+        vec![increment(Variant::Integer(1), Some(1))],
+    ] {
+        refused(cells);
+    }
+}
+
+#[test]
+fn only_incremented_columns_are_returned() {
+    let returned = |kind: i32, names: &[&str]| {
+        let increment = Cell {
+            operation: Some(CellOperation::Increment),
+            ..Cell::key("n", Variant::Integer(1))
+        };
+        let message = proto::UpdateRowRequest {
+            table_name: Some("t".to_owned()),
+            row_change: Some(encode_row(&row_key(vec![increment]))),
+            condition: condition(),
+            return_content: Some(proto::ReturnContent {
+                return_type: Some(kind),
+                return_column_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            }),
+            ..Default::default()
+        };
+        let request = Request::decode(Operation::UpdateRow, message.encode_to_vec().into());
+        request.map(|request| match request {
+            Request::WriteRow(row) => row.write.returned,
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(returned(0, &[]), Ok(Returned::Nothing));
+    assert_eq!(returned(1, &[]), Ok(Returned::Key));
+    assert_eq!(
+        returned(2, &["n"]),
+        Ok(Returned::AfterModify(vec!["n".to_owned()]))
+    );
+    returned(2, &["m"]).unwrap_err();
+    returned(1, &["n"]).unwrap_err();
+    returned(3, &[]).unwrap_err();
+}
+
+#[test]
+fn versions_have_to_be_asked_for() {
+    let get = |max_versions, range: [Option<i64>; 3]| {
+        let [start_time, end_time, specific_time] = range;
+        proto::GetRowRequest {
+            table_name: Some("t".to_owned()),
+            primary_key: Some(encode_row(&row_key(vec![]))),
+            max_versions,
+            time_range: range
+                .iter()
+                .any(Option::is_some)
+                .then_some(proto::TimeRange {
+                    start_time,
+                    end_time,
+                    specific_time,
+                }),
+            ..Default::default()
+        }
+    };
+    let none = [None, None, None];
+    let (both, most) = (Some(1), i64::MAX / 1000);
+    for (versions, range, text) in [
+        (None, none, "No version condition is specified."),
+        (
+            Some(0),
+            none,
+            "Invalid max versions: 0 . Reason: Max versions must be positive.",
+        ),
+        (
+            Some(-1),
+            none,
+            "Invalid max versions: -1 . Reason: Max versions must be positive.",
+        ),
+        (
+            None,
+            [Some(1), None, None],
+            "Start and end time must be given at the same time.",
+        ),
+        (
+            None,
+            [None, Some(1), None],
+            "Start and end time must be given at the same time.",
+        ),
+        (
+            None,
+            [both, both, both],
+            "Specific tiemstamp and time range cannot be given at the same time.",
+        ),
+        (
+            both.map(|_| 1),
+            [None, None, both],
+            "Specific tiemstamp and max versions cannot be given at the same time.",
+        ),
+        (
+            None,
+            [None, None, Some(-1)],
+            "Timestamp must be in range [0, INT64_MAX/1000).",
+        ),
+        (
+            None,
+            [None, None, Some(most)],
+            "Timestamp must be in range [0, INT64_MAX/1000).",
+        ),
+        (
+            None,
+            [Some(0), Some(i64::MAX), None],
+            "Timestamp must be in range [0, INT64_MAX/1000).",
+        ),
+    ] {
+        assert_eq!(refused(Operation::GetRow, &get(versions, range)), text);
+    }
+}
+
+#[test]
+fn a_read_names_so_many_columns() {
+    let wide = proto::GetRowRequest {
+        table_name: Some("t".to_owned()),
+        primary_key: Some(encode_row(&row_key(vec![]))),
+        max_versions: Some(1),
+        columns_to_get: vec!["c".to_owned(); 1025],
+        ..Default::default()
+    };
+    let text = "The number of columns from the request exceeds the limit, limit count: 1024, column count: 1025.";
+    assert_eq!(refused(Operation::GetRow, &wide), text);
+}
+
+#[test]
+fn ranges_have_a_direction_and_something_between() {
+    let bound = |value| encode_row(&Row::key(vec![Cell::key("k", value)]));
+    let message = |direction, start, end, limit| proto::GetRangeRequest {
+        table_name: Some("t".to_owned()),
+        direction: Some(direction),
+        max_versions: Some(1),
+        limit,
+        inclusive_start_primary_key: Some(bound(start)),
+        exclusive_end_primary_key: Some(bound(end)),
+        ..Default::default()
+    };
+    let int = Variant::Integer;
+    let schema = [KeySchema {
+        name: "k".to_owned(),
+        key_type: KeyType::Integer,
+        auto_increment: false,
+    }];
+    let check = |direction, start, end| {
+        let body = message(direction, start, end, None).encode_to_vec();
+        let Request::GetRange(range) = Request::decode(Operation::GetRange, body.into()).unwrap()
+        else {
+            panic!();
+        };
+        range
+            .check_schema(&schema)
+            .map_err(|failure| failure.message.into_owned())
+    };
+    let forward = Err("Begin key must less than end key in FORWARD".to_owned());
+    let back = Err("Begin key must more than end key in BACKWARD".to_owned());
+    assert_eq!(check(0, Variant::InfMin, int(0)), Ok(()));
+    assert_eq!(check(0, int(-1), int(0)), Ok(()));
+    assert_eq!(check(0, int(0), int(0)), forward);
+    assert_eq!(check(0, Variant::InfMax, int(0)), forward);
+    assert_eq!(check(1, int(0), Variant::InfMin), Ok(()));
+    assert_eq!(check(1, int(0), int(0)), back);
+    assert!(check(0, int(0), Variant::String(String::new())).is_err());
+    for limit in [0, -1] {
+        let text = refused(
+            Operation::GetRange,
+            &message(0, int(0), int(1), Some(limit)),
+        );
+        assert_eq!(text, "The limit must be greater than 0.");
+    }
+    assert_eq!(
+        refused(Operation::GetRange, &message(2, int(0), int(1), None)),
+        "Invalid direction: 2."
+    );
+}
+
+#[test]
+fn batches_have_limits() {
+    let reads = |tables: &[(&str, usize)], versions| proto::BatchGetRowRequest {
+        tables: tables
+            .iter()
+            .map(|(name, rows)| proto::TableInBatchGetRowRequest {
+                table_name: Some((*name).to_owned()),
+                primary_key: vec![encode_row(&row_key(vec![])); *rows],
+                max_versions: versions,
+                ..Default::default()
+            })
+            .collect(),
+    };
+    let get = |tables: &[(&str, usize)], versions| {
+        refused(Operation::BatchGetRow, &reads(tables, versions))
+    };
+    assert_eq!(
+        get(&[], Some(1)),
+        "No row specified in the request of BatchGetRow."
+    );
+    assert_eq!(
+        get(&[("a", 50), ("b", 51)], Some(1)),
+        "Rows count exceeds the upper limit: 100."
+    );
+    assert_eq!(
+        get(&[("a", 1), ("a", 1)], Some(1)),
+        "Duplicated table name: a."
+    );
+    assert_eq!(
+        get(&[("a", 1)], None),
+        "No version condition is specified while querying row."
+    );
+    let decode = |message: &proto::BatchGetRowRequest| {
+        let request = Request::decode(Operation::BatchGetRow, message.encode_to_vec().into());
+        match request.unwrap() {
+            Request::BatchGetRow(batch) => batch.tables,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(decode(&reads(&[("a", 0)], Some(1)))[0].rows.is_empty());
+    let failed = decode(&reads(&[("a-b", 2)], Some(1)));
+    let name = Failure::invalid("Invalid table name: 'a-b'.");
+    assert_eq!(failed[0].rows, [Err(name.clone()), Err(name)]);
+
+    let row = |kind, row: &Row| proto::RowInBatchWriteRowRequest {
+        r#type: Some(kind),
+        row_change: Some(encode_row(row)),
+        condition: condition(),
+        return_content: None,
+    };
+    let table = |name: &str, rows| proto::TableInBatchWriteRowRequest {
+        table_name: Some(name.to_owned()),
+        rows,
+    };
+    let batch = |tables| proto::BatchWriteRowRequest {
+        tables,
+        ..Default::default()
+    };
+    let write = |tables| refused(Operation::BatchWriteRow, &batch(tables));
+    let one = || row(1, &row_key(vec![]));
+    assert_eq!(write(vec![]), "No row is specified in BatchWriteRow.");
+    assert_eq!(
+        write(vec![table("t", vec![])]),
+        "No operation is specified for table: 't'."
+    );
+    assert_eq!(
+        write(vec![table("t", vec![one()]), table("t", vec![one()])]),
+        "Duplicated table name: t."
+    );
+    assert_eq!(
+        write(vec![table("t", vec![one(); 201])]),
+        "Rows count exceeds the upper limit: 200."
+    );
+    assert_eq!(
+        write(vec![table("t-", vec![one()])]),
+        "Invalid table name: 't-'."
+    );
+    assert_eq!(
+        write(vec![table("t", vec![row(4, &row_key(vec![]))])]),
+        "The modify type is invalid."
+    );
+    let half = || {
+        row(
+            1,
+            &row_key(vec![Cell::key(
+                "a",
+                Variant::String("x".repeat((2 << 20) - 18)),
+            )]),
+        )
+    };
+    let over = row(
+        1,
+        &row_key(vec![Cell::key(
+            "a",
+            Variant::String("x".repeat((2 << 20) - 17)),
+        )]),
+    );
+    Request::decode(
+        Operation::BatchWriteRow,
+        batch(vec![table("t", vec![half(), half()])])
+            .encode_to_vec()
+            .into(),
+    )
+    .unwrap();
+    assert_eq!(
+        write(vec![table("t", vec![half(), over])]),
+        "The total data size of BatchWriteRow request exceeds the limit, limit size: 4194304, data size: 4194305."
+    );
+    let increment = Cell {
+        operation: Some(CellOperation::Increment),
+        ..Cell::key("n", Variant::Integer(1))
+    };
+    write(vec![table(
+        "t",
+        vec![row(2, &row_key(vec![increment])), one()],
+    )]);
+}
+
+#[test]
+fn many_empty_fields_are_refused_before_they_are_made() {
+    let message = proto::BatchWriteRowRequest {
+        tables: vec![proto::TableInBatchWriteRowRequest::default(); FIELDS_MAX + 1],
+        ..Default::default()
+    };
+    let text = refused(Operation::BatchWriteRow, &message);
+    assert_eq!(text, "Cannot deserialize the request data.");
+    let rows = vec![proto::RowInBatchWriteRowRequest::default(); FIELDS_MAX];
+    let message = proto::BatchWriteRowRequest {
+        tables: vec![proto::TableInBatchWriteRowRequest {
+            table_name: None,
+            rows,
+        }],
+        ..Default::default()
+    };
+    assert_eq!(refused(Operation::BatchWriteRow, &message), text);
+    let body = Bytes::from(vec![0; TABLE_BODY_BYTES_MAX + 1]);
+    let failure = Request::decode(Operation::CreateTable, body).unwrap_err();
+    assert_eq!(failure.status(), 413);
+}
+
+#[test]
+fn an_atomic_batch_has_one_partition_key() {
+    let write = |value| {
+        let row = Row::key(vec![
+            Cell::key("k", Variant::Integer(value)),
+            Cell::key("l", Variant::Integer(value)),
+        ]);
+        let message = proto::PutRowRequest {
+            table_name: Some("t".to_owned()),
+            row: Some(encode_row(&row)),
+            condition: condition(),
+            ..Default::default()
+        };
+        match Request::decode(Operation::PutRow, message.encode_to_vec().into()) {
+            Ok(Request::WriteRow(row)) => row.write,
+            other => panic!("{other:?}"),
+        }
+    };
+    check_atomic(&[]).unwrap();
+    check_atomic(&[write(0), write(0)]).unwrap();
+    let failure = check_atomic(&[write(0), write(0), write(1)]).unwrap_err();
+    assert_eq!(failure.code, Code::DataOutOfRange);
+    assert_eq!(
+        failure.message,
+        "Data out of scope of atomic. Atomic PartKey:0. Data PartKey:1"
+    );
+}
+
+fn create(change: fn(&mut proto::CreateTableRequest)) -> proto::CreateTableRequest {
+    let column = |name: &str, kind| proto::PrimaryKeySchema {
+        name: Some(name.to_owned()),
+        r#type: Some(kind),
+        option: None,
+    };
+    let mut message = proto::CreateTableRequest {
+        table_meta: Some(proto::TableMeta {
+            table_name: Some("t".to_owned()),
+            primary_key: vec![column("PK0", 1), column("PK1", 1), column("PK2", 1)],
+            defined_column: Vec::new(),
+        }),
+        reserved_throughput: Some(proto::ReservedThroughput {
+            capacity_unit: Some(proto::CapacityUnit {
+                read: Some(0),
+                write: Some(0),
+            }),
+        }),
+        table_options: Some(proto::TableOptions {
+            time_to_live: Some(-1),
+            max_versions: Some(1),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    change(&mut message);
+    message
+}
+
+fn meta(message: &mut proto::CreateTableRequest) -> &mut proto::TableMeta {
+    message.table_meta.as_mut().unwrap()
+}
+
+fn options(message: &mut proto::CreateTableRequest) -> &mut proto::TableOptions {
+    message.table_options.as_mut().unwrap()
+}
+
+#[test]
+fn tables_have_rules() {
+    let defined = |count: usize| {
+        let column = |at| proto::DefinedColumnSchema {
+            name: Some(format!("d{at}")),
+            r#type: Some(1),
+        };
+        (0..count).map(column).collect::<Vec<_>>()
+    };
+    let mut many = create(|_| ());
+    meta(&mut many).defined_column = defined(33);
+    let text = "The number of defined columns must be in range: [0, 32].";
+    assert_eq!(refused(Operation::CreateTable, &many), text);
+    let count = "The number of primary key columns must be in range: [1, 4].";
+    let cases: [(fn(&mut proto::CreateTableRequest), &str); 18] = [
+        (
+            |m| m.table_meta = None,
+            "Parse PBMessage from RawString failed.",
+        ),
+        (
+            |m| m.reserved_throughput = None,
+            "Parse PBMessage from RawString failed.",
+        ),
+        (
+            |m| meta(m).table_name = Some("1".to_owned()),
+            "Invalid table name: '1'.",
+        ),
+        (|m| meta(m).primary_key.clear(), count),
+        (|m| meta(m).primary_key.extend_from_within(..2), count),
+        (
+            |m| meta(m).primary_key[1].name = Some("PK0".to_owned()),
+            "Duplicated primary key name: 'PK0'.",
+        ),
+        (
+            |m| meta(m).primary_key[1].name = Some("#".to_owned()),
+            "Invalid column name: '#'.",
+        ),
+        (
+            |m| meta(m).primary_key[0].option = Some(1),
+            "First primary key can't be auto increment, table: t.",
+        ),
+        (
+            |m| {
+                meta(m).primary_key[1].option = Some(1);
+                meta(m).primary_key[1].r#type = Some(2);
+            },
+            "AUTO_INCREMENT primary key must be integer.",
+        ),
+        (
+            |m| {
+                meta(m).primary_key[1].option = Some(1);
+                meta(m).primary_key[2].option = Some(1);
+            },
+            "AUTO_INCREMENT primary key count must <= 1.",
+        ),
+        (
+            |m| options(m).time_to_live = None,
+            "Time-to-live is missing while creating table.",
+        ),
+        (
+            |m| options(m).max_versions = None,
+            "MaxVersions is missing while creating table.",
+        ),
+        (
+            |m| options(m).time_to_live = Some(0),
+            "TimeToLive cannot be 0 or less than -1.",
+        ),
+        (
+            |m| options(m).time_to_live = Some(-2),
+            "TimeToLive cannot be 0 or less than -1.",
+        ),
+        (
+            |m| options(m).max_versions = Some(0),
+            "The maximum versions cannot be less than or equal to 0.",
+        ),
+        (
+            |m| m.table_options = None,
+            "Time-to-live is missing while creating table.",
+        ),
+        (
+            |m| options(m).deviation_cell_version_in_sec = Some(-1),
+            "The maximum deviation must be in range [0, INT64_MAX/1000000].",
+        ),
+        (
+            |m| {
+                m.reserved_throughput
+                    .as_mut()
+                    .unwrap()
+                    .capacity_unit
+                    .as_mut()
+                    .unwrap()
+                    .read = Some(-1)
+            },
+            "Invalid Capacity Unit:-1 . Capacity Unit must be nonnegative.",
+        ),
+    ];
+    for (change, text) in cases {
+        assert_eq!(refused(Operation::CreateTable, &create(change)), text);
+    }
+    let body = create(|_| ()).encode_to_vec();
+    let Request::CreateTable(table) = Request::decode(Operation::CreateTable, body.into()).unwrap()
+    else {
+        panic!();
+    };
+    assert_eq!(table.options.deviation_seconds, 86_400);
+    assert!(table.options.allow_update && !table.options.update_full_row);
+}
+
+#[test]
+fn a_change_of_a_table_has_to_change_something() {
+    let update = |options| proto::UpdateTableRequest {
+        table_name: Some("t".to_owned()),
+        table_options: options,
+        ..Default::default()
+    };
+    let nothing = "No parameter is specified in table options.";
+    assert_eq!(refused(Operation::UpdateTable, &update(None)), nothing);
+    assert_eq!(
+        refused(Operation::UpdateTable, &update(Some(Default::default()))),
+        nothing
+    );
+    let full = proto::TableOptions {
+        update_full_row: Some(true),
+        ..Default::default()
+    };
+    assert!(refused(Operation::UpdateTable, &update(Some(full))).contains("contain updateFullRow"));
+}
+
+#[test]
+fn defined_columns_come_and_go() {
+    let add = proto::AddDefinedColumnRequest {
+        table_name: Some("t".to_owned()),
+        columns: vec![proto::DefinedColumnSchema {
+            name: Some("d".to_owned()),
+            r#type: Some(7),
+        }],
+    };
+    let request = Request::decode(Operation::AddDefinedColumn, add.encode_to_vec().into()).unwrap();
+    let Request::AddDefinedColumn(table, columns) = request else {
+        panic!();
+    };
+    assert_eq!(
+        (table.as_str(), columns[0].column_type),
+        ("t", ColumnType::Binary)
+    );
+    let delete = proto::DeleteDefinedColumnRequest {
+        table_name: Some("t".to_owned()),
+        columns: vec!["d".to_owned()],
+    };
+    let request = Request::decode(
+        Operation::DeleteDefinedColumn,
+        delete.encode_to_vec().into(),
+    );
+    assert!(matches!(request.unwrap(), Request::DeleteDefinedColumn(_, names) if names == ["d"]));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_body_is_a_request_or_a_failure(body: Vec<u8>) {
+        for operation in Operation::ALL {
+            let _ = Request::decode(*operation, body.clone().into());
+        }
+    }
+
+    /// What the SDK sends, with bytes changed: deeper than random bytes come.
+    #[test]
+    fn a_broken_request_is_a_request_or_a_failure(
+        line: proptest::sample::Index,
+        changes: Vec<(proptest::sample::Index, u8)>,
+    ) {
+        let lines: Vec<&str> = include_str!("sdk_requests.txt").lines().skip(1).collect();
+        let parts: Vec<&str> = line.get(&lines).split(' ').collect();
+        let digits = parts.get(2).copied().unwrap_or("");
+        let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
+        let mut body: Vec<u8> = digits.as_bytes().chunks(2).map(byte).collect();
+        for (at, bits) in changes {
+            if !body.is_empty() {
+                let at = at.index(body.len());
+                body[at] ^= bits;
+            }
+        }
+        let operation = Operation::of_path(parts[1]).unwrap();
+        let _ = Request::decode(operation, body.into());
+    }
+}
