@@ -101,7 +101,7 @@ fn column_change(cell: Cell) -> Result<ColumnChange, Failure> {
     } = cell;
     let invalid = |text: &'static str| Err(Failure::invalid(text));
     match (operation, value) {
-        (None, None) => invalid("Invalid request of update row: find cells without values."),
+        (None, None) => invalid("No value is given for column name."),
         (None, Some(value)) => Ok(ColumnChange::Put {
             value: attribute_value(&name, value)?,
             version: timestamp,

@@ -123,11 +123,17 @@ impl Write {
             Kind::Delete => Change::Delete,
         };
         let condition = Condition::decode(condition.ok_or_else(missing)?)?;
-        let numbered = key
-            .iter()
-            .any(|(_, value)| *value == WriteKeyValue::AutoIncrement);
-        if numbered {
-            check_numbered(kind, &condition, in_transaction)?;
+        let numbered = key.iter().map(|(_, value)| value);
+        match numbered
+            .filter(|value| **value == WriteKeyValue::AutoIncrement)
+            .count()
+        {
+            0 => (),
+            1 => check_numbered(kind, &condition, in_transaction)?,
+            more => {
+                let text = format!("{more} pk auto increment exist in row.");
+                return Err(Failure::invalid(text));
+            }
         }
         let returned = returned_content(returned.unwrap_or_default(), &change)?;
         let bytes = key_bytes(&key) + change.bytes();

@@ -152,12 +152,16 @@ fn broken() -> Failure {
 fn predicate(message: &FilterMessage, nodes: &mut usize) -> Result<Predicate, Failure> {
     *nodes += 1;
     check_nodes(*nodes)?;
-    let kind = message.r#type.map(FilterType::try_from);
+    let code = message.r#type.ok_or_else(broken)?;
     let inner = message.filter.as_ref().ok_or_else(broken)?;
-    match kind {
-        Some(Ok(FilterType::FtSingleColumnValue)) => relation(inner).map(Predicate::Single),
-        Some(Ok(FilterType::FtCompositeColumnValue)) => composite(inner, nodes),
-        _ => Err(broken()),
+    match FilterType::try_from(code) {
+        Ok(FilterType::FtSingleColumnValue) => relation(inner).map(Predicate::Single),
+        Ok(FilterType::FtCompositeColumnValue) => composite(inner, nodes),
+        Ok(FilterType::FtColumnPagination) if *nodes > 1 => {
+            let text = format!("Invalid type of sub-filter: {code}.");
+            Err(Failure::invalid(text))
+        }
+        _ => Err(Failure::invalid(format!("Invalid type of filter: {code}."))),
     }
 }
 

@@ -264,9 +264,10 @@ fn a_page_of_columns_is_its_own_filter() {
     }
     // Neither a condition nor a part of a group.
     let good = page(Some(0), Some(1));
-    Predicate::decode(&bytes(&good)).unwrap_err();
+    let failure = Predicate::decode(&bytes(&good)).unwrap_err();
+    assert_eq!(failure.message, "Invalid type of filter: 3.");
     let inside = group(LogicalOperator::LoNot, vec![good]);
-    Filter::decode(&bytes(&inside)).unwrap_err();
+    assert_eq!(refused(&inside), "Invalid type of sub-filter: 3.");
 }
 
 fn refused(message: &FilterMessage) -> String {

@@ -758,7 +758,7 @@ fn ranges_have_a_direction_and_something_between() {
 }
 
 #[test]
-fn batches_have_limits() {
+fn batches_of_reads_have_limits() {
     let reads = |tables: &[(&str, usize)], versions| proto::BatchGetRowRequest {
         tables: tables
             .iter()
@@ -800,7 +800,10 @@ fn batches_have_limits() {
     let failed = decode(&reads(&[("a-b", 2)], Some(1)));
     let name = Failure::invalid("Invalid table name: 'a-b'.");
     assert_eq!(failed[0].rows, [Err(name.clone()), Err(name)]);
+}
 
+#[test]
+fn batches_of_writes_have_limits() {
     let row = |kind, row: &Row| proto::RowInBatchWriteRowRequest {
         r#type: Some(kind),
         row_change: Some(encode_row(row)),
@@ -976,7 +979,7 @@ fn tables_have_rules() {
     let text = "The number of defined columns must be in range: [0, 32].";
     assert_eq!(refused(Operation::CreateTable, &many), text);
     let count = "The number of primary key columns must be in range: [1, 4].";
-    let cases: [(fn(&mut proto::CreateTableRequest), &str); 18] = [
+    let cases: [(fn(&mut proto::CreateTableRequest), &str); 10] = [
         (
             |m| m.table_meta = None,
             "Parse PBMessage from RawString failed.",
@@ -1017,6 +1020,15 @@ fn tables_have_rules() {
             },
             "AUTO_INCREMENT primary key count must <= 1.",
         ),
+    ];
+    for (change, text) in cases {
+        assert_eq!(refused(Operation::CreateTable, &create(change)), text);
+    }
+}
+
+#[test]
+fn options_have_ranges() {
+    let cases: [(fn(&mut proto::CreateTableRequest), &str); 8] = [
         (
             |m| options(m).time_to_live = None,
             "Time-to-live is missing while creating table.",

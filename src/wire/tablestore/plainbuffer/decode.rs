@@ -74,7 +74,7 @@ pub fn decode_variant(bytes: &Bytes, column: &str) -> Result<Variant, Error> {
     if cursor.is_empty() {
         Ok(variant)
     } else {
-        Err(Error::Malformed)
+        Err(Error::Leftover)
     }
 }
 

@@ -185,6 +185,8 @@ pub enum Error {
     Malformed,
     /// It begins with something else.
     Header(u32),
+    /// Bytes behind a value, in its cell.
+    Leftover,
     /// A cell's or row's checksum is not that of its content.
     Checksum {
         /// As sent.
@@ -220,6 +222,9 @@ impl fmt::Display for Error {
                 f,
                 "Cell data broken, mismatch header, actual: {actual} , expect: {HEADER}."
             ),
+            Error::Leftover => {
+                f.write_str("Cell data broken, has more data in cell, but they can't be parsed.")
+            }
             Error::Checksum { sent, computed } => write!(
                 f,
                 "Cell data broken, checksum is mismatch, {sent} :{computed} :"

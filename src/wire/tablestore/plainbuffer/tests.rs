@@ -137,7 +137,7 @@ fn variants_are_whole_or_refused() {
     assert_eq!(decode("0200"), Ok(Variant::Boolean(false)));
     assert_eq!(decode("0202"), Err(Error::Malformed));
     assert_eq!(decode("00 01"), Err(Error::Truncated));
-    assert_eq!(decode("00 0100000000000000 00"), Err(Error::Malformed));
+    assert_eq!(decode("00 0100000000000000 00"), Err(Error::Leftover));
     assert_eq!(decode("03 02000000 61"), Err(Error::StringLength(2)));
     assert_eq!(decode("03 ffffffff 61"), Err(Error::StringLength(-1)));
     assert_eq!(
