@@ -1,8 +1,8 @@
 //! `schemas/tablestore/*.proto` and the Rust made from them say the same.
 //!
 //! Owns: the making of `src/wire/tablestore/proto.rs`, with a compiler in Rust, so that no build needs protoc and none
-//! but this test compiles one. `TIDELINE_BLESS=1 cargo test --test tablestore_proto` writes the file anew. Must not: know
-//! what the messages mean.
+//! but this test compiles one. `TIDELINE_BLESS=1 cargo test --test tablestore_proto` writes the file anew. Must not:
+//! know what the messages mean.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 

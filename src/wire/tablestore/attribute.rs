@@ -1,7 +1,7 @@
 //! Values of attribute columns, as cells and filters hold them.
 //!
-//! Owns: which variants are values, and their limits. Promises: a value that leaves this module is finite and, if a text
-//! or binary, at most 2 MiB long. Must not: know columns' types; attributes have none.
+//! Owns: which variants are values, and their limits. Promises: a value that leaves this module is finite and, if a
+//! text or binary, at most 2 MiB long. Must not: know columns' types; attributes have none.
 
 use super::failure::Failure;
 use super::limits::VALUE_BYTES_MAX;

@@ -1,7 +1,7 @@
 //! What a write does to the columns of its row.
 //!
-//! Owns: the change of a row, made of cells. Promises: each cell has what its operation needs and nothing else, and values
-//! are in their limits. Must not: know the key, or the row as it stands.
+//! Owns: the change of a row, made of cells. Promises: each cell has what its operation needs and nothing else, and
+//! values are in their limits. Must not: know the key, or the row as it stands.
 
 use super::attribute::attribute_value;
 use super::capacity::value_bytes;

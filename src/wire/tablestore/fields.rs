@@ -1,7 +1,8 @@
 //! Counting the fields of protobuf messages before they are decoded.
 //!
-//! Owns: the walk over a message's outermost fields. Promises: allocates nothing, so that what is refused for its number
-//! of fields costs nothing; a field of two bytes may otherwise become hundreds in memory. Must not: know messages.
+//! Owns: the walk over a message's outermost fields. Promises: allocates nothing, so that what is refused for its
+//! number of fields costs nothing; a field of two bytes may otherwise become hundreds in memory. Must not: know
+//! messages.
 
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};

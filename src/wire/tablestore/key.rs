@@ -81,7 +81,7 @@ pub trait KeyColumn: Sized {
     /// The value, if there is one.
     fn value(&self) -> Option<&KeyValue>;
 
-    /// The type as the service's messages name it, where it is not that of a value that fits a column by itself.
+    /// The type as the service's messages name it.
     fn type_name(&self) -> &'static str;
 
     /// As a cell's value.

@@ -1,7 +1,7 @@
 //! The limits of the protocol, as the service documents or shows them.
 //!
-//! Owns: the numbers. They are part of the protocol, since SDKs and their tests compare the texts that name them; so they
-//! are constants and no settings. Must not: check anything.
+//! Owns: the numbers. They are part of the protocol, since SDKs and their tests compare the texts that name them; so
+//! they are constants and no settings. Must not: check anything.
 
 /// Tables of an instance, index tables among them.
 pub const TABLES_MAX: usize = 64;
@@ -47,6 +47,6 @@ pub const TIMESTAMP_BYTES: usize = 8;
 pub const BODY_BYTES_MAX: usize = 8 << 20;
 /// Bytes of a body about tables.
 pub const TABLE_BODY_BYTES_MAX: usize = 256 << 10;
-/// Fields of a body: a batch of 100 tables with 1024 columns each, and room. What an empty field of two bytes becomes in
-/// memory is many times as large, so their number has to have a limit of its own.
+/// Fields of a body: a batch of 100 tables with 1024 columns each, and room. What an empty field of two bytes becomes
+/// in memory is many times as large, so their number has to have a limit of its own.
 pub const FIELDS_MAX: usize = 1 << 17;

@@ -1,9 +1,9 @@
 //! Tablestore's HTTP API as types: operations and what they ask, rows and keys, filters, signatures, errors.
 //!
 //! Owns: everything between the bytes of a signed POST and a checked request, and between a reply and its bytes. A
-//! request that leaves this module obeys the limits and shapes that need no table to be known; what depends on a table's
-//! schema is checked with [`check_key`] by whoever has the schema. Promises: no input panics; every refusal is a
-//! [`Failure`] with the service's own code, status and text. Must not: do I/O, ask the clock, know the store.
+//! request that leaves this module obeys the limits and shapes that need no table to be known; what depends on a
+//! table's schema is checked with [`check_key`] by whoever has the schema. Promises: no input panics; every refusal is
+//! a [`Failure`] with the service's own code, status and text. Must not: do I/O, ask the clock, know the store.
 
 mod attribute;
 mod batch;

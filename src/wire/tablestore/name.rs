@@ -1,7 +1,7 @@
 //! Names of tables and columns.
 //!
-//! Owns: which names are legal. Table names are words; column names may be nearly anything, as the service accepts them,
-//! which is laxer than its documentation. Must not: know where a name came from.
+//! Owns: which names are legal. Table names are words; column names may be nearly anything, as the service accepts
+//! them, which is laxer than its documentation. Must not: know where a name came from.
 
 use super::failure::Failure;
 use super::limits::NAME_BYTES_MAX;

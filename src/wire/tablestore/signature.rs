@@ -1,7 +1,7 @@
 //! Signatures of requests, V2 and V4, and of responses.
 //!
-//! Owns: which headers a request must have, what is signed and how, and the headers of an answer. Promises: signatures are
-//! compared in constant time; a request is accepted only if its date is within the window, its key and instance are
+//! Owns: which headers a request must have, what is signed and how, and the headers of an answer. Promises: signatures
+//! are compared in constant time; a request is accepted only if its date is within the window, its key and instance are
 //! known, its signature is right and its body is what the signed headers say. Must not: read the clock, keep secrets
 //! (the caller looks them up), or print one.
 

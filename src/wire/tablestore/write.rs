@@ -1,8 +1,8 @@
 //! Writes of rows: PutRow, UpdateRow, DeleteRow, and BatchWriteRow, which holds many of them.
 //!
-//! Owns: a write's key, change and condition together, and what is to be returned of the row. Promises: a write that leaves this module
-//! has cells that its kind allows, values in their limits, at most 1024 cells and 4 MiB of data. Must not: know a
-//! table's schema or the row as it stands.
+//! Owns: a write's key, change and condition together, and what is to be returned of the row. Promises: a write that
+//! leaves this module has cells that its kind allows, values in their limits, at most 1024 cells and 4 MiB of data.
+//! Must not: know a table's schema or the row as it stands.
 
 use bytes::Bytes;
 

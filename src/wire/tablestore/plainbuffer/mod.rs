@@ -2,7 +2,8 @@
 //!
 //! Owns: the types of rows, cells and variants as they travel, and why a buffer is refused. Promises: what is decoded
 //! encodes to the same row, any bytes give a row or an [`Error`], checksums are checked, and no length that a buffer
-//! claims is believed before the bytes are there. Must not: know which cells an operation allows; `write` and `read` do.
+//! claims is believed before the bytes are there. Must not: know which cells an operation allows; `write` and `read`
+//! do.
 //!
 //! ```text
 //! buffer  = header:u32 row*                     everything little endian, header = 0x75
