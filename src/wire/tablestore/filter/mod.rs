@@ -24,6 +24,8 @@ use crate::value::Value;
 
 pub use evaluate::Columns;
 
+/// Bytes of an expression as it is written: reading one takes many times as much.
+const PATTERN_BYTES_MAX: usize = 4096;
 /// Bytes that a compiled expression may take.
 const EXPRESSION_BYTES_MAX: usize = 1 << 18;
 
@@ -241,6 +243,9 @@ fn relation(bytes: &Bytes) -> Result<Relation, Failure> {
 fn transfer(rule: ValueTransferRule) -> Result<Transfer, Failure> {
     let failed = || Failure::invalid("Deserialize relation filter failed.");
     let pattern = rule.regex.ok_or_else(failed)?;
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(failed());
+    }
     let expression = RegexBuilder::new(&pattern)
         .size_limit(EXPRESSION_BYTES_MAX)
         .dfa_size_limit(EXPRESSION_BYTES_MAX)

@@ -321,7 +321,8 @@ fn thirty_two_nodes_are_enough() {
 #[test]
 fn an_expression_cannot_take_the_server_down() {
     let mut filter = single("t", ComparatorType::CtExist, Variant::Integer(1));
-    for regex in ["(", "(x{1000}){1000}", "((a{100}){100}){100}"] {
+    let long = "x".repeat(PATTERN_BYTES_MAX + 1);
+    for regex in ["(", "(x{1000}){1000}", "((a{100}){100}){100}", &long] {
         filter.value_trans_rule = Some(ValueTransferRule {
             regex: Some(regex.to_owned()),
             cast_type: None,

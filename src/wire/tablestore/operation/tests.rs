@@ -802,80 +802,67 @@ fn batches_of_reads_have_limits() {
     assert_eq!(failed[0].rows, [Err(name.clone()), Err(name)]);
 }
 
-#[test]
-fn batches_of_writes_have_limits() {
-    let row = |kind, row: &Row| proto::RowInBatchWriteRowRequest {
+fn batch_row(kind: i32, row: &Row) -> proto::RowInBatchWriteRowRequest {
+    proto::RowInBatchWriteRowRequest {
         r#type: Some(kind),
         row_change: Some(encode_row(row)),
         condition: condition(),
         return_content: None,
-    };
-    let table = |name: &str, rows| proto::TableInBatchWriteRowRequest {
+    }
+}
+
+type BatchRows = Vec<proto::RowInBatchWriteRowRequest>;
+
+fn batch(tables: Vec<(&str, BatchRows)>) -> proto::BatchWriteRowRequest {
+    let tables = tables.into_iter();
+    let table = |(name, rows): (&str, BatchRows)| proto::TableInBatchWriteRowRequest {
         table_name: Some(name.to_owned()),
         rows,
     };
-    let batch = |tables| proto::BatchWriteRowRequest {
-        tables,
+    proto::BatchWriteRowRequest {
+        tables: tables.map(table).collect(),
         ..Default::default()
-    };
-    let write = |tables| refused(Operation::BatchWriteRow, &batch(tables));
-    let one = || row(1, &row_key(vec![]));
-    assert_eq!(write(vec![]), "No row is specified in BatchWriteRow.");
-    assert_eq!(
-        write(vec![table("t", vec![])]),
-        "No operation is specified for table: 't'."
-    );
-    assert_eq!(
-        write(vec![table("t", vec![one()]), table("t", vec![one()])]),
-        "Duplicated table name: t."
-    );
-    assert_eq!(
-        write(vec![table("t", vec![one(); 201])]),
-        "Rows count exceeds the upper limit: 200."
-    );
-    assert_eq!(
-        write(vec![table("t-", vec![one()])]),
-        "Invalid table name: 't-'."
-    );
-    assert_eq!(
-        write(vec![table("t", vec![row(4, &row_key(vec![]))])]),
-        "The modify type is invalid."
-    );
-    let half = || {
-        row(
-            1,
-            &row_key(vec![Cell::key(
-                "a",
-                Variant::String("x".repeat((2 << 20) - 18)),
-            )]),
-        )
-    };
-    let over = row(
-        1,
-        &row_key(vec![Cell::key(
-            "a",
-            Variant::String("x".repeat((2 << 20) - 17)),
-        )]),
-    );
-    Request::decode(
-        Operation::BatchWriteRow,
-        batch(vec![table("t", vec![half(), half()])])
-            .encode_to_vec()
-            .into(),
-    )
-    .unwrap();
-    assert_eq!(
-        write(vec![table("t", vec![half(), over])]),
-        "The total data size of BatchWriteRow request exceeds the limit, limit size: 4194304, data size: 4194305."
-    );
+    }
+}
+
+#[test]
+fn batches_of_writes_have_rules() {
+    let row = |kind| batch_row(kind, &row_key(vec![]));
     let increment = Cell {
         operation: Some(CellOperation::Increment),
         ..Cell::key("n", Variant::Integer(1))
     };
-    write(vec![table(
-        "t",
-        vec![row(2, &row_key(vec![increment])), one()],
-    )]);
+    let increment = batch_row(2, &row_key(vec![increment]));
+    let twice = vec![("t", vec![row(1)]), ("t", vec![row(1)])];
+    let once = "A row with incremented columns can be given only once in BatchWriteRow.";
+    let many = "Rows count exceeds the upper limit: 200.";
+    let none = "No operation is specified for table: 't'.";
+    for (tables, text) in [
+        (vec![], "No row is specified in BatchWriteRow."),
+        (vec![("t", vec![])], none),
+        (twice, "Duplicated table name: t."),
+        (vec![("t", vec![row(1); 201])], many),
+        (vec![("t-", vec![row(1)])], "Invalid table name: 't-'."),
+        (vec![("t", vec![row(4)])], "The modify type is invalid."),
+        (vec![("t", vec![increment, row(1)])], once),
+    ] {
+        assert_eq!(refused(Operation::BatchWriteRow, &batch(tables)), text);
+    }
+}
+
+#[test]
+fn a_batch_of_writes_has_4_mib() {
+    // Key: 1 + 8; cell: 1 + 8 and the text.
+    let row = |over: usize| {
+        let text = Variant::String("x".repeat((2 << 20) - 18 + over));
+        batch_row(1, &row_key(vec![Cell::key("a", text)]))
+    };
+    let body = batch(vec![("t", vec![row(0), row(0)])]).encode_to_vec();
+    Request::decode(Operation::BatchWriteRow, body.into()).unwrap();
+    let over = batch(vec![("t", vec![row(0), row(1)])]);
+    let text = "The total data size of BatchWriteRow request exceeds the limit, \
+                limit size: 4194304, data size: 4194305.";
+    assert_eq!(refused(Operation::BatchWriteRow, &over), text);
 }
 
 #[test]
@@ -928,7 +915,10 @@ fn an_atomic_batch_has_one_partition_key() {
     );
 }
 
-fn create(change: fn(&mut proto::CreateTableRequest)) -> proto::CreateTableRequest {
+/// Makes a good request a bad one.
+type Spoil = fn(&mut proto::CreateTableRequest);
+
+fn create(change: Spoil) -> proto::CreateTableRequest {
     let column = |name: &str, kind| proto::PrimaryKeySchema {
         name: Some(name.to_owned()),
         r#type: Some(kind),
@@ -979,7 +969,7 @@ fn tables_have_rules() {
     let text = "The number of defined columns must be in range: [0, 32].";
     assert_eq!(refused(Operation::CreateTable, &many), text);
     let count = "The number of primary key columns must be in range: [1, 4].";
-    let cases: [(fn(&mut proto::CreateTableRequest), &str); 10] = [
+    let cases: [(Spoil, &str); 10] = [
         (
             |m| m.table_meta = None,
             "Parse PBMessage from RawString failed.",
@@ -1028,7 +1018,7 @@ fn tables_have_rules() {
 
 #[test]
 fn options_have_ranges() {
-    let cases: [(fn(&mut proto::CreateTableRequest), &str); 8] = [
+    let cases: [(Spoil, &str); 8] = [
         (
             |m| options(m).time_to_live = None,
             "Time-to-live is missing while creating table.",

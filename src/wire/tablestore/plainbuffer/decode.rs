@@ -19,6 +19,9 @@ use super::{
     TYPE_STRING, Variant,
 };
 
+/// No write has as many; it bounds what a row takes that is refused for its width.
+const CELLS_MAX: usize = 1 << 16;
+
 /// The rows of a buffer; an empty one holds none.
 ///
 /// # Errors
@@ -106,7 +109,7 @@ fn row(cursor: &mut Cursor) -> Result<Row, Error> {
     cursor.expect(TAG_PRIMARY_KEY)?;
     while cursor.skip(TAG_CELL) {
         let cell = cell(cursor, &mut sum, Error::UnnamedKey)?;
-        row.primary_key.push(cell);
+        push(&mut row.primary_key, cell)?;
     }
     if row.primary_key.is_empty() {
         return Err(Error::NoPrimaryKey);
@@ -114,7 +117,7 @@ fn row(cursor: &mut Cursor) -> Result<Row, Error> {
     if cursor.skip(TAG_ATTRIBUTES) {
         while cursor.skip(TAG_CELL) {
             let cell = cell(cursor, &mut sum, Error::UnnamedAttribute)?;
-            row.attributes.push(cell);
+            push(&mut row.attributes, cell)?;
         }
     }
     row.delete_marker = cursor.skip(TAG_DELETE_MARKER);
@@ -127,6 +130,14 @@ fn row(cursor: &mut Cursor) -> Result<Row, Error> {
     let sent = cursor.u8().map_err(|_| Error::RowWithoutChecksum)?;
     check(sent, sum.of_row(row.delete_marker))?;
     Ok(row)
+}
+
+fn push(cells: &mut Vec<Cell>, cell: Cell) -> Result<(), Error> {
+    if cells.len() == CELLS_MAX {
+        return Err(Error::TooManyCells);
+    }
+    cells.push(cell);
+    Ok(())
 }
 
 fn check(sent: u8, computed: u8) -> Result<(), Error> {

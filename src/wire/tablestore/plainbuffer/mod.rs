@@ -207,6 +207,8 @@ pub enum Error {
     NotUtf8(String),
     /// A row without key.
     NoPrimaryKey,
+    /// More cells than any row that is written may have.
+    TooManyCells,
     /// A key column without name.
     UnnamedKey,
     /// An attribute column without name.
@@ -242,6 +244,9 @@ impl fmt::Display for Error {
             }
             Error::NotUtf8(name) => write!(f, "Value of column {name} must be UTF8 encoding."),
             Error::NoPrimaryKey => f.write_str("Cell data broken, PK is empty."),
+            Error::TooManyCells => {
+                f.write_str("The number of columns in one row exceeded the limit.")
+            }
             Error::UnnamedKey => f.write_str("No name is given for primary key."),
             Error::UnnamedAttribute => f.write_str("Invalid column name: ''."),
         }

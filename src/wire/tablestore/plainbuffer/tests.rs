@@ -131,6 +131,17 @@ fn what_is_broken_is_named() {
 }
 
 #[test]
+fn a_row_has_an_end() {
+    let cells = |count| Row {
+        attributes: vec![put("c", Variant::Integer(1)); count],
+        ..Row::key(vec![put("k", Variant::Integer(1))])
+    };
+    decode_row(&encode_row(&cells(1 << 16))).unwrap();
+    let wide = encode_row(&cells((1 << 16) + 1));
+    assert_eq!(decode_row(&wide), Err(Error::TooManyCells));
+}
+
+#[test]
 fn variants_are_whole_or_refused() {
     let decode = |bytes: &str| decode_variant(&hex(bytes), "c");
     assert_eq!(decode("00 0100000000000000"), Ok(Variant::Integer(1)));
