@@ -39,7 +39,9 @@ impl fmt::Display for Position {
 }
 
 /// A table of the wide-column layer. IDs are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct TableId(pub u32);
 
 /// 128 random bits that tell one history of a data directory from another (a restore sets new ones), and one log from

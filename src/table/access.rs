@@ -62,6 +62,19 @@ pub fn record(txn: &mut Txn<'_>, table: TableId, action: Action, effect: u32, ef
         action,
         effect,
         effects,
+        delta: &[],
+    };
+    txn.change(change.encode());
+}
+
+/// The same of one row that was updated and written whole; `delta` is what was changed.
+pub(super) fn record_update(txn: &mut Txn<'_>, table: TableId, effect: u32, delta: &[u8]) {
+    let change = Change {
+        table,
+        action: Action::Update,
+        effect,
+        effects: 1,
+        delta,
     };
     txn.change(change.encode());
 }

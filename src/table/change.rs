@@ -1,11 +1,12 @@
 //! Change records: what those who follow the log learn of a batch beside its effects.
 //!
 //! Owns: the record's bytes. Promises: a record names effects of its own batch and adds only what they lack. A whole
-//! run of rows that were treated alike is one record. Must not: hold row contents; the effects do.
+//! run of rows that were treated alike is one record. Must not: hold row contents that the effects do.
 //!
 //! ```text
-//! record = action, table, first effect, effects        numbers in 7-bit groups; action: 1 put  2 update  3 delete
+//! record = action, table, first effect, effects, [delta]    numbers in 7-bit groups; action: 1 put  2 update  3 delete
 //! ```
+//! The delta stands where an update was written as the whole row that came of it: what the effect does not tell.
 
 use crate::ids::TableId;
 
@@ -26,7 +27,7 @@ pub enum Action {
 
 /// One change record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct Change<'a> {
     /// Whose rows.
     pub table: TableId,
     /// What was done to them.
@@ -35,20 +36,23 @@ pub struct Change {
     pub effect: u32,
     /// How many effects one after the other.
     pub effects: u32,
+    /// Of an update whose effect is a whole row: the delta that led to it; else empty.
+    pub delta: &'a [u8],
 }
 
-impl Change {
+impl<'a> Change<'a> {
     pub(super) fn encode(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(8);
+        let mut out = Vec::with_capacity(8 + self.delta.len());
         out.push(self.action as u8);
         push_number(&mut out, u64::from(self.table.0));
         push_number(&mut out, u64::from(self.effect));
         push_number(&mut out, u64::from(self.effects));
+        out.extend_from_slice(self.delta);
         out
     }
 
     /// Reads a record of a batch.
-    pub fn decode(record: &[u8]) -> Result<Change, Malformed> {
+    pub fn decode(record: &'a [u8]) -> Result<Change<'a>, Malformed> {
         let (&action, rest) = record.split_first().ok_or(Malformed)?;
         let action = match action {
             1 => Action::Put,
@@ -59,7 +63,7 @@ impl Change {
         let mut input = Input(rest);
         let mut number = || u32::try_from(input.number()?).map_err(|_| Malformed);
         let (table, effect, effects) = (number()?, number()?, number()?);
-        if !input.0.is_empty() {
+        if !input.0.is_empty() && action != Action::Update {
             return Err(Malformed);
         }
         Ok(Change {
@@ -67,6 +71,7 @@ impl Change {
             action,
             effect,
             effects,
+            delta: input.0,
         })
     }
 
@@ -86,13 +91,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_come_back(table: u32, effect: u32, effects: u32, bytes: Vec<u8>) {
+        fn records_come_back(
+            table: u32,
+            effect: u32,
+            effects: u32,
+            delta: Vec<u8>,
+            bytes: Vec<u8>,
+        ) {
             for action in [Action::Put, Action::Update, Action::Delete] {
-                let change = Change { table: TableId(table), action, effect, effects };
+                let is_update = action == Action::Update;
+                let delta = if is_update { &delta[..] } else { &[] };
+                let change = Change { table: TableId(table), action, effect, effects, delta };
                 let mut record = change.encode();
                 prop_assert_eq!(Change::decode(&record), Ok(change));
                 record.push(0);
-                prop_assert!(Change::decode(&record).is_err());
+                prop_assert_eq!(Change::decode(&record).is_ok(), is_update);
             }
             if let Ok(change) = Change::decode(&bytes) {
                 prop_assert_eq!(change.encode(), bytes);

@@ -1,17 +1,33 @@
-//! The wide-column model on partitions: keys, rows of versioned cells, deltas, wide rows in pieces, change records.
+//! The wide-column model on partitions: tables, rows of versioned cells, and their formats: keys, deltas, wide rows in
+//! pieces, change records.
 //!
-//! Owns: the formats of keys and values on disk, and the row rules that the store below runs on. Promises: formats name
+//! Owns: [`Tables`], the formats of keys and values on disk, and the row rules that the store below runs on. Promises: formats name
 //! themselves in their first byte (1 row, 2 delta, 3 directory) and each value has one form; arbitrary bytes never
 //! panic; all access to rows from above goes through here. Must not: know timelines.
 
 mod access;
+mod apply;
+mod batch;
+mod catalog;
 mod cell;
 mod change;
 mod chunks;
+mod counter;
 mod delta;
+mod error;
+mod found;
 mod key;
+mod options;
+mod primary_key;
+mod range;
+mod read;
 mod row;
 mod rules;
+mod schema;
+mod tables;
+mod update;
+mod versions;
+mod write;
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
@@ -23,12 +39,29 @@ pub use crate::partition::{
     Txn, Verdict, View,
 };
 pub use access::{Source, damaged, delete, put, record, scan};
+pub use batch::{Answers, BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
+pub use catalog::Catalog;
 pub use cell::ValueRef;
 pub use change::{Action, Change};
 pub use delta::DeltaWriter;
+pub use error::Error;
+pub use found::{COLUMNS_MAX, Consumed, FoundCell, FoundRow, RowFilter, Selection, VERSION_END};
 pub use key::{Key, split_key};
+pub use options::{OptionsUpdate, TableOptions};
+pub use primary_key::{KEY_VALUE_BYTES_MAX, KeyColumn, KeyType, KeyValue, PrimaryKey};
+pub use range::{GetRange, RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
+pub use read::Got;
 pub use row::{Cell, Row, RowWriter};
 pub use rules::{Retention, TableRules, USER_TABLES_FROM};
+pub use schema::{
+    CAPACITY_UNITS_MAX, ColumnType, DEFINED_COLUMNS_MAX, DefinedColumn, KEY_COLUMNS_MAX,
+    NAME_BYTES_MAX, NewTable, Table, Throughput,
+};
+pub use tables::{TABLES_MAX, TableUpdate, Tables};
+pub use write::{
+    CellChange, Condition, Existence, PutCell, ReturnContent, RowChange, RowTest, RowWrite,
+    VALUE_BYTES_MAX, WRITE_BYTES_MAX, Written,
+};
 
 /// Bytes that are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

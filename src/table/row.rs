@@ -71,6 +71,20 @@ impl RowWriter {
     }
 }
 
+/// A row of these cells: columns in the order of their names, versions newest first.
+pub(super) fn encode_cells(cells: &[Cell<'_>]) -> Vec<u8> {
+    let base = cells.iter().map(|cell| cell.version).min().unwrap_or(0);
+    let mut out = Vec::with_capacity(HEADER_BYTES + cells.len() * 16);
+    push_header(&mut out, ROW, EXISTS, base);
+    let mut last = None;
+    for cell in cells {
+        let name = (last.replace(cell.name) != Some(cell.name)).then_some(cell.name);
+        let own = (cell.version != base).then(|| cell.version.abs_diff(base));
+        push_cell(&mut out, name, own, Content::Put(cell.value));
+    }
+    out
+}
+
 /// Appends the header of a row or delta.
 pub(super) fn push_header(out: &mut Vec<u8>, format: u8, flags: u8, base: i64) {
     out.extend_from_slice(&[format, flags]);

@@ -1,15 +1,19 @@
 //! The row rules that the store below runs on: composing, dropping, cutting wide rows, filters.
 //!
-//! Owns: [`TableRules`]. Promises: what it does not know it keeps. Must not: know the tables of the layers above; those
-//! that own built-in tables say through [`Retention`] when their rows are over.
+//! Owns: [`TableRules`]. Promises: what it does not know it keeps; what of a user's row is over is decided by the same
+//! rule that reads go by. Must not: know the tables of the layers above; those that own built-in tables say through
+//! [`Retention`] when their rows are over.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::ids::TableId;
+use crate::ids::{EntryKind, TableId};
 use crate::partition::{DropContext, Entry, Pieces, Rules, Verdict};
 
+use super::catalog::{Catalog, Standing, TABLES};
+use super::counter::{self, COUNTERS};
+use super::versions::{Shortened, shorten};
 use super::{chunks, delta, key};
 
 /// Table IDs below this are the server's own; user tables get theirs from here on.
@@ -33,13 +37,33 @@ pub trait Retention: Send + Sync + 'static {
 /// The rules of all tables.
 pub struct TableRules {
     retention: Arc<dyn Retention>,
+    catalog: Catalog,
 }
 
 impl TableRules {
-    /// Rules with `retention` for the built-in tables.
+    /// Rules with `retention` for the built-in tables of the layers above and `catalog` for the users'. A catalog that
+    /// nobody fills keeps all users' rows.
     #[must_use]
-    pub fn new(retention: Arc<dyn Retention>) -> TableRules {
-        TableRules { retention }
+    pub fn new(retention: Arc<dyn Retention>, catalog: Catalog) -> TableRules {
+        TableRules { retention, catalog }
+    }
+
+    /// What becomes of a row of a user's table.
+    fn judge(&self, table: TableId, entry: &Entry, context: &DropContext<'_>) -> Verdict {
+        let table = match self.catalog.standing(table) {
+            Standing::Unknown => return Verdict::Keep,
+            Standing::Gone => return Verdict::Drop,
+            Standing::Stands(table) => table,
+        };
+        // What a delta leaves of a row shows only on top of the row.
+        if entry.kind != EntryKind::Put {
+            return Verdict::Keep;
+        }
+        match shorten(&entry.value, &table.options, context.now_ms.cast_signed()) {
+            Ok(Shortened::Same) | Err(_) => Verdict::Keep,
+            Ok(Shortened::Less(row)) => Verdict::Replace(Entry::put(row.into())),
+            Ok(Shortened::Gone) => Verdict::Drop,
+        }
     }
 }
 
@@ -49,14 +73,22 @@ impl Rules for TableRules {
     }
 
     fn verdict(&self, key: &[u8], entry: &Entry, context: &DropContext<'_>) -> Verdict {
-        match key::split_key(key) {
-            Some((table, columns))
-                if table < USER_TABLES_FROM
-                    && self.retention.is_over(table, columns, entry, context) =>
-            {
-                Verdict::Drop
-            }
-            _ => Verdict::Keep,
+        let Some((table, columns)) = key::split_key(key) else {
+            return Verdict::Keep;
+        };
+        if table >= USER_TABLES_FROM {
+            return self.judge(table, entry, context);
+        }
+        let is_over = match table {
+            TABLES => false,
+            COUNTERS => counter::table_of(columns)
+                .is_some_and(|table| matches!(self.catalog.standing(table), Standing::Gone)),
+            _ => self.retention.is_over(table, columns, entry, context),
+        };
+        if is_over {
+            Verdict::Drop
+        } else {
+            Verdict::Keep
         }
     }
 
@@ -73,8 +105,10 @@ impl Rules for TableRules {
     }
 
     fn filter_key(&self, key: &[u8]) -> bool {
-        key::split_key(key).is_some_and(|(table, _)| {
-            table < USER_TABLES_FROM && self.retention.is_looked_up(table)
+        key::split_key(key).is_some_and(|(table, _)| match table {
+            TABLES | COUNTERS => true,
+            table if table >= USER_TABLES_FROM => true,
+            table => self.retention.is_looked_up(table),
         })
     }
 

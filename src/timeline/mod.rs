@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Clock, PartitionId};
-use crate::table::{Batch, Partitions, Rules, SubmitError, TableRules, Txn, View};
+use crate::table::{Batch, Catalog, Partitions, Rules, SubmitError, TableRules, Txn, View};
 
 use head::Epochs;
 use heads::Heads;
@@ -93,11 +93,18 @@ impl Timelines {
         self.inner.ids.clock.now_ms()
     }
 
-    /// The row rules that the partitions must be opened with.
+    /// The row rules that the partitions must be opened with, where nothing of users' tables is to be reclaimed.
     #[must_use]
     pub fn rules(limits: &Limits) -> Arc<dyn Rules> {
+        Timelines::rules_with(limits, Catalog::default())
+    }
+
+    /// The row rules that the partitions must be opened with; `catalog` knows the users' tables.
+    #[must_use]
+    pub fn rules_with(limits: &Limits, catalog: Catalog) -> Arc<dyn Rules> {
         let window = Window::new(limits);
-        Arc::new(TableRules::new(Arc::new(TimelineRetention { window })))
+        let retention = Arc::new(TimelineRetention { window });
+        Arc::new(TableRules::new(retention, catalog))
     }
 
     /// Appends one or more messages, all or none. Also gives the timeline's epoch.

@@ -102,7 +102,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::table::{Key, TableRules};
+    use crate::table::{Catalog, Key, TableRules};
     use crate::table::{Rules, Verdict};
     use crate::timeline::stored::change_row;
     use crate::timeline::tables::id_columns;
@@ -111,7 +111,7 @@ mod tests {
 
     fn is_dropped(key: &Key, value: Vec<u8>, head: Option<HeadRow>, now_ms: u64) -> bool {
         let window = Window { ms: 100, count: 3 };
-        let rules = TableRules::new(Arc::new(TimelineRetention { window }));
+        let rules = TableRules::new(Arc::new(TimelineRetention { window }), Catalog::default());
         let head_key = Name::new("room").head_key();
         let context = DropContext {
             now_ms,

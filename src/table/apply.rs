@@ -1,0 +1,230 @@
+//! A checked write on the writer's thread: condition, number, effect, change record.
+//!
+//! Owns: the order of these. Promises: a write that is refused has left nothing in the batch. Rows are read only where
+//! something depends on them. Must not: check what `write.rs` has checked.
+
+use bytes::Bytes;
+
+use crate::ids::EntryKind;
+use crate::partition::{Entry, Txn};
+
+use super::Error;
+use super::Key;
+use super::access::{Source, damaged, record, record_update};
+use super::change::Action;
+use super::counter::Next;
+use super::delta::{DeltaWriter, compose};
+use super::found::{Consumed, FoundRow, key_size, units};
+use super::primary_key::{KeyValue, encode};
+use super::row::RowWriter;
+use super::schema::Table;
+use super::update::{Outcome, update};
+use super::versions::{Judged, Shortened, judge, shorten};
+use super::write::{Checked, Existence, PutCell, ReturnContent, RowChange, Written};
+
+impl Checked {
+    /// Runs on the writer's thread.
+    pub(super) fn apply(mut self, txn: &mut Txn<'_>) -> Result<Written, Error> {
+        let now = txn.now_ms().cast_signed();
+        let next = match self.is_numbered() {
+            false => None,
+            true => Some(Next::find(txn, self.table.id, &self.key[0])?),
+        };
+        if let Some(next) = &next {
+            for value in &mut self.key {
+                if *value == KeyValue::AutoIncrement {
+                    *value = KeyValue::Integer(next.number);
+                }
+            }
+        }
+        let key = encode(self.table.id, &self.key);
+        let stored = match next.is_none() && self.reads() {
+            true => txn.row(&key)?,
+            false => None,
+        };
+        let judged = match &stored {
+            Some(value) => Some(judge(value, &self.table.options, now).map_err(|_| bad(&key))?),
+            None => None,
+        };
+        let judged = judged.filter(Judged::is_there);
+        let read = self.check_condition(judged.as_ref())?;
+        if judged.is_none() && next.is_none() && self.must_exist() {
+            return Err(Error::ConditionFailed);
+        }
+        let mut written = Written {
+            row: None,
+            consumed: Consumed {
+                read,
+                write: units(self.size),
+            },
+        };
+        let (table, change) = (
+            &self.table,
+            std::mem::replace(&mut self.change, RowChange::Delete),
+        );
+        let incremented = match change {
+            RowChange::Put(cells) => {
+                let row = put_row(table, cells, now)?;
+                let effect = txn.put(key.into_bytes(), row);
+                record(txn, table.id, Action::Put, effect, 1);
+                Vec::new()
+            }
+            RowChange::Update(changes) => {
+                let judged = judged.as_ref();
+                let outcome = update(table, &changes, judged, now)?;
+                let cells = outcome.incremented.clone();
+                store_update(txn, table, key, stored.as_ref(), outcome)?;
+                cells
+            }
+            RowChange::Delete => {
+                let effect = txn.delete(key.into_bytes());
+                record(txn, table.id, Action::Delete, effect, 1);
+                Vec::new()
+            }
+        };
+        if let Some(next) = next {
+            next.take(txn);
+        }
+        written.row = match self.content {
+            ReturnContent::None => None,
+            ReturnContent::Key => Some(Vec::new()),
+            ReturnContent::Incremented(names) => Some(
+                incremented
+                    .into_iter()
+                    .filter(|cell| names.contains(&cell.name))
+                    .collect(),
+            ),
+        }
+        .map(|cells| FoundRow {
+            key: self.key,
+            cells,
+        });
+        Ok(written)
+    }
+
+    /// Whether anything depends on the row as it is.
+    fn reads(&self) -> bool {
+        self.condition.existence != Existence::Ignore
+            || self.condition.test.is_some()
+            || matches!(self.change, RowChange::Update(_))
+            || self.must_exist()
+    }
+
+    /// Where the server numbers rows, a given number means a row that is there.
+    fn must_exist(&self) -> bool {
+        self.table.numbered().is_some() && self.change != RowChange::Delete
+    }
+
+    /// Refuses if the row is not as it should be; gives the units of looking.
+    fn check_condition(&self, judged: Option<&Judged<'_>>) -> Result<u32, Error> {
+        let holds = match self.condition.existence {
+            Existence::Ignore => true,
+            Existence::Exist => judged.is_some(),
+            Existence::NotExist => judged.is_none(),
+        };
+        if !holds {
+            return Err(Error::ConditionFailed);
+        }
+        if self.condition.existence == Existence::Ignore && self.condition.test.is_none() {
+            return Ok(0);
+        }
+        let row = match judged {
+            Some(judged) => FoundRow::whole(self.key.clone(), judged),
+            None => FoundRow {
+                key: self.key.clone(),
+                cells: Vec::new(),
+            },
+        };
+        if let Some(test) = &self.condition.test
+            && !test(&self.table, &row)
+        {
+            return Err(Error::ConditionFailed);
+        }
+        Ok(units(
+            row.size(&self.table).max(key_size(&self.table, &self.key)),
+        ))
+    }
+}
+
+/// The row of a put: what of its cells lives.
+fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Error> {
+    if cells.is_empty() {
+        return Ok(RowWriter::new(0).finish(now));
+    }
+    let mut delta = DeltaWriter::new();
+    for PutCell {
+        name,
+        version,
+        value,
+    } in cells
+    {
+        if version.is_some_and(|version| !table.options.takes(version, now)) {
+            return Err(Error::InvalidVersion { column: name });
+        }
+        delta.put(&name, version.unwrap_or(now), value);
+    }
+    let row = over(&Entry::tombstone(), delta.finish()).value;
+    match shorten(&row, &table.options, now).map_err(|_| unreadable())? {
+        Shortened::Less(less) => Ok(less),
+        Shortened::Same | Shortened::Gone => Ok(row.into()),
+    }
+}
+
+/// Rows up to this size are written whole when they are updated: reading them again then costs no composing, and what
+/// is over goes at once. The changes of wider ones are small entries of their own.
+const WHOLE_ROW_BYTES_MAX: usize = 4_096;
+
+fn store_update(
+    txn: &mut Txn<'_>,
+    table: &Table,
+    key: Key,
+    stored: Option<&Bytes>,
+    outcome: Outcome,
+) -> Result<(), Error> {
+    if !outcome.takes_effect {
+        return Ok(());
+    }
+    let now = txn.now_ms().cast_signed();
+    let is_wide = stored.is_some_and(|value| value.len() > WHOLE_ROW_BYTES_MAX);
+    let mut whole = None;
+    if !is_wide || outcome.deletes {
+        let below = stored.map_or_else(Entry::tombstone, |value| Entry::put(value.clone()));
+        let row = over(&below, outcome.delta.clone()).value;
+        whole = match shorten(&row, &table.options, now).map_err(|_| bad(&key))? {
+            // The last cell that lived was deleted: the row stays, without columns.
+            Shortened::Gone => Some(RowWriter::new(0).finish(now).into()),
+            _ if is_wide => None,
+            Shortened::Less(less) => Some(less.into()),
+            Shortened::Same => Some(row),
+        };
+    }
+    match whole {
+        Some(row) => {
+            let effect = txn.put(key.into_bytes(), row);
+            record_update(txn, table.id, effect, &outcome.delta);
+        }
+        None => {
+            let effect = txn.delta(key.into_bytes(), outcome.delta);
+            record(txn, table.id, Action::Update, effect, 1);
+        }
+    }
+    Ok(())
+}
+
+/// A delta on top of an entry.
+fn over(below: &Entry, delta: Vec<u8>) -> Entry {
+    let delta = Entry {
+        kind: EntryKind::Delta,
+        value: delta.into(),
+    };
+    compose(below, &delta)
+}
+
+/// The error of a stored row that can't be read.
+pub(super) fn bad(key: &Key) -> Error {
+    damaged(key.as_bytes(), "not a row").into()
+}
+
+fn unreadable() -> Error {
+    Error::Unavailable("a row that was just made can't be read".to_owned())
+}

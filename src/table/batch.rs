@@ -1,0 +1,246 @@
+//! BatchWriteRow and BatchGetRow: many rows in one request, each with its own answer.
+//!
+//! Owns: what fails a whole batch and what only a row, and the atomic batch. Promises: rows of one partition take effect
+//! in the order of the request; an atomic batch takes effect whole or not at all. Must not: know how one row is written.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use crate::ids::PartitionId;
+use crate::partition::SubmitError;
+
+use super::Error;
+use super::catalog::Snapshot;
+use super::found::Selection;
+use super::primary_key::{KeyValue, PrimaryKey, Use, check};
+use super::range::placed_by;
+use super::read::{Got, get};
+use super::tables::Tables;
+use super::write::{CellChange, Checked, RowChange, RowWrite, WRITE_BYTES_MAX, Written};
+
+/// The most rows of a batch that writes.
+pub const BATCH_WRITE_ROWS_MAX: usize = 200;
+/// The most rows of a batch that reads.
+pub const BATCH_GET_ROWS_MAX: usize = 100;
+
+/// The answers of a batch, in the order of its rows.
+pub type Answers<T> = Vec<Result<T, Error>>;
+
+impl Tables {
+    /// Writes rows of any tables. `Err` = the batch as a whole is refused and nothing was written.
+    pub async fn write_batch(
+        &self,
+        rows: Vec<(String, RowWrite)>,
+        is_atomic: bool,
+    ) -> Result<Answers<Written>, Error> {
+        if rows.len() > BATCH_WRITE_ROWS_MAX {
+            return Err(Error::RowCount {
+                limit: BATCH_WRITE_ROWS_MAX,
+            });
+        }
+        let known = self.snapshot().await?;
+        let checked = check_all(&known, rows)?;
+        if is_atomic {
+            return Ok(self.write_atomic(checked).await);
+        }
+        let mut answers: Vec<Option<Result<Written, Error>>> = Vec::new();
+        let mut groups: BTreeMap<PartitionId, Vec<(usize, Checked)>> = BTreeMap::new();
+        for (at, row) in checked.into_iter().enumerate() {
+            answers.push(None);
+            match row {
+                Ok(row) => groups
+                    .entry(self.place(&row.table, &row.key))
+                    .or_default()
+                    .push((at, row)),
+                Err(error) => answers[at] = Some(Err(error)),
+            }
+        }
+        // All are queued before any is awaited.
+        let submitted: Vec<_> = groups
+            .into_iter()
+            .map(|(partition, rows)| {
+                let places: Vec<usize> = rows.iter().map(|(at, _)| *at).collect();
+                let bytes = rows.iter().map(|(_, row)| row.bytes()).sum();
+                let done = self.partitions().submit(partition, bytes, move |txn| {
+                    let write = |(_, row): (usize, Checked)| row.apply(txn);
+                    Ok::<_, Error>(rows.into_iter().map(write).collect::<Answers<Written>>())
+                });
+                async move { (places, done.await) }
+            })
+            .collect();
+        for (places, done) in join_all(submitted).await {
+            let done = each(done, places.len());
+            for (at, answer) in places.into_iter().zip(done) {
+                answers[at] = Some(answer);
+            }
+        }
+        let missing = || Err(Error::Unavailable("a row was not answered".to_owned()));
+        Ok(answers
+            .into_iter()
+            .map(|answer| answer.unwrap_or_else(missing))
+            .collect())
+    }
+
+    async fn write_atomic(&self, rows: Answers<Checked>) -> Answers<Written> {
+        let count = rows.len();
+        let rows = match rows.into_iter().collect::<Result<Vec<_>, _>>() {
+            Ok(rows) => rows,
+            Err(error) => return vec![Err(error); count],
+        };
+        let Some(first) = rows.first() else {
+            return Vec::new();
+        };
+        if let Err(error) = check_atomic(first, &rows) {
+            return vec![Err(error); count];
+        }
+        let partition = self.place(&first.table, &first.key);
+        let bytes = rows.iter().map(Checked::bytes).sum();
+        let done = self.partitions().submit(partition, bytes, move |txn| {
+            let write = |row: Checked| row.apply(txn);
+            rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
+        });
+        each(
+            done.await.map(|rows| rows.into_iter().map(Ok).collect()),
+            count,
+        )
+    }
+
+    /// Reads rows of any tables, each with its table's selection.
+    pub async fn get_batch(
+        &self,
+        tables: Vec<(String, Vec<PrimaryKey>, Selection)>,
+    ) -> Result<Vec<Answers<Got>>, Error> {
+        let count: usize = tables.iter().map(|(_, keys, _)| keys.len()).sum();
+        if count > BATCH_GET_ROWS_MAX {
+            return Err(Error::RowCount {
+                limit: BATCH_GET_ROWS_MAX,
+            });
+        }
+        let known = self.snapshot().await?;
+        let mut answers = Vec::with_capacity(tables.len());
+        for (name, keys, selection) in tables {
+            answers.push(self.get_some(&known, &name, keys, selection).await?);
+        }
+        Ok(answers)
+    }
+
+    /// Rows of one table.
+    async fn get_some(
+        &self,
+        known: &Snapshot,
+        name: &str,
+        keys: Vec<PrimaryKey>,
+        mut selection: Selection,
+    ) -> Result<Answers<Got>, Error> {
+        let table = known.table(name).ok_or(Error::TableNotFound);
+        let table = match table.and_then(|table| selection.check().map(|()| Arc::clone(table))) {
+            Ok(table) => table,
+            // Not asking for any versions fails the whole request; all else belongs to the rows.
+            Err(error @ Error::NoVersions) => return Err(error),
+            Err(error) => return Ok(vec![Err(error); keys.len()]),
+        };
+        let mut answers: Answers<Got> = Vec::with_capacity(keys.len());
+        let mut groups: BTreeMap<PartitionId, Vec<(usize, Vec<KeyValue>)>> = BTreeMap::new();
+        for (at, key) in keys.into_iter().enumerate() {
+            answers.push(Ok(Got::default()));
+            match check(&table.primary_key, key, Use::Read) {
+                Ok(key) => groups
+                    .entry(self.place(&table, &key))
+                    .or_default()
+                    .push((at, key)),
+                Err(error) => answers[at] = Err(error),
+            }
+        }
+        let selection = Arc::new(selection);
+        let reads = groups.into_iter().map(|(partition, keys)| {
+            let (table, selection) = (Arc::clone(&table), Arc::clone(&selection));
+            let now = self.now_ms();
+            self.partitions().read(partition, move |view| {
+                let read = |(at, key)| (at, get(view, &table, key, &selection, now));
+                Ok(keys.into_iter().map(read).collect::<Vec<_>>())
+            })
+        });
+        for group in join_all(reads).await {
+            for (at, got) in group? {
+                answers[at] = got.map_err(Error::from);
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// Checks all rows. What is wrong with a row's place (its table, its primary key) fails the row, all else the batch.
+fn check_all(known: &Snapshot, rows: Vec<(String, RowWrite)>) -> Result<Answers<Checked>, Error> {
+    let mut checked = Vec::with_capacity(rows.len());
+    let (mut size, mut incremented) = (0, HashSet::new());
+    for (name, write) in rows {
+        let increments = column_incremented(&write.change);
+        let table = known.table(&name).ok_or(Error::TableNotFound);
+        match table.and_then(|table| Checked::new(Arc::clone(table), write)) {
+            Ok(row) => {
+                size += row.size;
+                if let Some(column) = increments
+                    && !incremented.insert((row.table.id, row.key.clone()))
+                {
+                    return Err(Error::IncrementMixed { column });
+                }
+                checked.push(Ok(row));
+            }
+            Err(
+                error @ (Error::TableNotFound
+                | Error::ReadOnlyTable
+                | Error::KeySize { .. }
+                | Error::KeyName { .. }
+                | Error::KeyType { .. }
+                | Error::UpdateForbidden),
+            ) => checked.push(Err(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    if size > WRITE_BYTES_MAX {
+        return Err(Error::TooLarge {
+            limit: WRITE_BYTES_MAX,
+            size,
+        });
+    }
+    Ok(checked)
+}
+
+fn column_incremented(change: &RowChange) -> Option<String> {
+    let RowChange::Update(changes) = change else {
+        return None;
+    };
+    changes.iter().find_map(|change| match change {
+        CellChange::Increment { name, .. } => Some(name.clone()),
+        _ => None,
+    })
+}
+
+fn check_atomic(first: &Checked, rows: &[Checked]) -> Result<(), Error> {
+    for row in rows {
+        if row.table.id != first.table.id {
+            return Err(Error::OutOfAtomicTables);
+        }
+        if row.key[0] != first.key[0] {
+            return Err(Error::OutOfAtomic {
+                atomic: first.key[0].clone(),
+                data: row.key[0].clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// One answer a row, also where all failed together.
+fn each(done: Result<Answers<Written>, SubmitError<Error>>, count: usize) -> Answers<Written> {
+    done.unwrap_or_else(|error| vec![Err(Error::from(error)); count])
+}
+
+impl Tables {
+    pub(super) fn place(&self, table: &super::Table, key: &[KeyValue]) -> PartitionId {
+        let partition_key = super::primary_key::encode(table.id, &key[..1]);
+        self.partitions().place(placed_by(&partition_key))
+    }
+}

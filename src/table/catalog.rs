@@ -1,0 +1,257 @@
+//! The catalog of tables: rows of a built-in table in partition 0, and what everybody knows of them in memory.
+//!
+//! Owns: names, IDs that are never used again, and the snapshot that reads, writes and compaction decide by. Promises:
+//! a snapshot holds only what is on disk; whoever heard of a change sees it or a later one; while a change is on its way
+//! compaction takes nothing for decided. Must not: check definitions (`schema.rs`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+
+use crate::ids::{PartitionId, Position, TableId};
+use crate::partition::{Direction, Partitions, ReadError, Txn, View};
+use crate::value::Value;
+
+use super::access::{Source, record, scan};
+use super::change::Action;
+use super::error::damaged_catalog;
+use super::row::{Row, RowWriter};
+use super::rules::USER_TABLES_FROM;
+use super::schema::Table;
+use super::{Key, ValueRef};
+
+/// Definitions by name; the empty name holds the next free ID.
+pub(super) const TABLES: TableId = TableId(16);
+/// The partition that holds the catalog.
+pub(super) const HOME: PartitionId = PartitionId(0);
+
+const DEFINITION: &str = "definition";
+const NEXT_ID: &str = "next_id";
+
+/// The catalog of a data directory. Cheap to clone; made before the partitions are opened, because their compaction
+/// asks it, and filled when [`super::Tables`] opens.
+#[derive(Clone)]
+pub struct Catalog {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    known: ArcSwap<Snapshot>,
+    /// The position of the newest change, perhaps not on disk yet.
+    changed: AtomicU64,
+    /// Tables of the server itself, which are only read.
+    built_in: Vec<Arc<Table>>,
+}
+
+/// All tables as of one position.
+#[derive(Default)]
+pub(super) struct Snapshot {
+    is_loaded: bool,
+    position: Position,
+    next_id: u32,
+    by_name: BTreeMap<String, Arc<Table>>,
+    by_id: HashMap<TableId, Arc<Table>, foldhash::fast::RandomState>,
+}
+
+/// What compaction may know of a table.
+pub(super) enum Standing {
+    /// It stands so.
+    Stands(Arc<Table>),
+    /// It is gone for good.
+    Gone,
+    /// Perhaps it stands.
+    Unknown,
+}
+
+impl Default for Catalog {
+    fn default() -> Catalog {
+        Catalog::new(Vec::new())
+    }
+}
+
+impl Catalog {
+    /// A catalog that knows nothing yet but the server's own tables.
+    #[must_use]
+    pub fn new(built_in: Vec<Table>) -> Catalog {
+        Catalog {
+            inner: Arc::new(Inner {
+                known: ArcSwap::default(),
+                changed: AtomicU64::new(0),
+                built_in: built_in.into_iter().map(Arc::new).collect(),
+            }),
+        }
+    }
+
+    /// What stands, with every change that was answered.
+    pub(super) async fn snapshot(
+        &self,
+        partitions: &Partitions,
+    ) -> Result<Arc<Snapshot>, ReadError> {
+        let known = self.inner.known.load_full();
+        if known.position.0 >= self.inner.changed.load(Ordering::Acquire) {
+            return Ok(known);
+        }
+        let catalog = self.clone();
+        partitions
+            .read(HOME, move |view| catalog.load(view))
+            .await?;
+        Ok(self.inner.known.load_full())
+    }
+
+    /// Reads everything from a view of partition 0.
+    pub(super) fn load(&self, view: &View) -> Result<(), ReadError> {
+        let mut fresh = Snapshot {
+            is_loaded: true,
+            position: view.position(),
+            next_id: USER_TABLES_FROM.0,
+            ..Snapshot::default()
+        };
+        self.inner
+            .built_in
+            .iter()
+            .for_each(|table| fresh.add(Arc::clone(table)));
+        let all = Key::new(TABLES, &[], 1);
+        let (from, to) = (all.clone().below_all(), all.above_all());
+        for row in scan(view, &from, &to, Direction::Forward) {
+            let (_, value) = row?;
+            match decode(&value)? {
+                Entry::NextId(id) => fresh.next_id = id,
+                Entry::Table(table) => fresh.add(Arc::new(*table)),
+            }
+        }
+        let fresh = Arc::new(fresh);
+        self.inner.known.rcu(|known| {
+            if known.is_loaded && known.position >= fresh.position {
+                Arc::clone(known)
+            } else {
+                Arc::clone(&fresh)
+            }
+        });
+        Ok(())
+    }
+
+    /// What compaction may act on.
+    pub(super) fn standing(&self, table: TableId) -> Standing {
+        let known = self.inner.known.load();
+        if !known.is_loaded || known.position.0 < self.inner.changed.load(Ordering::Acquire) {
+            return Standing::Unknown;
+        }
+        match known.by_id.get(&table) {
+            Some(table) => Standing::Stands(Arc::clone(table)),
+            None if table >= USER_TABLES_FROM && table.0 < known.next_id => Standing::Gone,
+            None => Standing::Unknown,
+        }
+    }
+
+    /// A change of the catalog is on its way.
+    pub(super) fn changes(&self, txn: &Txn<'_>) {
+        self.inner
+            .changed
+            .fetch_max(txn.position().0, Ordering::AcqRel);
+    }
+}
+
+impl Snapshot {
+    fn add(&mut self, table: Arc<Table>) {
+        self.by_id.insert(table.id, Arc::clone(&table));
+        self.by_name.insert(table.name.clone(), table);
+    }
+
+    pub(super) fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        self.by_name.get(name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.by_name.keys()
+    }
+}
+
+enum Entry {
+    NextId(u32),
+    Table(Box<Table>),
+}
+
+fn decode(value: &[u8]) -> Result<Entry, ReadError> {
+    let wrong = |what| damaged_catalog(TABLES, what);
+    let row = Row::parse(value).map_err(|_| wrong("not a row"))?;
+    let column = |name| row.column(name).map_err(|_| wrong("not a row"));
+    if let Some(cell) = column(DEFINITION)?
+        && let ValueRef::Json(text) = cell.value
+    {
+        let table = serde_json::from_str(text).map_err(|_| wrong("not a definition"))?;
+        return Ok(Entry::Table(table));
+    }
+    match column(NEXT_ID)?.map(|cell| cell.value) {
+        Some(ValueRef::Integer(id)) => u32::try_from(id).ok().map(Entry::NextId),
+        _ => None,
+    }
+    .ok_or_else(|| wrong("neither a definition nor the next ID"))
+}
+
+fn key(name: &str) -> Key {
+    Key::new(TABLES, &[], name.len() + 8).string(name)
+}
+
+/// The definition of a table as the writer sees it.
+pub(super) fn find(txn: &Txn<'_>, name: &str) -> Result<Option<Table>, ReadError> {
+    let Some(value) = txn.row(&key(name))? else {
+        return Ok(None);
+    };
+    match decode(&value)? {
+        Entry::Table(table) => Ok(Some(*table)),
+        Entry::NextId(_) => Ok(None),
+    }
+}
+
+/// How many tables there are.
+pub(super) fn count(txn: &Txn<'_>) -> Result<usize, ReadError> {
+    let (from, to) = (key("").above_all(), Key::new(TABLES, &[], 1).above_all());
+    let rows = txn.range(
+        std::ops::Bound::Included(from.as_bytes()),
+        std::ops::Bound::Excluded(to.as_bytes()),
+        Direction::Forward,
+    );
+    let mut count = 0;
+    for row in rows {
+        row?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// A table ID that was never given out.
+pub(super) fn take_id(txn: &mut Txn<'_>) -> Result<TableId, ReadError> {
+    let next = match txn.row(&key(""))? {
+        None => USER_TABLES_FROM.0,
+        Some(value) => match decode(&value)? {
+            Entry::NextId(id) => id,
+            Entry::Table(_) => return Err(damaged_catalog(TABLES, "no next ID")),
+        },
+    };
+    write(txn, "", NEXT_ID, &Value::Integer(i64::from(next) + 1));
+    Ok(TableId(next))
+}
+
+/// Writes a definition.
+pub(super) fn store(txn: &mut Txn<'_>, table: &Table) -> Result<(), ReadError> {
+    let text = serde_json::to_string(table)
+        .map_err(|_| damaged_catalog(table.id, "the definition can't be written"))?;
+    let effect = write(txn, &table.name, DEFINITION, &Value::Json(text));
+    record(txn, TABLES, Action::Put, effect, 1);
+    Ok(())
+}
+
+/// Takes a definition out; what rows the table has are nobody's from then on.
+pub(super) fn remove(txn: &mut Txn<'_>, name: &str) {
+    let effect = txn.delete(key(name).into_bytes());
+    record(txn, TABLES, Action::Delete, effect, 1);
+}
+
+fn write(txn: &mut Txn<'_>, name: &str, column: &str, value: &Value) -> u32 {
+    let mut row = RowWriter::new(64);
+    row.put(column, value.into());
+    let now = txn.now_ms().cast_signed();
+    txn.put(key(name).into_bytes(), row.finish(now))
+}

@@ -1,0 +1,205 @@
+//! GetRange: rows between two primary keys, either way, over all partitions in the order of keys.
+//!
+//! Owns: bounds and pages. Promises: a page ends after the asked number of rows, after so many scanned rows or bytes,
+//! and tells where the next one begins; rows that are over are passed over silently. Must not: hold its views longer
+//! than a page.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use crate::ids::PartitionId;
+use crate::partition::{Direction, Partitions, ReadError, View};
+
+use super::access::damaged;
+use super::found::{Consumed, FoundRow, Selection, units};
+use super::key::partition_prefix;
+use super::primary_key::{KeyValue, PrimaryKey, Use, check, decode, encode};
+use super::schema::Table;
+use super::versions::judge;
+use super::{Error, Key, Malformed};
+
+/// After so many scanned rows a page ends.
+pub const SCANNED_ROWS_MAX: usize = 5_000;
+/// After so many scanned bytes a page ends.
+pub const SCANNED_BYTES_MAX: usize = 4 << 20;
+
+/// A range of rows.
+#[derive(Clone)]
+pub struct GetRange {
+    /// From which end.
+    pub direction: Direction,
+    /// The first key, in the direction's order; may hold infinities.
+    pub start: PrimaryKey,
+    /// The key behind the last one; may hold infinities.
+    pub end: PrimaryKey,
+    /// How many rows at most.
+    pub limit: Option<i64>,
+    /// What of each row.
+    pub selection: Selection,
+}
+
+/// A page of rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RangePage {
+    /// In the direction's order.
+    pub rows: Vec<FoundRow>,
+    /// Where the next page begins; `None` = there is nothing more.
+    pub next: Option<Vec<KeyValue>>,
+    /// What scanning used.
+    pub consumed: Consumed,
+}
+
+/// A range that was checked.
+pub(super) struct Span {
+    direction: Direction,
+    /// The lower bound, and whether it belongs to the range.
+    low: Key,
+    high: Key,
+    /// What both bounds begin with, if that is a whole partition key.
+    pub(super) partition: Option<Key>,
+    limit: usize,
+    selection: Selection,
+}
+
+impl Span {
+    pub(super) fn new(table: &Table, range: GetRange) -> Result<Span, Error> {
+        let GetRange {
+            direction,
+            start,
+            end,
+            limit,
+            mut selection,
+        } = range;
+        selection.check()?;
+        let start = check(&table.primary_key, start, Use::Bound)?;
+        let end = check(&table.primary_key, end, Use::Bound)?;
+        let limit = match limit {
+            None => usize::MAX,
+            Some(limit) if limit > 0 => usize::try_from(limit).unwrap_or(usize::MAX),
+            Some(_) => return Err(Error::InvalidLimit),
+        };
+        let is_infinite = |value: &KeyValue| matches!(value, KeyValue::InfMin | KeyValue::InfMax);
+        let partition =
+            (start[0] == end[0] && !is_infinite(&start[0])).then(|| encode(table.id, &start[..1]));
+        let (start, end) = (encode(table.id, &start), encode(table.id, &end));
+        let (low, high) = match direction {
+            Direction::Forward if start >= end => return Err(Error::RangeForward),
+            Direction::Backward if start <= end => return Err(Error::RangeBackward),
+            Direction::Forward => (start, end),
+            Direction::Backward => (end, start),
+        };
+        Ok(Span {
+            direction,
+            low,
+            high,
+            partition,
+            limit,
+            selection,
+        })
+    }
+
+    /// The start belongs to the range, the end does not.
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let (low, high) = (self.low.as_bytes(), self.high.as_bytes());
+        match self.direction {
+            Direction::Forward => (Bound::Included(low), Bound::Excluded(high)),
+            Direction::Backward => (Bound::Excluded(low), Bound::Included(high)),
+        }
+    }
+
+    /// Reads a page from views of all partitions that the range may touch.
+    pub(super) fn read(
+        &self,
+        table: &Table,
+        views: &[&View],
+        now_ms: i64,
+    ) -> Result<RangePage, ReadError> {
+        let mut page = RangePage::default();
+        let (mut scanned, mut bytes) = (0, 0);
+        for row in merged(views, self.bounds(), self.direction) {
+            let (key, value) = row?;
+            let bad = |_: Malformed| damaged(&key, "not a row of a table");
+            if scanned >= SCANNED_ROWS_MAX {
+                page.next = Some(decode(&key).map_err(bad)?);
+                break;
+            }
+            scanned += 1;
+            let judged = judge(&value, &table.options, now_ms).map_err(bad)?;
+            if !judged.is_there() {
+                continue;
+            }
+            let values = decode(&key).map_err(bad)?;
+            if page.rows.len() >= self.limit || bytes >= SCANNED_BYTES_MAX {
+                page.next = Some(values);
+                break;
+            }
+            let (row, size) = self.selection.apply(table, values, &judged);
+            bytes += size;
+            page.rows.extend(row);
+        }
+        page.consumed.read = units(bytes);
+        Ok(page)
+    }
+}
+
+/// Views of all partitions that a range may touch: `first`, whose view is there already, and the others.
+pub(super) fn others(
+    partitions: &Partitions,
+    first: PartitionId,
+    is_everywhere: bool,
+) -> Result<Vec<View>, ReadError> {
+    partitions
+        .ids()
+        .filter(|id| is_everywhere && *id != first)
+        .map(|id| partitions.view(id))
+        .collect()
+}
+
+type RowBytes = (Bytes, Bytes);
+
+/// The rows of all views in the order of keys. A key is in one partition only.
+fn merged<'v>(
+    views: &[&'v View],
+    (from, to): (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+) -> impl Iterator<Item = Result<RowBytes, ReadError>> + use<'v> {
+    let mut sources: Vec<_> = views
+        .iter()
+        .map(|view| view.range(from, to, direction).peekable())
+        .collect();
+    let mut has_failed = false;
+    std::iter::from_fn(move || {
+        if has_failed {
+            return None;
+        }
+        let mut best: Option<(usize, Option<Bytes>)> = None;
+        for (at, source) in sources.iter_mut().enumerate() {
+            let key = match source.peek() {
+                None => continue,
+                // An error comes out at once: what it hides might come next.
+                Some(Err(_)) => None,
+                Some(Ok((key, _))) => Some(key.clone()),
+            };
+            let is_better = match &best {
+                None => true,
+                Some((_, other)) => match direction {
+                    Direction::Forward => key < *other,
+                    Direction::Backward => key.is_none() || (other.is_some() && key > *other),
+                },
+            };
+            if is_better {
+                best = Some((at, key));
+            }
+        }
+        let (at, _) = best?;
+        let row = sources[at].next();
+        has_failed = matches!(row, Some(Err(_)));
+        row
+    })
+}
+
+/// The partition key's part of a row's key, by which it is placed.
+pub(super) fn placed_by(key: &Key) -> &[u8] {
+    partition_prefix(key.as_bytes()).unwrap_or(key.as_bytes())
+}

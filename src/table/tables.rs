@@ -1,0 +1,281 @@
+//! The tables of a data directory, as a gateway calls them: table operations, and rows one by one.
+//!
+//! Owns: [`Tables`]. Promises: a write is answered when it is on disk, a change of a table when everybody goes by it;
+//! a read shows everything that was answered before it was called. Must not: know a wire.
+
+use std::sync::Arc;
+
+use crate::ids::Clock;
+use crate::partition::{Partitions, ReadError, Txn, View};
+
+use super::Error;
+use super::catalog::{self, Catalog, HOME, Snapshot};
+use super::found::Selection;
+use super::options::OptionsUpdate;
+use super::primary_key::{PrimaryKey, Use, check};
+use super::range::{GetRange, RangePage, Span, others, placed_by};
+use super::read::{Got, get};
+use super::schema::{
+    DefinedColumn, NewTable, Table, Throughput, check_column_name, check_defined, check_throughput,
+};
+use super::write::{Checked, RowWrite, Written};
+
+/// The most tables.
+pub const TABLES_MAX: usize = 64;
+
+/// All tables of a data directory. Cheap to clone.
+#[derive(Clone)]
+pub struct Tables {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    partitions: Partitions,
+    catalog: Catalog,
+    clock: Arc<Clock>,
+}
+
+/// A change of a table: only what is given changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableUpdate {
+    /// Its options.
+    pub options: OptionsUpdate,
+    /// Reserved units for reading.
+    pub reserved_read: Option<i64>,
+    /// Reserved units for writing.
+    pub reserved_write: Option<i64>,
+}
+
+impl Tables {
+    /// The tables on these partitions, whose rules were made with this `catalog`. Reads the catalog: may block on the
+    /// disk.
+    pub fn open(
+        partitions: Partitions,
+        catalog: Catalog,
+        clock: Arc<Clock>,
+    ) -> Result<Tables, ReadError> {
+        catalog.load(&partitions.view(HOME)?)?;
+        Ok(Tables {
+            inner: Arc::new(Inner {
+                partitions,
+                catalog,
+                clock,
+            }),
+        })
+    }
+
+    /// Makes a table.
+    pub async fn create(&self, new: NewTable) -> Result<(), Error> {
+        new.check()?;
+        if self.snapshot().await?.table(&new.name).is_some() {
+            return Err(Error::TableExists);
+        }
+        self.change(move |txn| {
+            if catalog::find(txn, &new.name)?.is_some() {
+                return Err(Error::TableExists);
+            }
+            if catalog::count(txn)? >= TABLES_MAX {
+                return Err(Error::TableQuota(TABLES_MAX));
+            }
+            let now = txn.now_ms() * 1_000;
+            let table = Table {
+                id: catalog::take_id(txn)?,
+                name: new.name,
+                primary_key: new.primary_key,
+                defined_columns: new.defined_columns,
+                options: new.options,
+                reserved: new.reserved,
+                created_us: now,
+                increased_us: now,
+                decreased_us: 0,
+                read_only: false,
+            };
+            Ok(catalog::store(txn, &table)?)
+        })
+        .await
+    }
+
+    /// A table as it stands.
+    pub async fn describe(&self, name: &str) -> Result<Arc<Table>, Error> {
+        let known = self.snapshot().await?;
+        known.table(name).cloned().ok_or(Error::TableNotFound)
+    }
+
+    /// The names of all tables, in order.
+    pub async fn list(&self) -> Result<Vec<String>, Error> {
+        Ok(self.snapshot().await?.names().cloned().collect())
+    }
+
+    /// Changes a table's options or reserved throughput; gives it as it stands then.
+    pub async fn update(&self, name: &str, update: TableUpdate) -> Result<Arc<Table>, Error> {
+        self.writable(name).await?;
+        if update == TableUpdate::default() {
+            return Err(Error::NoOptions);
+        }
+        self.redefine(name, move |table, now_us| {
+            if !update.options.is_empty() {
+                table.options.change(&update.options)?;
+            }
+            let reserved = Throughput {
+                read: update.reserved_read.unwrap_or(table.reserved.read),
+                write: update.reserved_write.unwrap_or(table.reserved.write),
+            };
+            check_throughput(reserved)?;
+            let before = std::mem::replace(&mut table.reserved, reserved);
+            if reserved.read > before.read || reserved.write > before.write {
+                table.increased_us = now_us;
+            }
+            if reserved.read < before.read || reserved.write < before.write {
+                table.decreased_us = now_us;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Adds defined columns; gives the table as it stands then.
+    pub async fn add_defined_columns(
+        &self,
+        name: &str,
+        columns: Vec<DefinedColumn>,
+    ) -> Result<Arc<Table>, Error> {
+        self.redefine(name, move |table, _| {
+            table.defined_columns.extend(columns);
+            check_defined(&table.primary_key, &table.defined_columns)
+        })
+        .await
+    }
+
+    /// Takes defined columns away; rows keep what they hold.
+    pub async fn delete_defined_columns(
+        &self,
+        name: &str,
+        columns: Vec<String>,
+    ) -> Result<Arc<Table>, Error> {
+        self.redefine(name, move |table, _| {
+            for name in &columns {
+                check_column_name(name)?;
+                let defined = &mut table.defined_columns;
+                let at = defined.iter().position(|column| column.name == *name);
+                let at = at.ok_or_else(|| Error::DefinedColumn(name.clone()))?;
+                defined.remove(at);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes a table; its rows are nobody's at once and go away in the background.
+    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+        self.writable(name).await?;
+        let name = name.to_owned();
+        self.change(move |txn| {
+            catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
+            catalog::remove(txn, &name);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Writes a row.
+    pub async fn write(&self, table: &str, write: RowWrite) -> Result<Written, Error> {
+        let row = Checked::new(self.describe(table).await?, write)?;
+        let partition = self.place(&row.table, &row.key);
+        let done = self
+            .inner
+            .partitions
+            .submit(partition, row.bytes(), move |txn| row.apply(txn));
+        Ok(done.await?)
+    }
+
+    /// Reads a row.
+    pub async fn get(
+        &self,
+        table: &str,
+        key: PrimaryKey,
+        mut selection: Selection,
+    ) -> Result<Got, Error> {
+        let table = self.describe(table).await?;
+        selection.check()?;
+        let key = check(&table.primary_key, key, Use::Read)?;
+        let (partition, now) = (self.place(&table, &key), self.now_ms());
+        let read = move |view: &View| get(view, &table, key, &selection, now);
+        Ok(self.inner.partitions.read(partition, read).await?)
+    }
+
+    /// Reads a page of a range.
+    pub async fn get_range(&self, table: &str, range: GetRange) -> Result<RangePage, Error> {
+        let table = self.describe(table).await?;
+        let span = Span::new(&table, range)?;
+        let (partitions, now) = (self.inner.partitions.clone(), self.now_ms());
+        let first = match &span.partition {
+            Some(key) => partitions.place(placed_by(key)),
+            None => HOME,
+        };
+        let read = move |view: &View| {
+            let others = others(&partitions, first, span.partition.is_none())?;
+            let views: Vec<&View> = std::iter::once(view).chain(&others).collect();
+            span.read(&table, &views, now)
+        };
+        Ok(self.inner.partitions.read(first, read).await?)
+    }
+
+    /// A table that is not the server's own.
+    async fn writable(&self, name: &str) -> Result<Arc<Table>, Error> {
+        let table = self.describe(name).await?;
+        if table.read_only {
+            return Err(Error::ReadOnlyTable);
+        }
+        Ok(table)
+    }
+
+    async fn redefine(
+        &self,
+        name: &str,
+        redefine: impl FnOnce(&mut Table, u64) -> Result<(), Error> + Send + 'static,
+    ) -> Result<Arc<Table>, Error> {
+        self.writable(name).await?;
+        let name = name.to_owned();
+        self.change(move |txn| {
+            let mut table = catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
+            redefine(&mut table, txn.now_ms() * 1_000)?;
+            catalog::store(txn, &table)?;
+            Ok(Arc::new(table))
+        })
+        .await
+    }
+
+    /// Changes the catalog, and answers when everybody goes by the change.
+    async fn change<R: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Txn<'_>) -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        let catalog = self.inner.catalog.clone();
+        let done = self
+            .inner
+            .partitions
+            .submit(HOME, DEFINITION_BYTES, move |txn| {
+                let done = change(txn)?;
+                catalog.changes(txn);
+                Ok(done)
+            })
+            .await?;
+        self.snapshot().await?;
+        Ok(done)
+    }
+
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+        Ok(self.inner.catalog.snapshot(&self.inner.partitions).await?)
+    }
+
+    pub(super) fn partitions(&self) -> &Partitions {
+        &self.inner.partitions
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.inner.clock.now_ms().cast_signed()
+    }
+}
+
+/// About what a change of the catalog holds in the queue.
+const DEFINITION_BYTES: usize = 4_096;
