@@ -31,6 +31,10 @@ mod write;
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod model_test;
 
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
