@@ -10,7 +10,7 @@ use bytes::Bytes;
 use heed::RoTxn;
 
 use super::catalog::Part;
-use super::entry::{PLAIN_MAX, Shape, Stored, decode_piece, piece_key};
+use super::entry::{PLAIN_MAX, Pieced, Shape, Stored, decode_piece, piece_key};
 use super::env::Db;
 use super::filter::{self, Budget, Filter};
 use super::keys;
@@ -46,8 +46,12 @@ impl<'t> PartReader<'t> {
         }
     }
 
-    /// The entry under exactly this key.
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Entry>, Error> {
+    /// The entry under exactly this key, and whether all of it: of a wide row perhaps only what is `wanted`.
+    pub(super) fn get(
+        &self,
+        key: &[u8],
+        wanted: Option<&[&str]>,
+    ) -> Result<Option<(Entry, bool)>, Error> {
         let Some(stored_key) = keys::find(self.run, self.rows_db, self.txn, key)? else {
             return Ok(None);
         };
@@ -55,7 +59,30 @@ impl<'t> PartReader<'t> {
             return Ok(None);
         };
         let stored = self.check(stored_key.bytes(), value)?;
-        self.entry(&stored).map(Some)
+        if let (Shape::Directory, Some(wanted)) = (&stored.shape, wanted)
+            && let Some(entry) = self.picked(&stored, wanted)?
+        {
+            return Ok(Some((entry, false)));
+        }
+        Ok(Some((self.entry(&stored)?, true)))
+    }
+
+    /// What is wanted of a wide row; `None` = it takes all pieces.
+    fn picked(&self, stored: &Stored<'_>, wanted: &[&str]) -> Result<Option<Entry>, Error> {
+        let pieced = self.pieced(stored)?;
+        let Some(picked) = self.rules.pick(pieced.head, wanted) else {
+            return Ok(None);
+        };
+        let pieces = picked
+            .into_iter()
+            .map(|piece| Ok(Bytes::copy_from_slice(self.piece(pieced.row, piece)?)))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let value = self
+            .rules
+            .join_picked(pieced.head, wanted, &pieces)
+            .map_err(|what| self.damaged(pieced.head, what))?;
+        let kind = stored.kind;
+        Ok(Some(Entry { kind, value }))
     }
 
     /// Walks the rows between two keys, forward.
@@ -138,20 +165,25 @@ impl<'t> PartReader<'t> {
     }
 
     fn pieces<'s>(&self, stored: &Stored<'s>) -> Result<(&'s [u8], Vec<&'t [u8]>), Error> {
-        let pieced = stored
-            .pieced()
-            .ok_or_else(|| self.damaged(stored.body(), "no count of pieces"))?;
-        let mut pieces = Vec::new();
-        for piece in 0..pieced.count {
-            let key = piece_key(pieced.row, piece);
-            let bytes = self
-                .side_db
-                .get(self.txn, &key)?
-                .and_then(|stored| decode_piece(stored, self.run, &key))
-                .ok_or_else(|| self.damaged(&key, "a piece is missing or has a wrong checksum"))?;
-            pieces.push(bytes);
-        }
+        let pieced = self.pieced(stored)?;
+        let pieces = (0..pieced.count)
+            .map(|piece| self.piece(pieced.row, piece))
+            .collect::<Result<Vec<_>, Error>>()?;
         Ok((pieced.head, pieces))
+    }
+
+    fn pieced<'s>(&self, stored: &Stored<'s>) -> Result<Pieced<'s>, Error> {
+        stored
+            .pieced()
+            .ok_or_else(|| self.damaged(stored.body(), "no count of pieces"))
+    }
+
+    fn piece(&self, row: u64, piece: u32) -> Result<&'t [u8], Error> {
+        let key = piece_key(row, piece);
+        self.side_db
+            .get(self.txn, &key)?
+            .and_then(|stored| decode_piece(stored, self.run, &key))
+            .ok_or_else(|| self.damaged(&key, "a piece is missing or has a wrong checksum"))
     }
 
     /// The part's filter from its chunks; `None` also if it can't be used.

@@ -82,6 +82,22 @@ pub trait Rules: Send + Sync + 'static {
     /// Puts pieces together again: the inverse of `split`. `Err` says what does not fit.
     fn join(&self, directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'static str>;
 
+    /// The numbers of those pieces that hold what `wanted` names, in the words of the layer above and in order; `None` =
+    /// all of them.
+    fn pick(&self, _directory: &[u8], _wanted: &[&str]) -> Option<Vec<u32>> {
+        None
+    }
+
+    /// Puts picked pieces together: a row that is right about what is `wanted` and may lack anything else.
+    fn join_picked(
+        &self,
+        _directory: &[u8],
+        _wanted: &[&str],
+        _picked: &[Bytes],
+    ) -> Result<Bytes, &'static str> {
+        Err("pieces can't be picked")
+    }
+
     /// The prefix of `key` that a filter should cover besides the key itself (the partition key), or `None` if only
     /// whole keys are asked for. The image puts both into the run's filter. Every key that starts with such a prefix
     /// must have that very prefix: ranges within it are skipped by the filter.

@@ -49,11 +49,24 @@ impl Snapshot {
     }
 
     /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come.
-    pub fn get(
+    #[cfg(test)]
+    pub(super) fn get(
         &self,
         key: &[u8],
         found: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), Error> {
+        self.get_some(key, None, found).map(|_| ())
+    }
+
+    /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come. Tells whether
+    /// they are whole: with `wanted` a wide row may come with little else than what that names.
+    pub fn get_some(
+        &self,
+        key: &[u8],
+        wanted: Option<&[&str]>,
+        found: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<bool, Error> {
+        let mut are_whole = true;
         let mut hash = None;
         let in_filter = self.inner.rules.filter_key(key);
         for source in self.catalog.sources() {
@@ -69,15 +82,16 @@ impl Snapshot {
                     continue;
                 }
             }
-            let Some(entry) = self.reader(source.run, part).get(key)? else {
+            let Some((entry, is_whole)) = self.reader(source.run, part).get(key, wanted)? else {
                 continue;
             };
+            are_whole &= is_whole;
             let last = entry.kind != EntryKind::Delta;
             if found(entry).is_break() || last {
                 break;
             }
         }
-        Ok(())
+        Ok(are_whole)
     }
 
     /// One lazy iterator per run that may hold keys of the range, newest run first, each in key order (or backward).

@@ -73,19 +73,29 @@ impl<'a> Txn<'a> {
 
     /// The newest value of a key, this batch included. `Err` = damage or a failing disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
+        Ok(self.get_some(key, None)?.0)
+    }
+
+    /// The same, and whether it is the whole value; see [`View::get_some`].
+    pub fn get_some(
+        &self,
+        key: &[u8],
+        wanted: Option<&[&str]>,
+    ) -> Result<(Option<Bytes>, bool), ReadError> {
         let Some(staged) = self.pending.find(key) else {
-            return self.base.get(key);
+            return self.base.get_some(key, wanted);
         };
         match staged.kind {
-            EntryKind::Put => Ok(Some(self.pending.entry(&staged).value)),
-            EntryKind::Tombstone => Ok(None),
+            EntryKind::Put => Ok((Some(self.pending.entry(&staged).value), true)),
+            EntryKind::Tombstone => Ok((None, true)),
             EntryKind::Delta => {
-                let older = self.base.get(key)?;
+                let (older, is_whole) = self.base.get_some(key, wanted)?;
                 let older = older.map_or_else(Entry::tombstone, Entry::put);
                 let merged = self
                     .rules
                     .compose(key, &older, &self.pending.entry(&staged));
-                Ok((merged.kind == EntryKind::Put).then_some(merged.value))
+                let value = (merged.kind == EntryKind::Put).then_some(merged.value);
+                Ok((value, is_whole))
             }
         }
     }

@@ -17,17 +17,29 @@ use crate::partition::{Direction, ReadError, Txn, View};
 pub trait Source {
     /// The value of a row.
     fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError>;
+
+    /// The value of a row, and whether all of it: of a wide row perhaps little else than these columns. `columns` are
+    /// in order.
+    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, bool), ReadError>;
 }
 
 impl Source for View {
     fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
         self.get(key.as_bytes())
     }
+
+    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, bool), ReadError> {
+        self.get_some(key.as_bytes(), Some(columns))
+    }
 }
 
 impl Source for Txn<'_> {
     fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
         self.get(key.as_bytes())
+    }
+
+    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, bool), ReadError> {
+        self.get_some(key.as_bytes(), Some(columns))
     }
 }
 

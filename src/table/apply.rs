@@ -15,12 +15,13 @@ use super::change::Action;
 use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
 use super::found::{Consumed, FoundRow, key_size, units};
-use super::primary_key::{KeyValue, encode};
+use super::key_value::{Existence, KeyValue};
+use super::primary_key::encode;
 use super::row::RowWriter;
 use super::schema::Table;
 use super::update::{Outcome, update};
 use super::versions::{Judged, Shortened, judge, shorten};
-use super::write::{Checked, Existence, PutCell, ReturnContent, RowChange, Written};
+use super::write::{CellChange, Checked, PutCell, ReturnContent, RowChange, Written};
 
 impl Checked {
     /// Runs on the writer's thread.
@@ -38,9 +39,10 @@ impl Checked {
             }
         }
         let key = encode(self.table.id, &self.key);
-        let stored = match next.is_none() && self.reads() {
-            true => txn.row(&key)?,
-            false => None,
+        let (stored, is_whole) = match (next.is_none() && self.reads(), self.touched()) {
+            (false, _) => (None, true),
+            (true, Some(columns)) => txn.columns(&key, &columns)?,
+            (true, None) => (txn.row(&key)?, true),
         };
         let judged = match &stored {
             Some(value) => Some(judge(value, &self.table.options, now).map_err(|_| bad(&key))?),
@@ -73,7 +75,9 @@ impl Checked {
                 let judged = judged.as_ref();
                 let outcome = update(table, &changes, judged, now)?;
                 let cells = outcome.incremented.clone();
-                store_update(txn, table, key, stored.as_ref(), outcome)?;
+                // What was read in part can't be written whole.
+                let below = Below { stored, is_whole };
+                store_update(txn, table, key, &below, outcome)?;
                 cells
             }
             RowChange::Delete => {
@@ -108,6 +112,28 @@ impl Checked {
             || self.condition.test.is_some()
             || matches!(self.change, RowChange::Update(_))
             || self.must_exist()
+    }
+
+    /// The columns that an update depends on, in order, if it depends on nothing else of its row.
+    fn touched(&self) -> Option<Vec<&str>> {
+        let RowChange::Update(changes) = &self.change else {
+            return None;
+        };
+        let is_put = |change: &CellChange| {
+            matches!(change, CellChange::Put(_) | CellChange::Increment { .. })
+        };
+        if self.condition.existence != Existence::Ignore
+            || self.condition.test.is_some()
+            || self.must_exist()
+            || self.table.options.update_full_row
+            || !changes.iter().all(is_put)
+        {
+            return None;
+        }
+        let mut columns: Vec<&str> = changes.iter().map(CellChange::name).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        Some(columns)
     }
 
     /// Where the server numbers rows, a given number means a row that is there.
@@ -174,18 +200,29 @@ fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Erro
 /// is over goes at once. The changes of wider ones are small entries of their own.
 const WHOLE_ROW_BYTES_MAX: usize = 4_096;
 
+/// What an update finds.
+struct Below {
+    stored: Option<Bytes>,
+    is_whole: bool,
+}
+
 fn store_update(
     txn: &mut Txn<'_>,
     table: &Table,
     key: Key,
-    stored: Option<&Bytes>,
+    below: &Below,
     outcome: Outcome,
 ) -> Result<(), Error> {
     if !outcome.takes_effect {
         return Ok(());
     }
     let now = txn.now_ms().cast_signed();
-    let is_wide = stored.is_some_and(|value| value.len() > WHOLE_ROW_BYTES_MAX);
+    let stored = below.stored.as_ref();
+    let is_wide = !below.is_whole || stored.is_some_and(|value| value.len() > WHOLE_ROW_BYTES_MAX);
+    assert!(
+        below.is_whole || !outcome.deletes,
+        "deletes depend on the whole row"
+    );
     let mut whole = None;
     if !is_wide || outcome.deletes {
         let below = stored.map_or_else(Entry::tombstone, |value| Entry::put(value.clone()));

@@ -1,7 +1,8 @@
 //! BatchWriteRow and BatchGetRow: many rows in one request, each with its own answer.
 //!
-//! Owns: what fails a whole batch and what only a row, and the atomic batch. Promises: rows of one partition take effect
-//! in the order of the request; an atomic batch takes effect whole or not at all. Must not: know how one row is written.
+//! Owns: what fails a whole batch and what only a row, and the atomic batch. Promises: rows of one partition take
+//! effect in the order of the request; an atomic batch takes effect whole or not at all. Must not: know how one row is
+//! written.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use crate::partition::SubmitError;
 use super::Error;
 use super::catalog::Snapshot;
 use super::found::Selection;
-use super::primary_key::{KeyValue, PrimaryKey, Use, check};
+use super::key_value::{KeyValue, PrimaryKey};
+use super::primary_key::{Use, check};
 use super::range::placed_by;
 use super::read::{Got, get};
 use super::tables::Tables;

@@ -1,8 +1,8 @@
 //! The catalog of tables: rows of a built-in table in partition 0, and what everybody knows of them in memory.
 //!
 //! Owns: names, IDs that are never used again, and the snapshot that reads, writes and compaction decide by. Promises:
-//! a snapshot holds only what is on disk; whoever heard of a change sees it or a later one; while a change is on its way
-//! compaction takes nothing for decided. Must not: check definitions (`schema.rs`).
+//! a snapshot holds only what is on disk; whoever heard of a change sees it or a later one; while a change is on its
+//! way compaction takes nothing for decided. Must not: check definitions (`schema.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use super::access::{Source, record, scan};
 use super::change::Action;
 use super::error::damaged_catalog;
 use super::row::{Row, RowWriter};
-use super::rules::USER_TABLES_FROM;
 use super::schema::Table;
 use super::{Key, ValueRef};
 
+/// Table IDs below this are the server's own; user tables get theirs from here on.
+pub const USER_TABLES_FROM: TableId = TableId(1024);
 /// Definitions by name; the empty name holds the next free ID.
 pub(super) const TABLES: TableId = TableId(16);
 /// The partition that holds the catalog.

@@ -139,6 +139,17 @@ pub(super) fn push_cell(
     }
 }
 
+/// Appends cells that were cut off in front, the first one with its column's name.
+pub(super) fn push_cut(out: &mut Vec<u8>, name: &str, cells: &[u8]) -> Result<(), Malformed> {
+    let (&tag, rest) = cells.split_first().ok_or(Malformed)?;
+    out.push(tag & !SAME_COLUMN);
+    if tag & SAME_COLUMN != 0 {
+        push_bytes(out, name.as_bytes());
+    }
+    out.extend_from_slice(rest);
+    Ok(())
+}
+
 fn kind_of(content: Content<'_>) -> u8 {
     match content {
         Content::Put(ValueRef::String(_)) => STRING,

@@ -13,7 +13,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::Malformed;
-use super::cell::{Cells, Input, push_bytes, push_number};
+use super::cell::{Cells, Input, push_bytes, push_cut, push_number};
 use super::row::{HEADER_BYTES, ROW, split_header};
 use crate::partition::Pieces;
 
@@ -124,6 +124,116 @@ pub(super) fn join(directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'stati
     Ok(row.freeze())
 }
 
+/// A piece as the directory tells of it.
+struct Slot<'a> {
+    length: usize,
+    /// Where the first cell begins that starts in it; its length if none does.
+    first: usize,
+    name: &'a str,
+}
+
+/// Neighbouring pieces that hold some columns whole: from the first cell that starts in `from` on up to where the first
+/// cell starts in `to`, or to the end of the row.
+struct Stretch {
+    from: usize,
+    to: usize,
+}
+
+fn slots(directory: &[u8]) -> Result<Vec<Slot<'_>>, Malformed> {
+    let (_, _, entries) = split_header(directory, DIRECTORY)?;
+    let mut input = Input(entries);
+    let mut slots = Vec::new();
+    while !input.0.is_empty() {
+        let length = usize::try_from(input.number()?).map_err(|_| Malformed)?;
+        let first = usize::try_from(input.number()?).map_err(|_| Malformed)?;
+        let name = input.text()?;
+        if first > length {
+            return Err(Malformed);
+        }
+        slots.push(Slot {
+            length,
+            first,
+            name,
+        });
+    }
+    Ok(slots)
+}
+
+/// The stretches that hold the columns `wanted`, which are in order.
+fn stretches(slots: &[Slot<'_>], wanted: &[&str]) -> Vec<Stretch> {
+    let starts = |slot: &Slot<'_>| slot.first < slot.length;
+    let mut all: Vec<Stretch> = Vec::new();
+    for name in wanted {
+        // A column may begin in the piece before the first one that names it.
+        let from = slots
+            .iter()
+            .rposition(|slot| starts(slot) && slot.name < *name)
+            .unwrap_or_default();
+        let to = slots
+            .iter()
+            .position(|slot| starts(slot) && slot.name > *name)
+            .unwrap_or(slots.len());
+        match all.last_mut() {
+            Some(last) if from <= last.to => last.to = last.to.max(to),
+            _ if from < to => all.push(Stretch { from, to }),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The numbers of a stretch's pieces: the last one only if the last column ends in it.
+fn numbers<'s>(slots: &'s [Slot<'_>], stretch: &Stretch) -> impl Iterator<Item = usize> + use<'s> {
+    let ends_in = slots.get(stretch.to).is_some_and(|slot| slot.first > 0);
+    stretch.from..stretch.to + usize::from(ends_in)
+}
+
+/// See [`crate::partition::Rules::pick`].
+pub(super) fn pick(directory: &[u8], wanted: &[&str]) -> Option<Vec<u32>> {
+    let slots = slots(directory).ok()?;
+    let stretches = stretches(&slots, wanted);
+    let picked: Vec<u32> = stretches
+        .iter()
+        .flat_map(|stretch| numbers(&slots, stretch))
+        .map(|piece| u32::try_from(piece).ok())
+        .collect::<Option<_>>()?;
+    (picked.len() < slots.len()).then_some(picked)
+}
+
+/// See [`crate::partition::Rules::join_picked`].
+pub(super) fn join_picked(
+    directory: &[u8],
+    wanted: &[&str],
+    picked: &[Bytes],
+) -> Result<Bytes, &'static str> {
+    let slots = slots(directory).map_err(|_| "not a directory")?;
+    let mut row = vec![ROW];
+    row.extend_from_slice(&directory[1..HEADER_BYTES]);
+    let mut picked = picked.iter();
+    for stretch in stretches(&slots, wanted) {
+        let mut cells = Vec::new();
+        for number in numbers(&slots, &stretch) {
+            let (slot, piece) = (&slots[number], picked.next().ok_or("pieces are missing")?);
+            if piece.len() != slot.length {
+                return Err("a piece has another length than the directory says");
+            }
+            let from = if number == stretch.from {
+                slot.first
+            } else {
+                0
+            };
+            let to = if number == stretch.to {
+                slot.first
+            } else {
+                slot.length
+            };
+            cells.extend_from_slice(&piece[from..to]);
+        }
+        push_cut(&mut row, slots[stretch.from].name, &cells).map_err(|_| "no cell in a piece")?;
+    }
+    Ok(row.into())
+}
+
 /// The length of the next piece.
 fn entry(input: &mut Input<'_>) -> Result<u64, Malformed> {
     let length = input.number()?;
@@ -139,6 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::table::row::{Cell, Row, encode_cells};
     use crate::table::{RowWriter, ValueRef, arbitrary};
 
     proptest! {
@@ -162,6 +273,40 @@ mod tests {
         }
 
         #[test]
+        fn picked_pieces_are_right_about_what_is_wanted(
+            cells in proptest::collection::btree_map(
+                ("[a-e]", 0i64..9), arbitrary::value(), 0..30),
+            max in 1usize..60,
+            mut wanted in proptest::collection::btree_set("[a-f]", 0..3),
+        ) {
+            let cells: Vec<_> = cells
+                .iter()
+                .map(|((name, version), value)| Cell {
+                    name,
+                    version: -version, // newest first
+                    value: value.into(),
+                })
+                .collect();
+            let row = Bytes::from(encode_cells(&cells));
+            let Some(Pieces { directory, pieces }) = split(&row, max) else {
+                return Ok(());
+            };
+            wanted.retain(|name| name != "f" || max % 2 == 0);
+            let wanted: Vec<_> = wanted.iter().map(String::as_str).collect();
+            let Some(picked) = pick(&directory, &wanted) else {
+                return Ok(());
+            };
+            let picked: Vec<_> = picked.iter().map(|at| pieces[*at as usize].clone()).collect();
+            let some = join_picked(&directory, &wanted, &picked).unwrap();
+            let found: Vec<_> = Row::parse(&some).unwrap().cells().map(Result::unwrap).collect();
+            prop_assert!(found.iter().all(|cell| cells.contains(cell)));
+            let is_wanted = |cell: &&Cell<'_>| wanted.contains(&cell.name);
+            let found: Vec<_> = found.iter().filter(is_wanted).collect();
+            let expected: Vec<_> = cells.iter().filter(is_wanted).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
         fn arbitrary_bytes_never_panic(
             bytes in proptest::collection::vec(any::<u8>(), 0..40),
             max in 0usize..30,
@@ -171,7 +316,9 @@ mod tests {
                 bytes.splice(0..bytes.len().min(2), [first, 1]);
                 let bytes = Bytes::from(bytes);
                 let _ = split(&bytes, max);
-                let _ = join(&bytes, &[bytes.slice(..bytes.len().min(3))]);
+                let piece = [bytes.slice(..bytes.len().min(3))];
+                let _ = join(&bytes, &piece);
+                let _ = (pick(&bytes, &["a"]), join_picked(&bytes, &["a"], &piece));
             }
         }
     }

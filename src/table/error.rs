@@ -6,8 +6,7 @@
 use crate::ids::TableId;
 use crate::partition::{ReadError, SubmitError};
 
-use super::primary_key::{KeyType, KeyValue};
-use super::write::Existence;
+use super::key_value::{Existence, KeyType, KeyValue};
 
 /// Why a call on tables was refused.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,11 +1,11 @@
 //! Rows as callers get them, and what of a row a read asks for.
 //!
-//! Owns: the documented order on reads (versions that live, versions asked, columns, filter) and the sizes that capacity
-//! units are counted from. Promises: a filter sees the selected cells only. Must not: fetch rows.
+//! Owns: the documented order on reads (versions that live, versions asked, columns, filter) and the sizes that
+//! capacity units are counted from. Promises: a filter sees the selected cells only. Must not: fetch rows.
 
 use std::sync::Arc;
 
-use super::primary_key::KeyValue;
+use super::key_value::KeyValue;
 use super::row::Cell;
 use super::schema::{Table, check_column_name};
 use super::versions::Judged;
@@ -84,6 +84,13 @@ impl Selection {
         self.columns.sort_unstable();
         self.columns.dedup();
         Ok(())
+    }
+
+    /// The columns that all depends on, in order; `None` = also whether the row is there at all.
+    pub(super) fn named_columns(&self, table: &Table) -> Option<Vec<&str>> {
+        let is_key = |name: &String| table.is_key_column(name);
+        (!self.columns.is_empty() && !self.columns.iter().any(is_key))
+            .then(|| self.columns.iter().map(String::as_str).collect())
     }
 
     /// What a read gives of a row that is there, and how many bytes that counts. A row is given if something asked for

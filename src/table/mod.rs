@@ -1,9 +1,9 @@
 //! The wide-column model on partitions: tables, rows of versioned cells, and their formats: keys, deltas, wide rows in
 //! pieces, change records.
 //!
-//! Owns: [`Tables`], the formats of keys and values on disk, and the row rules that the store below runs on. Promises: formats name
-//! themselves in their first byte (1 row, 2 delta, 3 directory) and each value has one form; arbitrary bytes never
-//! panic; all access to rows from above goes through here. Must not: know timelines.
+//! Owns: [`Tables`], the formats of keys and values on disk, and the row rules that the store below runs on. Promises:
+//! formats name themselves in their first byte (1 row, 2 delta, 3 directory) and each value has one form; arbitrary
+//! bytes never panic; all access to rows from above goes through here. Must not: know timelines.
 
 mod access;
 mod apply;
@@ -17,6 +17,7 @@ mod delta;
 mod error;
 mod found;
 mod key;
+mod key_value;
 mod options;
 mod primary_key;
 mod range;
@@ -44,27 +45,28 @@ pub use crate::partition::{
 };
 pub use access::{Source, damaged, delete, put, record, scan};
 pub use batch::{Answers, BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
-pub use catalog::Catalog;
+pub use catalog::{Catalog, USER_TABLES_FROM};
 pub use cell::ValueRef;
 pub use change::{Action, Change};
 pub use delta::DeltaWriter;
 pub use error::Error;
 pub use found::{COLUMNS_MAX, Consumed, FoundCell, FoundRow, RowFilter, Selection, VERSION_END};
 pub use key::{Key, split_key};
+pub use key_value::{Existence, KeyColumn, KeyType, KeyValue, PrimaryKey};
 pub use options::{OptionsUpdate, TableOptions};
-pub use primary_key::{KEY_VALUE_BYTES_MAX, KeyColumn, KeyType, KeyValue, PrimaryKey};
+pub use primary_key::KEY_VALUE_BYTES_MAX;
 pub use range::{GetRange, RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 pub use read::Got;
 pub use row::{Cell, Row, RowWriter};
-pub use rules::{Retention, TableRules, USER_TABLES_FROM};
+pub use rules::{Retention, TableRules};
 pub use schema::{
     CAPACITY_UNITS_MAX, ColumnType, DEFINED_COLUMNS_MAX, DefinedColumn, KEY_COLUMNS_MAX,
     NAME_BYTES_MAX, NewTable, Table, Throughput,
 };
 pub use tables::{TABLES_MAX, TableUpdate, Tables};
 pub use write::{
-    CellChange, Condition, Existence, PutCell, ReturnContent, RowChange, RowTest, RowWrite,
-    VALUE_BYTES_MAX, WRITE_BYTES_MAX, Written,
+    CellChange, Condition, PutCell, ReturnContent, RowChange, RowTest, RowWrite, VALUE_BYTES_MAX,
+    WRITE_BYTES_MAX, Written,
 };
 
 /// Bytes that are not what they should be.

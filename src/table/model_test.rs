@@ -705,7 +705,7 @@ fn number(name: &str, default: usize) -> usize {
 
 #[test]
 fn tables_do_what_the_model_says() {
-    let operations = number("TABLE_MODEL_OPERATIONS", 6_000);
+    let operations = number("TABLE_MODEL_OPERATIONS", 3_000);
     let restarts = number("TABLE_MODEL_RESTARTS", 6);
     let seed = u8::try_from(number("TABLE_MODEL_SEED", 1)).unwrap();
     for partitions in [1, 3] {

@@ -7,7 +7,8 @@ use crate::partition::{ReadError, View};
 
 use super::access::{Source, damaged};
 use super::found::{Consumed, FoundRow, Selection, units};
-use super::primary_key::{KeyValue, encode};
+use super::key_value::KeyValue;
+use super::primary_key::encode;
 use super::schema::Table;
 use super::versions::judge;
 
@@ -33,7 +34,12 @@ pub(super) fn get(
         row: None,
         consumed: Consumed { read: 1, write: 0 },
     };
-    let Some(value) = view.row(&encoded)? else {
+    // Where columns are named, nothing depends on the others.
+    let value = match selection.named_columns(table) {
+        Some(columns) => view.columns(&encoded, &columns)?.0,
+        None => view.row(&encoded)?,
+    };
+    let Some(value) = value else {
         return Ok(got);
     };
     let judged = judge(&value, &table.options, now_ms)

@@ -11,13 +11,10 @@ use bytes::Bytes;
 use crate::ids::{EntryKind, TableId};
 use crate::partition::{DropContext, Entry, Pieces, Rules, Verdict};
 
-use super::catalog::{Catalog, Standing, TABLES};
+use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
 use super::versions::{Shortened, shorten};
 use super::{chunks, delta, key};
-
-/// Table IDs below this are the server's own; user tables get theirs from here on.
-pub const USER_TABLES_FROM: TableId = TableId(1024);
 
 /// What the owner of the built-in tables (IDs below [`USER_TABLES_FROM`]) knows about their rows.
 pub trait Retention: Send + Sync + 'static {
@@ -98,6 +95,19 @@ impl Rules for TableRules {
 
     fn join(&self, directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'static str> {
         chunks::join(directory, pieces)
+    }
+
+    fn pick(&self, directory: &[u8], wanted: &[&str]) -> Option<Vec<u32>> {
+        chunks::pick(directory, wanted)
+    }
+
+    fn join_picked(
+        &self,
+        directory: &[u8],
+        wanted: &[&str],
+        picked: &[Bytes],
+    ) -> Result<Bytes, &'static str> {
+        chunks::join_picked(directory, wanted, picked)
     }
 
     fn filter_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {

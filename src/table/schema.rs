@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::ids::TableId;
 
 use super::Error;
+use super::key_value::{KeyColumn, KeyType};
 use super::options::TableOptions;
-use super::primary_key::{KeyColumn, KeyType};
 
 /// The most bytes of a table's or column's name.
 pub const NAME_BYTES_MAX: usize = 255;

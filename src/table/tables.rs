@@ -11,8 +11,9 @@ use crate::partition::{Partitions, ReadError, Txn, View};
 use super::Error;
 use super::catalog::{self, Catalog, HOME, Snapshot};
 use super::found::Selection;
+use super::key_value::PrimaryKey;
 use super::options::OptionsUpdate;
-use super::primary_key::{PrimaryKey, Use, check};
+use super::primary_key::{Use, check};
 use super::range::{GetRange, RangePage, Span, others, placed_by};
 use super::read::{Got, get};
 use super::schema::{

@@ -10,25 +10,14 @@ use crate::value::Value;
 
 use super::Error;
 use super::found::{COLUMNS_MAX, Consumed, FoundRow, VERSION_END, key_size, value_size};
-use super::primary_key::{KeyValue, PrimaryKey, Use, check};
+use super::key_value::{Existence, KeyValue, PrimaryKey};
+use super::primary_key::{Use, check};
 use super::schema::{Table, check_column_name};
 
 /// The most bytes of a text or binary value.
 pub const VALUE_BYTES_MAX: usize = 2 << 20;
 /// The most bytes of a request that writes.
 pub const WRITE_BYTES_MAX: usize = 4 << 20;
-
-/// Whether a row has to be there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existence {
-    /// Whatever.
-    #[default]
-    Ignore,
-    /// It must be there.
-    Exist,
-    /// It must not be there.
-    NotExist,
-}
 
 /// Decides by the row as it is before the write, all versions that live; a row that is not there has no cells.
 pub type RowTest = Arc<dyn Fn(&Table, &FoundRow) -> bool + Send + Sync>;
