@@ -17,7 +17,7 @@ use super::delta::{DeltaWriter, compose};
 use super::found::{Consumed, FoundRow, key_size, units};
 use super::key_value::{Existence, KeyValue};
 use super::primary_key::encode;
-use super::row::RowWriter;
+use super::row::encode_cells;
 use super::schema::Table;
 use super::update::{Outcome, update};
 use super::versions::{Judged, Shortened, judge, shorten};
@@ -67,7 +67,7 @@ impl Checked {
         let incremented = match change {
             RowChange::Put(cells) => {
                 let row = put_row(table, cells, now)?;
-                let effect = txn.put(key.into_bytes(), row);
+                let effect = txn.put(key.as_bytes(), row);
                 record(txn, table.id, Action::Put, effect, 1);
                 Vec::new()
             }
@@ -81,7 +81,7 @@ impl Checked {
                 cells
             }
             RowChange::Delete => {
-                let effect = txn.delete(key.into_bytes());
+                let effect = txn.delete(key.as_bytes());
                 record(txn, table.id, Action::Delete, effect, 1);
                 Vec::new()
             }
@@ -175,7 +175,7 @@ impl Checked {
 /// The row of a put: what of its cells lives.
 fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Error> {
     if cells.is_empty() {
-        return Ok(RowWriter::new(0).finish(now));
+        return Ok(encode_cells(&[]));
     }
     let mut delta = DeltaWriter::new();
     for PutCell {
@@ -229,7 +229,7 @@ fn store_update(
         let row = over(&below, outcome.delta.clone()).value;
         whole = match shorten(&row, &table.options, now).map_err(|_| bad(&key))? {
             // The last cell that lived was deleted: the row stays, without columns.
-            Shortened::Gone => Some(RowWriter::new(0).finish(now).into()),
+            Shortened::Gone => Some(encode_cells(&[]).into()),
             _ if is_wide => None,
             Shortened::Less(less) => Some(less.into()),
             Shortened::Same => Some(row),
@@ -237,11 +237,11 @@ fn store_update(
     }
     match whole {
         Some(row) => {
-            let effect = txn.put(key.into_bytes(), row);
+            let effect = txn.put(key.as_bytes(), row);
             record_update(txn, table.id, effect, &outcome.delta);
         }
         None => {
-            let effect = txn.delta(key.into_bytes(), outcome.delta);
+            let effect = txn.delta(key.as_bytes(), outcome.delta);
             record(txn, table.id, Action::Update, effect, 1);
         }
     }

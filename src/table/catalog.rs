@@ -246,7 +246,7 @@ pub(super) fn store(txn: &mut Txn<'_>, table: &Table) -> Result<(), ReadError> {
 
 /// Takes a definition out; what rows the table has are nobody's from then on.
 pub(super) fn remove(txn: &mut Txn<'_>, name: &str) {
-    let effect = txn.delete(key(name).into_bytes());
+    let effect = txn.delete(key(name).as_bytes());
     record(txn, TABLES, Action::Delete, effect, 1);
 }
 
@@ -254,5 +254,5 @@ fn write(txn: &mut Txn<'_>, name: &str, column: &str, value: &Value) -> u32 {
     let mut row = RowWriter::new(64);
     row.put(column, value.into());
     let now = txn.now_ms().cast_signed();
-    txn.put(key(name).into_bytes(), row.finish(now))
+    txn.put(key(name).as_bytes(), row.at(now))
 }
