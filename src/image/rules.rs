@@ -82,8 +82,8 @@ pub trait Rules: Send + Sync + 'static {
     /// Puts pieces together again: the inverse of `split`. `Err` says what does not fit.
     fn join(&self, directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'static str>;
 
-    /// The numbers of those pieces that hold what `wanted` names, in the words of the layer above and in order; `None` =
-    /// all of them.
+    /// The numbers of those pieces that hold what `wanted` names, in the words of the layer above and in order;
+    /// `None` = all of them.
     fn pick(&self, _directory: &[u8], _wanted: &[&str]) -> Option<Vec<u32>> {
         None
     }

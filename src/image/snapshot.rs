@@ -58,8 +58,8 @@ impl Snapshot {
         self.get_some(key, None, found).map(|_| ())
     }
 
-    /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come. Tells whether
-    /// they are whole: with `wanted` a wide row may come with little else than what that names.
+    /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come. Tells
+    /// whether they are whole: with `wanted` a wide row may come with little else than what that names.
     pub fn get_some(
         &self,
         key: &[u8],
