@@ -14,7 +14,7 @@ use super::access::{Source, damaged, record, record_update};
 use super::change::Action;
 use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
-use super::found::{Consumed, FoundRow, key_size, units};
+use super::found::{Consumed, FoundCell, FoundRow, key_size, units};
 use super::key_value::{Existence, KeyValue};
 use super::primary_key::encode;
 use super::row::encode_cells;
@@ -89,20 +89,7 @@ impl Checked {
         if let Some(next) = next {
             next.take(txn);
         }
-        written.row = match self.content {
-            ReturnContent::None => None,
-            ReturnContent::Key => Some(Vec::new()),
-            ReturnContent::Incremented(names) => Some(
-                incremented
-                    .into_iter()
-                    .filter(|cell| names.contains(&cell.name))
-                    .collect(),
-            ),
-        }
-        .map(|cells| FoundRow {
-            key: self.key,
-            cells,
-        });
+        written.row = answer(self.content, self.key, incremented);
         Ok(written)
     }
 
@@ -170,6 +157,23 @@ impl Checked {
             row.size(&self.table).max(key_size(&self.table, &self.key)),
         ))
     }
+}
+
+/// What a write answers with.
+fn answer(
+    content: ReturnContent,
+    key: Vec<KeyValue>,
+    incremented: Vec<FoundCell>,
+) -> Option<FoundRow> {
+    let cells = match content {
+        ReturnContent::None => return None,
+        ReturnContent::Key => Vec::new(),
+        ReturnContent::Incremented(names) => incremented
+            .into_iter()
+            .filter(|cell| names.contains(&cell.name))
+            .collect(),
+    };
+    Some(FoundRow { key, cells })
 }
 
 /// The row of a put: what of its cells lives.
