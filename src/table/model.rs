@@ -174,6 +174,7 @@ impl ModelTable {
         Ok(())
     }
 
+    #[allow(clippy::too_many_lines)] // one change after the other, as the documents tell it
     fn update(
         &mut self,
         key: &[KeyValue],

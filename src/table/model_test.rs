@@ -541,6 +541,7 @@ impl World {
     }
 
     /// Reads a range page by page.
+    #[allow(clippy::too_many_lines)] // bounds, expectation and pages belong together
     async fn range(
         &mut self,
         table: usize,
