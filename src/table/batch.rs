@@ -13,12 +13,12 @@ use crate::ids::PartitionId;
 use crate::partition::SubmitError;
 
 use super::Error;
-use super::catalog::Snapshot;
 use super::found::Selection;
 use super::key_value::{KeyValue, PrimaryKey};
 use super::primary_key::{Use, check};
 use super::range::placed_by;
 use super::read::{Got, get};
+use super::schema::Table;
 use super::tables::Tables;
 use super::write::{CellChange, Checked, RowChange, RowWrite, WRITE_BYTES_MAX, Written};
 
@@ -34,7 +34,7 @@ impl Tables {
     /// Writes rows of any tables. `Err` = the batch as a whole is refused and nothing was written.
     pub async fn write_batch(
         &self,
-        rows: Vec<(String, RowWrite)>,
+        rows: Vec<(Arc<Table>, RowWrite)>,
         is_atomic: bool,
     ) -> Result<Answers<Written>, Error> {
         if rows.len() > BATCH_WRITE_ROWS_MAX {
@@ -42,8 +42,7 @@ impl Tables {
                 limit: BATCH_WRITE_ROWS_MAX,
             });
         }
-        let known = self.snapshot().await?;
-        let checked = check_all(&known, rows)?;
+        let checked = check_all(rows)?;
         if is_atomic {
             return Ok(self.write_atomic(checked).await);
         }
@@ -112,7 +111,7 @@ impl Tables {
     /// Reads rows of any tables, each with its table's selection.
     pub async fn get_batch(
         &self,
-        tables: Vec<(String, Vec<PrimaryKey>, Selection)>,
+        tables: Vec<(Arc<Table>, Vec<PrimaryKey>, Selection)>,
     ) -> Result<Vec<Answers<Got>>, Error> {
         let count: usize = tables.iter().map(|(_, keys, _)| keys.len()).sum();
         if count > BATCH_GET_ROWS_MAX {
@@ -120,10 +119,9 @@ impl Tables {
                 limit: BATCH_GET_ROWS_MAX,
             });
         }
-        let known = self.snapshot().await?;
         let mut answers = Vec::with_capacity(tables.len());
-        for (name, keys, selection) in tables {
-            answers.push(self.get_some(&known, &name, keys, selection).await?);
+        for (table, keys, selection) in tables {
+            answers.push(self.get_some(&table, keys, selection).await?);
         }
         Ok(answers)
     }
@@ -131,25 +129,23 @@ impl Tables {
     /// Rows of one table.
     async fn get_some(
         &self,
-        known: &Snapshot,
-        name: &str,
+        table: &Arc<Table>,
         keys: Vec<PrimaryKey>,
         mut selection: Selection,
     ) -> Result<Answers<Got>, Error> {
-        let table = known.table(name).ok_or(Error::TableNotFound);
-        let table = match table.and_then(|table| selection.check().map(|()| Arc::clone(table))) {
-            Ok(table) => table,
+        match selection.check() {
+            Ok(()) => {}
             // Not asking for any versions fails the whole request; all else belongs to the rows.
             Err(error @ Error::NoVersions) => return Err(error),
             Err(error) => return Ok(vec![Err(error); keys.len()]),
-        };
+        }
         let mut answers: Answers<Got> = Vec::with_capacity(keys.len());
         let mut groups: BTreeMap<PartitionId, Vec<(usize, Vec<KeyValue>)>> = BTreeMap::new();
         for (at, key) in keys.into_iter().enumerate() {
             answers.push(Ok(Got::default()));
             match check(&table.primary_key, key, Use::Read) {
                 Ok(key) => groups
-                    .entry(self.place(&table, &key))
+                    .entry(self.place(table, &key))
                     .or_default()
                     .push((at, key)),
                 Err(error) => answers[at] = Err(error),
@@ -157,7 +153,7 @@ impl Tables {
         }
         let selection = Arc::new(selection);
         let reads = groups.into_iter().map(|(partition, keys)| {
-            let (table, selection) = (Arc::clone(&table), Arc::clone(&selection));
+            let (table, selection) = (Arc::clone(table), Arc::clone(&selection));
             let now = self.now_ms();
             self.partitions().read(partition, move |view| {
                 let read = |(at, key)| (at, get(view, &table, key, &selection, now));
@@ -173,14 +169,14 @@ impl Tables {
     }
 }
 
-/// Checks all rows. What is wrong with a row's place (its table, its primary key) fails the row, all else the batch.
-fn check_all(known: &Snapshot, rows: Vec<(String, RowWrite)>) -> Result<Answers<Checked>, Error> {
+/// Checks all rows. What is wrong with a row's place (a table that takes no writes, its primary key) fails the row, all
+/// else the batch.
+fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Error> {
     let mut checked = Vec::with_capacity(rows.len());
     let (mut size, mut incremented) = (0, HashSet::new());
-    for (name, write) in rows {
+    for (table, write) in rows {
         let increments = column_incremented(&write.change);
-        let table = known.table(&name).ok_or(Error::TableNotFound);
-        match table.and_then(|table| Checked::new(Arc::clone(table), write)) {
+        match Checked::new(table, write) {
             Ok(row) => {
                 size += row.size;
                 if let Some(column) = increments
@@ -191,8 +187,7 @@ fn check_all(known: &Snapshot, rows: Vec<(String, RowWrite)>) -> Result<Answers<
                 checked.push(Ok(row));
             }
             Err(
-                error @ (Error::TableNotFound
-                | Error::ReadOnlyTable
+                error @ (Error::ReadOnlyTable
                 | Error::KeySize { .. }
                 | Error::KeyName { .. }
                 | Error::KeyType { .. }
@@ -241,7 +236,7 @@ fn each(done: Result<Answers<Written>, SubmitError<Error>>, count: usize) -> Ans
 }
 
 impl Tables {
-    pub(super) fn place(&self, table: &super::Table, key: &[KeyValue]) -> PartitionId {
+    pub(super) fn place(&self, table: &Table, key: &[KeyValue]) -> PartitionId {
         let partition_key = super::primary_key::encode(table.id, &key[..1]);
         self.partitions().place(placed_by(&partition_key))
     }

@@ -445,15 +445,16 @@ impl World {
             Command::Write(write) => {
                 let real = self.real(&write);
                 let predicted = self.predict(write.table, &real);
-                let done = self.tables.write(TABLES[write.table].0, real).await;
+                let table = self.table(write.table).await;
+                let done = self.tables.write(&table, real).await;
                 same(done, predicted);
             }
             Command::Batch(writes, is_atomic) => self.batch(writes, is_atomic).await,
             Command::Get(table, key, asks) => {
                 let (key, asked) = (self.values(table, key), self.selection(asks));
                 let predicted = self.found(table, &key, &asked);
-                let name = TABLES[table].0;
-                let got = self.tables.get(name, named(key), asked).await.unwrap();
+                let table = self.table(table).await;
+                let got = self.tables.get(&table, named(key), asked).await.unwrap();
                 assert_eq!(got.row, predicted);
             }
             Command::GetMany(table, keys, asks) => {
@@ -464,7 +465,7 @@ impl World {
                     .map(|key| self.found(table, key, &asked))
                     .collect();
                 let keys = keys.into_iter().map(named).collect();
-                let request = vec![(TABLES[table].0.to_owned(), keys, asked)];
+                let request = vec![(self.table(table).await, keys, asked)];
                 let got = self.tables.get_batch(request).await.unwrap().remove(0);
                 let got: Vec<_> = got.into_iter().map(|got| got.unwrap().row).collect();
                 assert_eq!(got, predicted);
@@ -502,6 +503,10 @@ impl World {
         tokio::task::spawn_blocking(acting).await.unwrap();
     }
 
+    async fn table(&self, table: usize) -> Arc<Table> {
+        self.tables.describe(TABLES[table].0).await.unwrap()
+    }
+
     async fn batch(&mut self, writes: Vec<Write>, is_atomic: bool) {
         let mut writes = writes;
         if is_atomic {
@@ -517,10 +522,10 @@ impl World {
         let mut seen = false;
         writes.retain(|write| !increments(write) || !std::mem::replace(&mut seen, true));
         let before = self.models.clone();
-        let real: Vec<_> = writes
-            .iter()
-            .map(|write| (TABLES[write.table].0.to_owned(), self.real(write)))
-            .collect();
+        let mut real = Vec::new();
+        for write in &writes {
+            real.push((self.table(write.table).await, self.real(write)));
+        }
         let mut predicted: Vec<_> = writes
             .iter()
             .zip(&real)
@@ -586,6 +591,7 @@ impl World {
             keys.reverse();
         }
         let mut keys = keys.into_iter().peekable();
+        let named_table = self.table(table).await;
         loop {
             let range = GetRange {
                 direction,
@@ -594,7 +600,7 @@ impl World {
                 limit,
                 selection: asked.clone(),
             };
-            let page = match self.tables.get_range(TABLES[table].0, range).await {
+            let page = match self.tables.get_range(&named_table, range).await {
                 Ok(page) => page,
                 Err(error) => {
                     let expected = if is_backward {
@@ -654,7 +660,8 @@ impl World {
                 ..Selection::default()
             },
         };
-        let page = self.tables.get_range(name, range).await.unwrap();
+        let page = self.tables.get_range(&self.table(table).await, range).await;
+        let page = page.unwrap();
         assert_eq!(page.next, None);
         let now = self.now();
         self.models[table].settle_with(options, &page.rows, now);

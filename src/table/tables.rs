@@ -178,9 +178,9 @@ impl Tables {
         .await
     }
 
-    /// Writes a row.
-    pub async fn write(&self, table: &str, write: RowWrite) -> Result<Written, Error> {
-        let row = Checked::new(self.describe(table).await?, write)?;
+    /// Writes a row of a table as [`Tables::describe`] gives it.
+    pub async fn write(&self, table: &Arc<Table>, write: RowWrite) -> Result<Written, Error> {
+        let row = Checked::new(Arc::clone(table), write)?;
         let partition = self.place(&row.table, &row.key);
         let done = self
             .inner
@@ -189,25 +189,25 @@ impl Tables {
         Ok(done.await?)
     }
 
-    /// Reads a row.
+    /// Reads a row of a table as [`Tables::describe`] gives it.
     pub async fn get(
         &self,
-        table: &str,
+        table: &Arc<Table>,
         key: PrimaryKey,
         mut selection: Selection,
     ) -> Result<Got, Error> {
-        let table = self.describe(table).await?;
         selection.check()?;
         let key = check(&table.primary_key, key, Use::Read)?;
-        let (partition, now) = (self.place(&table, &key), self.now_ms());
+        let (partition, now) = (self.place(table, &key), self.now_ms());
+        let table = Arc::clone(table);
         let read = move |view: &View| get(view, &table, key, &selection, now);
         Ok(self.inner.partitions.read(partition, read).await?)
     }
 
-    /// Reads a page of a range.
-    pub async fn get_range(&self, table: &str, range: GetRange) -> Result<RangePage, Error> {
-        let table = self.describe(table).await?;
-        let span = Span::new(&table, range)?;
+    /// Reads a page of a range of a table as [`Tables::describe`] gives it.
+    pub async fn get_range(&self, table: &Arc<Table>, range: GetRange) -> Result<RangePage, Error> {
+        let span = Span::new(table, range)?;
+        let table = Arc::clone(table);
         let (partitions, now) = (self.inner.partitions.clone(), self.now_ms());
         let first = match &span.partition {
             Some(key) => partitions.place(placed_by(key)),
