@@ -18,7 +18,8 @@ use crate::feed::Feed;
 use crate::gateway::{Gateway, Pages};
 use crate::ids::Clock;
 use crate::metrics;
-use crate::partition::{OpenError, Partitions};
+use crate::partition::{OpenError, Partitions, ReadError};
+use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
 
 /// A running server.
@@ -38,6 +39,8 @@ pub enum StartError {
     Listen(SocketAddr, io::Error),
     /// The data directory can't be opened.
     Open(OpenError),
+    /// The tables' definitions can't be read.
+    Tables(ReadError),
 }
 
 impl fmt::Display for StartError {
@@ -53,6 +56,7 @@ impl fmt::Display for StartError {
                 write!(out, "cannot listen on {address}: {error}")
             }
             StartError::Open(error) => write!(out, "{error}"),
+            StartError::Tables(error) => write!(out, "cannot read the tables: {}", error.0),
         }
     }
 }
@@ -69,14 +73,20 @@ impl Server {
             .map_err(|error| StartError::Listen(config.listen, error))?;
         let clock = Arc::new(Clock::system());
         let limits = config.timeline_limits();
-        let partitions = {
+        let (partitions, tables) = {
             let (dir, options) = (config.data.clone(), config.partition_options());
-            let (rules, clock) = (Timelines::rules(&limits), Arc::clone(&clock));
+            let catalog = Catalog::default();
+            let rules = Timelines::rules_with(&limits, catalog.clone());
+            let clock = Arc::clone(&clock);
             // Recovery reads much and waits for the disk.
-            tokio::task::spawn_blocking(move || Partitions::open(&dir, options, rules, clock))
-                .await
-                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-                .map_err(StartError::Open)?
+            tokio::task::spawn_blocking(move || {
+                let opened = Partitions::open(&dir, options, rules, Arc::clone(&clock));
+                let partitions = opened.map_err(StartError::Open)?;
+                let tables = Tables::open(partitions.clone(), catalog, clock);
+                Ok((partitions, tables.map_err(StartError::Tables)?))
+            })
+            .await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?
         };
         let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
         let tasks = TaskTracker::new();
@@ -98,6 +108,7 @@ impl Server {
             listener,
             config.gateway_options(),
             timelines,
+            tables,
             feed.clone(),
             clock,
             Arc::<Admin>::clone(&admin),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::Config;
+use super::{Config, DEVELOPMENT};
 use crate::{feed, gateway, partition, timeline, wire};
 
 impl Config {
@@ -108,6 +108,48 @@ impl Config {
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
             drain_spread: Duration::from_millis(self.drain_spread_ms),
+            tablestore: self.tablestore_options(),
         }
+    }
+
+    fn tablestore_options(&self) -> gateway::TablestoreOptions {
+        let listed = self.tablestore_credentials.iter();
+        let counts = listed.filter(|text| *text != DEVELOPMENT || self.listen.ip().is_loopback());
+        let credentials = counts.filter_map(|text| {
+            let (id, secret) = text.split_once(':')?;
+            Some(gateway::Credential {
+                id: id.to_owned(),
+                secret: secret.to_owned(),
+            })
+        });
+        gateway::TablestoreOptions {
+            credentials: credentials.collect(),
+            instances: self.tablestore_instances.clone(),
+            partition_key_units_max: self.tablestore_partition_key_units_max,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_development_credential_counts_on_loopback_only() {
+        let ids = |listen: &str, credentials: &[&str]| -> Vec<String> {
+            let config = Config {
+                listen: listen.parse().unwrap(),
+                tablestore_credentials: credentials.iter().map(ToString::to_string).collect(),
+                ..Config::default()
+            };
+            config.check().unwrap();
+            let credentials = config.gateway_options().tablestore.credentials;
+            credentials.into_iter().map(|known| known.id).collect()
+        };
+        assert_eq!(ids("127.0.0.1:7070", &[DEVELOPMENT]), ["development"]);
+        assert_eq!(ids("[::1]:7070", &[DEVELOPMENT]), ["development"]);
+        assert!(ids("0.0.0.0:7070", &[DEVELOPMENT]).is_empty());
+        let own = ["me:a:b", DEVELOPMENT];
+        assert_eq!(ids("0.0.0.0:7070", &own), ["me"]);
     }
 }

@@ -173,6 +173,16 @@ keys! {
         /// Time for a request's body, in ms.
         http_body_ms_max: u64 = 30_000, 100 to 600_000;
     }
+    "Tablestore" {
+        /// Keys that Tablestore's requests are signed with, each "ID:secret". Without any, nobody may call. The
+        /// default counts on loopback only: its secret is known to everybody.
+        tablestore_credentials: Vec<String> = vec![DEVELOPMENT.to_owned()];
+        /// Instance names that this server answers to.
+        tablestore_instances: Vec<String> = vec!["tideline".to_owned()];
+        /// Capacity units (of 4 KiB, reads and writes together) per second of one partition key; beyond it requests
+        /// are answered OTSCapacityUnitExhausted. 0 = no limit.
+        tablestore_partition_key_units_max: u32 = 0, 0 to 1_000_000_000;
+    }
     "sessions" {
         /// How often the server pings; a client silent for two such intervals is closed. In ms.
         heartbeat_ms: u64 = 25_000, 100 to 3_600_000;
@@ -210,6 +220,9 @@ keys! {
         json_depth_max: usize = 32, 8 to 100;
     }
 }
+
+/// The credential of a server on loopback; off loopback it counts for nothing.
+const DEVELOPMENT: &str = "development:development";
 
 fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), ConfigError> {
     match number {
@@ -274,8 +287,41 @@ impl Config {
         self.wire_limits()
             .check()
             .map_err(|rule| ConfigError(rule.to_owned()))?;
+        self.check_tablestore()
+    }
+
+    fn check_tablestore(&self) -> Result<(), ConfigError> {
+        for (at, credential) in self.tablestore_credentials.iter().enumerate() {
+            // A secret is not to be shown, and a broken one may stand anywhere in the text.
+            if !credential
+                .split_once(':')
+                .is_some_and(|(id, secret)| is_key_id(id) && !secret.is_empty())
+            {
+                return Err(ConfigError(format!(
+                    "tablestore_credentials: number {} is not a key ID of letters, digits, '.', '_' and '-', a colon, \
+                     and a secret",
+                    at + 1
+                )));
+            }
+        }
+        for instance in &self.tablestore_instances {
+            let is_fit = (3..=16).contains(&instance.len())
+                && instance
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            if !is_fit {
+                return Err(ConfigError(format!(
+                    "tablestore_instances: `{instance}` is not 3 to 16 letters, digits and hyphens"
+                )));
+            }
+        }
         Ok(())
     }
+}
+
+fn is_key_id(id: &str) -> bool {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !id.is_empty() && id.bytes().all(is_fit)
 }
 
 #[cfg(test)]
@@ -361,6 +407,9 @@ mod tests {
             "session_waits_max",
             "sync_positions_max",
             "json_depth_max",
+            "tablestore_credentials",
+            "tablestore_instances",
+            "tablestore_partition_key_units_max",
         ];
         for name in Config::NAMES {
             let unit = name.split('_').any(|part| part == "ms" || part == "bytes");

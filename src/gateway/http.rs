@@ -27,7 +27,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::respond::{Answer, full, not_allowed, say};
-use super::{Shared, rpc, upgrade};
+use super::{Shared, rpc, tablestore, upgrade};
 use crate::metrics;
 use crate::wire::jsonrpc::Dialect;
 
@@ -126,6 +126,7 @@ async fn route(
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
         "/metrics" => scrape(shared).await,
+        _ if tablestore::is_for(&request) => tablestore::serve(request, shared).await,
         _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
     }
 }

@@ -4,6 +4,7 @@
 //! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
 //! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
+mod counters;
 mod dispatch;
 mod http;
 mod listener;
@@ -12,12 +13,14 @@ mod outbound;
 mod respond;
 mod rpc;
 mod session;
+mod tablestore;
 mod upgrade;
 
 pub(crate) use dispatch::shape;
+pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -27,9 +30,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
 use crate::ids::Clock;
-use crate::metrics::{self, Counter, Histogram};
+use crate::table::Tables;
 use crate::timeline::Timelines;
-use crate::wire::{Failure, Limits, Reason};
+use crate::wire::Limits;
+use counters::Counters;
+use tablestore::Tablestore;
 
 /// Options of the gateway. Units are in the names or the types.
 #[derive(Clone, Debug)]
@@ -60,6 +65,8 @@ pub struct Options {
     pub allowed_hosts: Vec<String>,
     /// At a shutdown, clients come back after a random time up to this.
     pub drain_spread: Duration,
+    /// Who may call Tablestore's operations.
+    pub tablestore: TablestoreOptions,
 }
 
 /// What the HTTP pages tell of the server. They are somebody else's; the gateway only serves them. Only the last
@@ -86,6 +93,7 @@ pub struct Gateway {
 struct Shared {
     options: Options,
     timelines: Timelines,
+    tablestore: Tablestore,
     feed: Feed,
     clock: Arc<Clock>,
     pages: Arc<dyn Pages>,
@@ -107,6 +115,7 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         timelines: Timelines,
+        tables: Tables,
         feed: Feed,
         clock: Arc<Clock>,
         pages: Arc<dyn Pages>,
@@ -114,6 +123,7 @@ impl Gateway {
         let address = listener.local_addr()?;
         let origins = origin::Allowed::new(&options.allowed_origins, &options.allowed_hosts);
         let shared = Arc::new(Shared {
+            tablestore: Tablestore::new(tables, &options.tablestore),
             options,
             timelines,
             feed,
@@ -175,74 +185,5 @@ impl Gateway {
             self.shared.cut.cancel();
             self.sessions.wait().await;
         }
-    }
-}
-
-/// Requests by method and result, and their time by method; bound at first use.
-struct Counters {
-    answers: Vec<OnceLock<Counter>>,
-    seconds: Vec<OnceLock<Histogram>>,
-}
-
-impl Default for Counters {
-    fn default() -> Counters {
-        let answers = METHODS.len() * RESULTS;
-        Counters {
-            answers: (0..answers).map(|_| OnceLock::new()).collect(),
-            seconds: METHODS.iter().map(|_| OnceLock::new()).collect(),
-        }
-    }
-}
-
-/// Names of methods as labels; `?` stands for what could not be decoded.
-const METHODS: [&str; 19] = [
-    "message.append",
-    "message.append_batch",
-    "message.range",
-    "message.get",
-    "sync",
-    "subscribe",
-    "unsubscribe",
-    "message.update",
-    "message.delete",
-    "timeline.create",
-    "timeline.get",
-    "timeline.update",
-    "timeline.delete",
-    "timeline.trim",
-    "timeline.list",
-    "session.open",
-    "ping",
-    "rpc.discover",
-    "?",
-];
-
-/// All reasons and "ok".
-const RESULTS: usize = Reason::ALL.len() + 1;
-
-impl Counters {
-    /// Counts one answer, which took this long.
-    fn count(&self, method: &str, result: Result<(), &Failure>, took: Duration) {
-        let method = METHODS
-            .iter()
-            .position(|name| *name == method)
-            .unwrap_or(METHODS.len() - 1);
-        let (place, name) = match result {
-            Ok(()) => (0, "ok"),
-            Err(failure) => {
-                if let Some(limit) = failure.limit_name {
-                    metrics::refusals().of(&[limit]).increment(1);
-                }
-                let is_it = |known: &Reason| *known == failure.reason;
-                let place = Reason::ALL.iter().position(is_it).unwrap_or(0);
-                (1 + place, failure.reason.name())
-            }
-        };
-        self.answers[method * RESULTS + place]
-            .get_or_init(|| metrics::requests().of(&[METHODS[method], name]))
-            .increment(1);
-        self.seconds[method]
-            .get_or_init(|| metrics::request_seconds().of(&[METHODS[method]]))
-            .record(took.as_secs_f64());
     }
 }

@@ -30,8 +30,10 @@ pub enum Error {
     },
     /// More defined columns than allowed.
     DefinedColumnCount(usize),
-    /// A defined column that is to be deleted is not there, or one to be added is.
-    DefinedColumn(String),
+    /// Two defined columns have one name.
+    DuplicateDefinedColumn(String),
+    /// A defined column that is to be deleted is not there.
+    NoDefinedColumn(String),
     /// The time to live is neither -1 nor positive.
     InvalidTimeToLive,
     /// Fewer versions than one.

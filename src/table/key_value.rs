@@ -62,6 +62,12 @@ impl KeyValue {
         }
     }
 
+    /// Whether it is a bound and no value.
+    #[must_use]
+    pub fn is_infinite(&self) -> bool {
+        matches!(self, KeyValue::InfMin | KeyValue::InfMax)
+    }
+
     /// How many bytes it counts: 8 for an integer.
     #[must_use]
     pub fn size(&self) -> usize {

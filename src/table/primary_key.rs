@@ -34,14 +34,18 @@ pub(super) fn check(
             table: schema.len(),
         });
     }
+    let wrong = key.iter().zip(schema);
+    if let Some(((name, _), column)) = wrong
+        .into_iter()
+        .find(|((name, _), column)| *name != column.name)
+    {
+        return Err(Error::KeyName {
+            input: name.clone(),
+            table: column.name.clone(),
+        });
+    }
     let mut values = Vec::with_capacity(key.len());
-    for ((name, value), column) in key.into_iter().zip(schema) {
-        if name != column.name {
-            return Err(Error::KeyName {
-                input: name,
-                table: column.name.clone(),
-            });
-        }
+    for ((_, value), column) in key.into_iter().zip(schema) {
         check_value(column, &value, purpose)?;
         values.push(value);
     }

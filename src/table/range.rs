@@ -80,9 +80,8 @@ impl Span {
             Some(limit) if limit > 0 => usize::try_from(limit).unwrap_or(usize::MAX),
             Some(_) => return Err(Error::InvalidLimit),
         };
-        let is_infinite = |value: &KeyValue| matches!(value, KeyValue::InfMin | KeyValue::InfMax);
         let partition =
-            (start[0] == end[0] && !is_infinite(&start[0])).then(|| encode(table.id, &start[..1]));
+            (start[0] == end[0] && !start[0].is_infinite()).then(|| encode(table.id, &start[..1]));
         let (start, end) = (encode(table.id, &start), encode(table.id, &end));
         let (low, high) = match direction {
             Direction::Forward if start >= end => return Err(Error::RangeForward),

@@ -177,7 +177,7 @@ pub(super) fn check_defined(key: &[KeyColumn], defined: &[DefinedColumn]) -> Res
             return Err(Error::DuplicateWithKey(column.name.clone()));
         }
         if defined[..at].iter().any(|other| other.name == column.name) {
-            return Err(Error::DefinedColumn(column.name.clone()));
+            return Err(Error::DuplicateDefinedColumn(column.name.clone()));
         }
     }
     Ok(())

@@ -47,6 +47,14 @@ pub struct TableUpdate {
     pub reserved_write: Option<i64>,
 }
 
+impl TableUpdate {
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == TableUpdate::default()
+    }
+}
+
 impl Tables {
     /// The tables on these partitions, whose rules were made with this `catalog`. Reads the catalog: may block on the
     /// disk.
@@ -110,7 +118,7 @@ impl Tables {
     /// Changes a table's options or reserved throughput; gives it as it stands then.
     pub async fn update(&self, name: &str, update: TableUpdate) -> Result<Arc<Table>, Error> {
         self.writable(name).await?;
-        if update == TableUpdate::default() {
+        if update.is_empty() {
             return Err(Error::NoOptions);
         }
         self.redefine(name, move |table, now_us| {
@@ -158,7 +166,7 @@ impl Tables {
                 check_column_name(name)?;
                 let defined = &mut table.defined_columns;
                 let at = defined.iter().position(|column| column.name == *name);
-                let at = at.ok_or_else(|| Error::DefinedColumn(name.clone()))?;
+                let at = at.ok_or_else(|| Error::NoDefinedColumn(name.clone()))?;
                 defined.remove(at);
             }
             Ok(())

@@ -44,12 +44,12 @@ pub(super) fn attribute_value(column: &str, variant: Variant) -> Result<Value, F
 
 /// A value as an answer's cell holds it. A nested one is its JSON text.
 #[must_use]
-pub fn to_variant(value: &Value) -> Variant {
+pub fn into_variant(value: Value) -> Variant {
     match value {
-        Value::String(text) | Value::Json(text) => Variant::String(text.clone()),
-        Value::Integer(value) => Variant::Integer(*value),
-        Value::Double(value) => Variant::Double(*value),
-        Value::Boolean(value) => Variant::Boolean(*value),
-        Value::Binary(bytes) => Variant::Binary(bytes.clone()),
+        Value::String(text) | Value::Json(text) => Variant::String(text),
+        Value::Integer(value) => Variant::Integer(value),
+        Value::Double(value) => Variant::Double(value),
+        Value::Boolean(value) => Variant::Boolean(value),
+        Value::Binary(bytes) => Variant::Binary(bytes),
     }
 }

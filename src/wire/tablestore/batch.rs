@@ -49,7 +49,7 @@ pub struct BatchWriteRow {
     pub tables: Vec<TableWrites>,
     /// The transaction it is part of.
     pub transaction: Option<String>,
-    /// All or none; [`check_atomic`](super::check_atomic) says whether that can be.
+    /// All or none.
     pub atomic: bool,
 }
 

@@ -1,9 +1,8 @@
-//! How data is counted in capacity units.
+//! Capacity units, and what the data of a request counts.
 //!
-//! Owns: the sizes of values and cells, and the rounding. Promises: pure arithmetic that cannot overflow for sizes that
-//! fit the limits. Must not: know rates or reservations; whoever answers adds up what it read and wrote.
+//! Owns: the sizes of values and cells. Promises: pure arithmetic that cannot overflow for sizes that fit the limits.
+//! Must not: know rates or reservations, or count what was read; the tables do.
 
-use super::limits::{CAPACITY_UNIT_BYTES, TIMESTAMP_BYTES};
 use crate::value::Value;
 
 /// What an operation used, in units of 4 KiB.
@@ -13,41 +12,6 @@ pub struct Capacity {
     pub read: u32,
     /// Units of writing.
     pub write: u32,
-}
-
-impl Capacity {
-    /// Reading `bytes`: a row that is not there costs one unit.
-    #[must_use]
-    pub fn read(bytes: u64) -> Capacity {
-        Capacity {
-            read: units(bytes).max(1),
-            write: 0,
-        }
-    }
-
-    /// Writing `bytes` of a row; with a condition also reading the `checked` bytes of the row it looks at.
-    #[must_use]
-    pub fn write(bytes: u64, checked: Option<u64>) -> Capacity {
-        Capacity {
-            read: checked.map_or(0, |bytes| units(bytes).max(1)),
-            write: units(bytes).max(1),
-        }
-    }
-
-    /// Deleting a row, whatever its size.
-    #[must_use]
-    pub fn delete(conditional: bool) -> Capacity {
-        Capacity {
-            read: u32::from(conditional),
-            write: 1,
-        }
-    }
-}
-
-/// Begun units of 4 KiB.
-#[must_use]
-pub fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(CAPACITY_UNIT_BYTES)).unwrap_or(u32::MAX)
 }
 
 /// What a value counts for.
@@ -61,41 +25,9 @@ pub fn value_bytes(value: &Value) -> usize {
     }
 }
 
-/// What a version of an attribute counts for: name, value and timestamp.
-#[must_use]
-pub fn version_bytes(name: &str, value: &Value) -> usize {
-    name.len() + value_bytes(value) + TIMESTAMP_BYTES
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn units_are_begun_blocks_of_4_kib() {
-        for (bytes, expected) in [
-            (0, 0),
-            (1, 1),
-            (4096, 1),
-            (4097, 2),
-            (8192, 2),
-            (u64::MAX, u32::MAX),
-        ] {
-            assert_eq!(units(bytes), expected, "{bytes}");
-        }
-    }
-
-    #[test]
-    fn operations_cost_what_they_touch() {
-        let capacity = |read, write| Capacity { read, write };
-        assert_eq!(Capacity::read(0), capacity(1, 0));
-        assert_eq!(Capacity::read(4097), capacity(2, 0));
-        assert_eq!(Capacity::write(4097, None), capacity(0, 2));
-        assert_eq!(Capacity::write(1, Some(0)), capacity(1, 1));
-        assert_eq!(Capacity::write(1, Some(8193)), capacity(3, 1));
-        assert_eq!(Capacity::delete(false), capacity(0, 1));
-        assert_eq!(Capacity::delete(true), capacity(1, 1));
-    }
 
     #[test]
     fn values_count_their_bytes() {
@@ -107,7 +39,6 @@ mod tests {
             (Value::Binary(bytes::Bytes::from_static(&[1, 2])), 2),
         ] {
             assert_eq!(value_bytes(&value), bytes);
-            assert_eq!(version_bytes("name", &value), bytes + 4 + 8);
         }
     }
 }

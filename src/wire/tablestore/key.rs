@@ -1,14 +1,12 @@
-//! Primary keys as requests hold them, and their check against a table's schema.
+//! Primary keys as requests hold them.
 //!
 //! Owns: key values, keys of rows, keys of writes (with a place for a number that the server gives), bounds of ranges.
 //! Promises: a key that leaves this module has one to four columns with legal names, texts and binaries of at most
 //! 1 KiB, and no operations or versions. Must not: know where a schema is kept.
 
-use std::cmp::Ordering;
-
 use bytes::Bytes;
 
-use super::failure::{Code, Failure};
+use super::failure::Failure;
 use super::limits::{KEY_COLUMNS_MAX, KEY_VALUE_BYTES_MAX};
 use super::name::check_column_name;
 use super::plainbuffer::{Cell, Row, Variant, decode_row};
@@ -83,9 +81,6 @@ pub trait KeyColumn: Sized {
 
     /// The type as the service's messages name it.
     fn type_name(&self) -> &'static str;
-
-    /// As a cell's value.
-    fn to_variant(&self) -> Variant;
 }
 
 impl KeyColumn for KeyValue {
@@ -109,14 +104,6 @@ impl KeyColumn for KeyValue {
     fn type_name(&self) -> &'static str {
         self.key_type().name()
     }
-
-    fn to_variant(&self) -> Variant {
-        match self {
-            KeyValue::Integer(value) => Variant::Integer(*value),
-            KeyValue::String(value) => Variant::String(value.clone()),
-            KeyValue::Binary(value) => Variant::Binary(value.clone()),
-        }
-    }
 }
 
 impl KeyColumn for WriteKeyValue {
@@ -138,13 +125,6 @@ impl KeyColumn for WriteKeyValue {
         match self {
             WriteKeyValue::Given(value) => value.type_name(),
             WriteKeyValue::AutoIncrement => Variant::AutoIncrement.type_name(),
-        }
-    }
-
-    fn to_variant(&self) -> Variant {
-        match self {
-            WriteKeyValue::Given(value) => value.to_variant(),
-            WriteKeyValue::AutoIncrement => Variant::AutoIncrement,
         }
     }
 }
@@ -170,14 +150,6 @@ impl KeyColumn for BoundValue {
             BoundValue::InfMin => Variant::InfMin.type_name(),
             BoundValue::At(value) => value.type_name(),
             BoundValue::InfMax => Variant::InfMax.type_name(),
-        }
-    }
-
-    fn to_variant(&self) -> Variant {
-        match self {
-            BoundValue::InfMin => Variant::InfMin,
-            BoundValue::At(value) => value.to_variant(),
-            BoundValue::InfMax => Variant::InfMax,
         }
     }
 }
@@ -210,20 +182,11 @@ fn invalid_type(variant: &Variant) -> Failure {
 }
 
 /// What a key counts for in capacity units: names and values.
-#[must_use]
-pub fn key_bytes<Value: KeyColumn>(key: &Key<Value>) -> usize {
+pub(super) fn key_bytes<Value: KeyColumn>(key: &Key<Value>) -> usize {
     let columns = key.iter();
     columns
         .map(|(name, value)| name.len() + value.value().map_or(8, KeyValue::bytes))
         .sum()
-}
-
-/// The cells of a key, for an answer.
-#[must_use]
-pub fn key_cells<Value: KeyColumn>(key: &Key<Value>) -> Vec<Cell> {
-    key.iter()
-        .map(|(name, value)| Cell::key(name, value.to_variant()))
-        .collect()
 }
 
 /// A key from a buffer that holds nothing else.
@@ -293,43 +256,4 @@ pub struct KeySchema {
     pub key_type: KeyType,
     /// The server numbers it.
     pub auto_increment: bool,
-}
-
-/// Checks a key against the table's schema: as many columns, of the same names and types, in the same order.
-///
-/// # Errors
-/// `OTSInvalidPK` with the first difference in the service's order: size, names, types.
-pub fn check_key<Value: KeyColumn>(key: &Key<Value>, schema: &[KeySchema]) -> Result<(), Failure> {
-    let invalid = |what: &str, input: &str, meta: &str| {
-        let text = format!("Validate PK {what} fail. Input: {input}, Meta: {meta}.");
-        Err(Failure::with(Code::InvalidPk, text))
-    };
-    if key.len() != schema.len() {
-        return invalid("size", &key.len().to_string(), &schema.len().to_string());
-    }
-    for ((name, _), column) in key.iter().zip(schema) {
-        if *name != column.name {
-            return invalid("name", name, &column.name);
-        }
-    }
-    for ((_, value), column) in key.iter().zip(schema) {
-        let fits = match value.value() {
-            Some(value) => value.key_type() == column.key_type,
-            None => {
-                value.type_name() != Variant::AutoIncrement.type_name() || column.auto_increment
-            }
-        };
-        if !fits {
-            return invalid("type", value.type_name(), column.key_type.name());
-        }
-    }
-    Ok(())
-}
-
-/// Compares two keys of one table in the order of its rows.
-#[must_use]
-pub fn compare_keys<Value: Ord>(one: &Key<Value>, other: &Key<Value>) -> Ordering {
-    one.iter()
-        .map(|(_, value)| value)
-        .cmp(other.iter().map(|(_, value)| value))
 }

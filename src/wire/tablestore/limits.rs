@@ -3,8 +3,6 @@
 //! Owns: the numbers. They are part of the protocol, since SDKs and their tests compare the texts that name them; so
 //! they are constants and no settings. Must not: check anything.
 
-/// Tables of an instance, index tables among them.
-pub const TABLES_MAX: usize = 64;
 /// Bytes of a table's or column's name.
 pub const NAME_BYTES_MAX: usize = 255;
 /// Columns of a primary key.
@@ -25,10 +23,6 @@ pub const WRITE_BYTES_MAX: usize = 4 << 20;
 pub const BATCH_WRITE_ROWS_MAX: usize = 200;
 /// Rows of a BatchGetRow.
 pub const BATCH_GET_ROWS_MAX: usize = 100;
-/// Rows of one answer of GetRange, looked at or returned.
-pub const RANGE_ROWS_MAX: usize = 5000;
-/// Bytes of one answer of GetRange.
-pub const RANGE_BYTES_MAX: usize = 4 << 20;
 /// Filters in a filter, inner ones and leaves.
 pub const FILTER_NODES_MAX: usize = 32;
 /// How far a request's date may be from the server's clock, ms.
@@ -39,8 +33,6 @@ pub const TIMESTAMP_END: i64 = i64::MAX / 1000;
 pub const DEVIATION_SECONDS_MAX: i64 = i64::MAX / 1_000_000;
 /// The offset of a table that names none, s.
 pub const DEVIATION_SECONDS_DEFAULT: i64 = 86_400;
-/// Bytes of one capacity unit.
-pub const CAPACITY_UNIT_BYTES: u64 = 4096;
 /// Bytes that a version's timestamp counts for.
 pub const TIMESTAMP_BYTES: usize = 8;
 /// Bytes of a body that reads or writes rows: the data of a batch, and room for its names and framing.

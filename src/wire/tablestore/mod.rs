@@ -2,7 +2,7 @@
 //!
 //! Owns: everything between the bytes of a signed POST and a checked request, and between a reply and its bytes. A
 //! request that leaves this module obeys the limits and shapes that need no table to be known; what depends on a
-//! table's schema is checked with [`check_key`] by whoever has the schema. Promises: no input panics; every refusal is
+//! table's schema is checked by whoever has the schema. Promises: no input panics; every refusal is
 //! a [`Failure`] with the service's own code, status and text. Must not: do I/O, ask the clock, know the store.
 
 mod attribute;
@@ -28,13 +28,9 @@ pub mod signature;
 pub mod table;
 pub mod write;
 
-pub use attribute::to_variant;
+pub use attribute::into_variant;
 pub use batch::{BatchGetRow, BatchWriteRow, TableReads, TableWrites};
 pub use failure::{Code, Failure};
-pub use key::{
-    BoundValue, Key, KeyColumn, KeySchema, KeyType, KeyValue, WriteKeyValue, check_key,
-    compare_keys, key_bytes, key_cells,
-};
+pub use key::{BoundValue, Key, KeyColumn, KeySchema, KeyType, KeyValue, WriteKeyValue};
 pub use operation::{Operation, Request};
 pub use reply::Reply;
-pub use write::check_atomic;

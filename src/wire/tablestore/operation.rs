@@ -104,6 +104,15 @@ impl Operation {
         )
     }
 
+    /// The most bytes of its body; of no operation in particular, the most that any has.
+    #[must_use]
+    pub fn body_bytes_max(operation: Option<Operation>) -> usize {
+        match operation {
+            Some(operation) if !operation.is_of_rows() => TABLE_BODY_BYTES_MAX,
+            _ => BODY_BYTES_MAX,
+        }
+    }
+
     /// The operation of a path, `/` and its name.
     ///
     /// # Errors
@@ -200,12 +209,7 @@ impl Request {
 
 /// Bounds what decoding may take: the body's size, and the number of its fields and of those of a batch's tables.
 fn check_body(operation: Operation, body: &[u8]) -> Result<(), Failure> {
-    let most = if operation.is_of_rows() {
-        BODY_BYTES_MAX
-    } else {
-        TABLE_BODY_BYTES_MAX
-    };
-    if body.len() > most {
+    if body.len() > Operation::body_bytes_max(Some(operation)) {
         return Err(Failure::new(Code::RequestBodyTooLarge));
     }
     let mut fields = 0;

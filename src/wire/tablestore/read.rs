@@ -1,17 +1,15 @@
 //! Reads: what of a row is asked for, GetRow and GetRange.
 //!
 //! Owns: selections of columns and versions, and ranges. Promises: a read names versions by number or time, has a legal
-//! selection and a legal filter. Must not: know a table's schema, except through [`GetRange::check_schema`], which
-//! whoever has it calls.
+//! selection and a legal filter. Must not: know a table's schema.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::failure::Failure;
 use super::filter::Filter;
-use super::key::{BoundValue, Key, KeySchema, check_key, compare_keys, decode_key};
+use super::key::{BoundValue, Key, decode_key};
 use super::limits::{READ_COLUMNS_MAX, TIMESTAMP_END};
 use super::name::check_column_name;
 use super::proto;
@@ -76,15 +74,6 @@ impl Selection {
             end_column: end_column.filter(|name| !name.is_empty()),
             filter: filter.as_ref().map(Filter::decode).transpose()?,
         })
-    }
-
-    /// Whether a column's name is selected; whether it is in `columns` alone decides if its row is returned at all.
-    #[must_use]
-    pub fn selects(&self, column: &str) -> bool {
-        let named = self.columns.is_empty() || self.columns.iter().any(|name| name == column);
-        let from = self.start_column.as_deref();
-        let to = self.end_column.as_deref();
-        named && from.is_none_or(|from| column >= from) && to.is_none_or(|to| column < to)
     }
 }
 
@@ -239,23 +228,5 @@ impl GetRange {
             limit,
             transaction: message.transaction_id,
         })
-    }
-
-    /// Checks both bounds against the table's schema, and that there is something between them.
-    ///
-    /// # Errors
-    /// `OTSInvalidPK`; bounds that are equal or the wrong way round.
-    pub fn check_schema(&self, schema: &[KeySchema]) -> Result<(), Failure> {
-        check_key(&self.start, schema)?;
-        check_key(&self.end, schema)?;
-        let order = compare_keys(&self.start, &self.end);
-        let text = match (self.direction, order) {
-            (Direction::Forward, Ordering::Less) | (Direction::Backward, Ordering::Greater) => {
-                return Ok(());
-            }
-            (Direction::Forward, _) => "Begin key must less than end key in FORWARD",
-            (Direction::Backward, _) => "Begin key must more than end key in BACKWARD",
-        };
-        Err(Failure::invalid(text))
     }
 }

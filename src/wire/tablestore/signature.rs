@@ -1,9 +1,9 @@
 //! Signatures of requests, V2 and V4, and of responses.
 //!
 //! Owns: which headers a request must have, what is signed and how, and the headers of an answer. Promises: signatures
-//! are compared in constant time; a request is accepted only if its date is within the window, its key and instance are
-//! known, its signature is right and its body is what the signed headers say. Must not: read the clock, keep secrets
-//! (the caller looks them up), or print one.
+//! are compared in constant time; a head is accepted only if its date is within the window, its key and instance are
+//! known and its signature is right, a body only if it is what the signed headers say. Must not: read the clock, keep
+//! secrets (the caller looks them up), or print one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,6 +49,21 @@ impl SignedHeaders {
         SignedHeaders(ours.collect())
     }
 
+    /// Checks that a body is the one whose digest was signed.
+    ///
+    /// # Errors
+    /// Another body, or no digest.
+    pub fn check_content(&self, body: &[u8]) -> Result<(), Failure> {
+        if same(
+            self.required(CONTENT_MD5)?,
+            &STANDARD.encode(Md5::digest(body)),
+        ) {
+            return Ok(());
+        }
+        let text = "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.";
+        Err(Failure::with(Code::AuthFailed, text))
+    }
+
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -75,15 +90,15 @@ impl fmt::Debug for Signer {
 }
 
 /// Checks who sent a request: `secret` finds a key's secret, `instance` says whether there is an instance of the name.
-/// `path` is `/` and the operation.
+/// `path` is `/` and the operation. The body is not needed for it: its digest is signed, and
+/// [`SignedHeaders::check_content`] holds the body against that.
 ///
 /// # Errors
 /// In this order: a missing header, an unreadable date, a date outside of the window, an unknown key, an unknown
-/// instance, a wrong signature, a body that is not the one that was signed.
+/// instance, a wrong signature.
 pub fn verify(
     path: &str,
     headers: &SignedHeaders,
-    body: &[u8],
     now_ms: u64,
     secret: impl FnOnce(&str) -> Option<String>,
     instance: impl FnOnce(&str) -> bool,
@@ -92,7 +107,7 @@ pub fn verify(
     headers.required(API_VERSION)?;
     let key_id = headers.required(KEY_ID)?;
     let instance_name = headers.required(INSTANCE)?;
-    let content_md5 = headers.required(CONTENT_MD5)?;
+    headers.required(CONTENT_MD5)?;
     let sent = match headers.get(SIGNATURE_V4) {
         Some(sent) => sent,
         None => headers.required(SIGNATURE)?,
@@ -120,10 +135,6 @@ pub fn verify(
     };
     if !same(sent, &STANDARD.encode(expected)) {
         return Err(denied("Signature mismatch."));
-    }
-    if !same(content_md5, &STANDARD.encode(Md5::digest(body))) {
-        let text = "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.";
-        return Err(denied(text));
     }
     Ok(Signer {
         key_id: key_id.to_owned(),

@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use super::change::{Change, ColumnChange, put, updates};
 use super::condition::{Condition, Existence};
-use super::failure::{Code, Failure};
-use super::key::{Key, KeyValue, WriteKeyValue, key_bytes, take_key};
+use super::failure::Failure;
+use super::key::{Key, WriteKeyValue, key_bytes, take_key};
 use super::limits::{TIMESTAMP_END, WRITE_BYTES_MAX, WRITE_COLUMNS_MAX};
 use super::name::check_column_name;
 use super::plainbuffer::{Cell, Row, decode_row};
@@ -146,15 +146,6 @@ impl Write {
         })
     }
 
-    /// The value of the partition key.
-    #[must_use]
-    pub fn partition_key(&self) -> Option<&KeyValue> {
-        match self.key.first() {
-            Some((_, WriteKeyValue::Given(value))) => Some(value),
-            _ => None,
-        }
-    }
-
     /// Whether a column is incremented.
     #[must_use]
     pub fn increments(&self) -> bool {
@@ -258,35 +249,5 @@ fn returned_content(message: proto::ReturnContent, change: &Change) -> Result<Re
         Ok(proto::ReturnType::RtNone) => Ok(Returned::Nothing),
         Ok(proto::ReturnType::RtPk) => Ok(Returned::Key),
         Err(_) => Err(Failure::invalid(format!("Invalid return type: {code}."))),
-    }
-}
-
-/// Checks that all rows of an atomic batch are of one partition key.
-///
-/// # Errors
-/// `OTSDataOutOfRange`, which every row of the batch is answered with.
-pub fn check_atomic<'a>(writes: impl IntoIterator<Item = &'a Write>) -> Result<(), Failure> {
-    let mut writes = writes.into_iter().map(Write::partition_key);
-    let Some(first) = writes.next() else {
-        return Ok(());
-    };
-    match writes.find(|other| *other != first) {
-        None => Ok(()),
-        Some(other) => {
-            let (first, other) = (shown(first), shown(other));
-            let text = format!(
-                "Data out of scope of atomic. Atomic PartKey:{first}. Data PartKey:{other}"
-            );
-            Err(Failure::with(Code::DataOutOfRange, text))
-        }
-    }
-}
-
-fn shown(key: Option<&KeyValue>) -> String {
-    match key {
-        Some(KeyValue::Integer(value)) => value.to_string(),
-        Some(KeyValue::String(value)) => value.clone(),
-        Some(KeyValue::Binary(value)) => String::from_utf8_lossy(value).into_owned(),
-        None => String::new(),
     }
 }

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use prost::Message;
 
+use super::super::KeySchema;
 use super::super::change::{Change, ColumnChange, Put};
 use super::super::condition::Existence;
 use super::super::filter::{Comparator, Filter, Predicate};
@@ -14,8 +15,7 @@ use super::super::options::TimeToLive;
 use super::super::plainbuffer::{Cell, CellOperation, Row, Variant, encode_row, encode_variant};
 use super::super::read::Direction;
 use super::super::table::ColumnType;
-use super::super::write::{Returned, check_atomic};
-use super::super::{KeySchema, check_key};
+use super::super::write::Returned;
 use super::*;
 use crate::value::Value;
 
@@ -197,8 +197,6 @@ fn reads_are_as_the_sdk_sends_them() {
     ));
     let (_, selection) = read("get_times");
     assert_eq!(selection.times, Some(5..1000));
-    assert!(selection.selects("a") && selection.selects("m"));
-    assert!(!selection.selects("n") && !selection.selects("Z"));
     let (_, selection) = read("get_specific");
     assert_eq!(selection.times, Some(5..6));
     let range = |label| match sdk(label) {
@@ -211,10 +209,8 @@ fn reads_are_as_the_sdk_sends_them() {
         (Direction::Forward, Some(2))
     );
     assert_eq!(forward.start[0], ("pk".to_owned(), BoundValue::InfMin));
-    forward.check_schema(&schema()).unwrap();
     let back = range("range_back");
     assert_eq!((back.direction, back.limit), (Direction::Backward, None));
-    back.check_schema(&schema()).unwrap();
 }
 
 #[test]
@@ -243,7 +239,6 @@ fn batches_are_as_the_sdk_sends_them() {
     });
     assert_eq!(kinds.collect::<Vec<_>>(), ["put", "update", "delete"]);
     assert!(!writes.atomic);
-    check_atomic(&table.writes).unwrap();
 }
 
 fn row_key(cells: Vec<Cell>) -> Row {
@@ -453,38 +448,6 @@ fn keys_have_to_be_keys() {
     let mut marked = row_key(vec![]);
     marked.delete_marker = true;
     assert_eq!(get(&marked), "Delete marker cannot be given.");
-}
-
-#[test]
-fn a_key_is_checked_against_the_schema_in_order() {
-    let check = |change: fn(&mut Vec<(String, KeyValue)>)| {
-        let mut key = key();
-        change(&mut key);
-        let failure = check_key(&key, &schema()).unwrap_err();
-        assert_eq!(failure.code, Code::InvalidPk);
-        failure.message.into_owned()
-    };
-    check_key(&key(), &schema()).unwrap();
-    check_key(&numbered(), &schema()).unwrap();
-    let text = check(|key| key.truncate(1));
-    assert_eq!(text, "Validate PK size fail. Input: 1, Meta: 3.");
-    let text = check(|key| {
-        key[0].1 = KeyValue::Integer(1);
-        key[1].0 = "PK2".to_owned();
-    });
-    assert_eq!(text, "Validate PK name fail. Input: PK2, Meta: id.");
-    let text = check(|key| key[1].1 = KeyValue::Binary(Bytes::new()));
-    assert_eq!(
-        text,
-        "Validate PK type fail. Input: VT_BLOB, Meta: VT_INTEGER."
-    );
-    let mut numbered = numbered();
-    numbered[0].1 = WriteKeyValue::AutoIncrement;
-    let failure = check_key(&numbered, &schema()).unwrap_err();
-    assert_eq!(
-        failure.message,
-        "Validate PK type fail. Input: VT_AUTO_INCREMENT, Meta: VT_STRING."
-    );
 }
 
 #[test]
@@ -708,7 +671,7 @@ fn a_read_names_so_many_columns() {
 }
 
 #[test]
-fn ranges_have_a_direction_and_something_between() {
+fn ranges_have_a_direction_and_a_limit() {
     let bound = |value| encode_row(&Row::key(vec![Cell::key("k", value)]));
     let message = |direction, start, end, limit| proto::GetRangeRequest {
         table_name: Some("t".to_owned()),
@@ -720,30 +683,6 @@ fn ranges_have_a_direction_and_something_between() {
         ..Default::default()
     };
     let int = Variant::Integer;
-    let schema = [KeySchema {
-        name: "k".to_owned(),
-        key_type: KeyType::Integer,
-        auto_increment: false,
-    }];
-    let check = |direction, start, end| {
-        let body = message(direction, start, end, None).encode_to_vec();
-        let Request::GetRange(range) = Request::decode(Operation::GetRange, body.into()).unwrap()
-        else {
-            panic!();
-        };
-        range
-            .check_schema(&schema)
-            .map_err(|failure| failure.message.into_owned())
-    };
-    let forward = Err("Begin key must less than end key in FORWARD".to_owned());
-    let back = Err("Begin key must more than end key in BACKWARD".to_owned());
-    assert_eq!(check(0, Variant::InfMin, int(0)), Ok(()));
-    assert_eq!(check(0, int(-1), int(0)), Ok(()));
-    assert_eq!(check(0, int(0), int(0)), forward);
-    assert_eq!(check(0, Variant::InfMax, int(0)), forward);
-    assert_eq!(check(1, int(0), Variant::InfMin), Ok(()));
-    assert_eq!(check(1, int(0), int(0)), back);
-    assert!(check(0, int(0), Variant::String(String::new())).is_err());
     for limit in [0, -1] {
         let text = refused(
             Operation::GetRange,
@@ -885,34 +824,6 @@ fn many_empty_fields_are_refused_before_they_are_made() {
     let body = Bytes::from(vec![0; TABLE_BODY_BYTES_MAX + 1]);
     let failure = Request::decode(Operation::CreateTable, body).unwrap_err();
     assert_eq!(failure.status(), 413);
-}
-
-#[test]
-fn an_atomic_batch_has_one_partition_key() {
-    let write = |value| {
-        let row = Row::key(vec![
-            Cell::key("k", Variant::Integer(value)),
-            Cell::key("l", Variant::Integer(value)),
-        ]);
-        let message = proto::PutRowRequest {
-            table_name: Some("t".to_owned()),
-            row: Some(encode_row(&row)),
-            condition: condition(),
-            ..Default::default()
-        };
-        match Request::decode(Operation::PutRow, message.encode_to_vec().into()) {
-            Ok(Request::WriteRow(row)) => row.write,
-            other => panic!("{other:?}"),
-        }
-    };
-    check_atomic(&[]).unwrap();
-    check_atomic(&[write(0), write(0)]).unwrap();
-    let failure = check_atomic(&[write(0), write(0), write(1)]).unwrap_err();
-    assert_eq!(failure.code, Code::DataOutOfRange);
-    assert_eq!(
-        failure.message,
-        "Data out of scope of atomic. Atomic PartKey:0. Data PartKey:1"
-    );
 }
 
 /// Makes a good request a bad one.

@@ -44,14 +44,12 @@ fn check_at(headers: &Pairs, body: &[u8], now_ms: u64) -> Result<Signer, Failure
         .iter()
         .map(|(name, value)| (*name, value.as_bytes()));
     let secret = |id: &str| (id == "fakeId").then(|| "fakeSecret".to_owned());
-    verify(
-        "/ListTable",
-        &SignedHeaders::new(pairs),
-        body,
-        now_ms,
-        secret,
-        |name| name == "inst",
-    )
+    let headers = SignedHeaders::new(pairs);
+    let signer = verify("/ListTable", &headers, now_ms, secret, |name| {
+        name == "inst"
+    })?;
+    headers.check_content(body)?;
+    Ok(signer)
 }
 
 fn check(headers: &Pairs) -> Result<Signer, Failure> {

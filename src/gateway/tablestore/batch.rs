@@ -1,0 +1,119 @@
+//! BatchWriteRow and BatchGetRow: rows of several tables, each with its own answer.
+//!
+//! Owns: putting the answers of the rows back into the order of the request. Promises: a row of a table that is not
+//! there, or of a partition key that is too fast, fails alone; in an atomic batch it fails all. Must not: write or read
+//! rows one by one.
+
+use std::sync::Arc;
+
+use super::ask;
+use super::rate::Meter;
+use super::refusal::refusal;
+use super::row::{find, no_transaction, rates, row_reply};
+use crate::gateway::Shared;
+use crate::table::{Table, Written};
+use crate::wire::tablestore::reply::{RowReply, TableReply};
+use crate::wire::tablestore::{BatchGetRow, BatchWriteRow, Failure, Reply};
+
+/// A row that is asked for or written: of which table, and on whose account.
+struct Place<'r> {
+    table: Arc<Table>,
+    meter: Meter<'r>,
+}
+
+pub(super) async fn write(shared: &Shared, batch: BatchWriteRow) -> Result<Reply, Failure> {
+    no_transaction(batch.transaction.as_ref())?;
+    let mut rows = Vec::new();
+    let mut places: Vec<(String, Vec<Result<Place<'_>, Failure>>)> = Vec::new();
+    for writes in batch.tables {
+        let found = find(shared, &writes.table).await;
+        let mut in_table = Vec::with_capacity(writes.writes.len());
+        for write in writes.writes {
+            let write = ask::write(write);
+            let place = found.clone().and_then(|table| {
+                let meter = rates(shared).meter(&table, &write.key)?;
+                Ok(Place { table, meter })
+            });
+            if let Ok(place) = &place {
+                rows.push((Arc::clone(&place.table), write));
+            }
+            in_table.push(place);
+        }
+        places.push((writes.table, in_table));
+    }
+    let mut refused = places.iter().flat_map(|(_, places)| places);
+    let refused = refused.find_map(|place| place.as_ref().err()).cloned();
+    let mut written = match refused {
+        Some(failure) if batch.atomic => vec![Err(failure); rows.len()],
+        _ => write_all(shared, rows, batch.atomic).await?,
+    }
+    .into_iter();
+    let replies = places.into_iter().map(|(table, places)| {
+        let rows = places.into_iter().map(|place| {
+            let Place { table, meter } = place?;
+            let written = written.next().unwrap_or_else(|| Err(unanswered()))?;
+            meter.spend(written.consumed);
+            Ok(row_reply(&table, written.consumed, written.row))
+        });
+        TableReply {
+            table,
+            rows: rows.collect(),
+        }
+    });
+    Ok(Reply::Batch(replies.collect()))
+}
+
+async fn write_all(
+    shared: &Shared,
+    rows: Vec<(Arc<Table>, crate::table::RowWrite)>,
+    is_atomic: bool,
+) -> Result<Vec<Result<Written, Failure>>, Failure> {
+    let done = shared.tablestore.tables.write_batch(rows, is_atomic).await;
+    let done = done.map_err(refusal)?.into_iter();
+    Ok(done.map(|row| row.map_err(refusal)).collect())
+}
+
+pub(super) async fn read(shared: &Shared, batch: BatchGetRow) -> Result<Reply, Failure> {
+    let mut asked = Vec::new();
+    let mut places: Vec<(String, Vec<Result<Place<'_>, Failure>>)> = Vec::new();
+    for reads in batch.tables {
+        let found = find(shared, &reads.table).await;
+        let (mut keys, mut in_table) = (Vec::new(), Vec::with_capacity(reads.rows.len()));
+        for key in reads.rows {
+            in_table.push(found.clone().and_then(|table| {
+                let key = ask::key(key?);
+                let meter = rates(shared).meter(&table, &key)?;
+                keys.push(key);
+                Ok(Place { table, meter })
+            }));
+        }
+        if let Ok(table) = found
+            && !keys.is_empty()
+        {
+            asked.push((table, keys, ask::selection(reads.selection)));
+        }
+        places.push((reads.table, in_table));
+    }
+    let got = shared.tablestore.tables.get_batch(asked).await;
+    let mut got = got.map_err(refusal)?.into_iter().flatten();
+    let replies = places.into_iter().map(|(table, places)| {
+        let rows = places.into_iter().map(|place| {
+            let Place { table, meter } = place?;
+            let got = got
+                .next()
+                .map_or_else(|| Err(unanswered()), |got| got.map_err(refusal))?;
+            meter.spend(got.consumed);
+            Ok(row_reply(&table, got.consumed, got.row))
+        });
+        TableReply {
+            table,
+            rows: rows.collect::<Vec<Result<RowReply, Failure>>>(),
+        }
+    });
+    Ok(Reply::Batch(replies.collect()))
+}
+
+/// A row that the tables forgot would be a fault of theirs.
+fn unanswered() -> Failure {
+    Failure::new(crate::wire::tablestore::Code::InternalServerError)
+}

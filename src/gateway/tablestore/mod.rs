@@ -1,0 +1,194 @@
+//! Tablestore's API over HTTP: `POST /<Operation>`, signed both ways.
+//!
+//! Owns: the way of one request from its head to its signed answer. Promises: nobody's body is kept before the head's
+//! signature is right; every refusal is an answer of the protocol, with its code and status; between two requests
+//! nothing is kept but partition keys' rates. Must not: know how a table is stored.
+
+mod answer;
+mod ask;
+mod batch;
+mod dispatch;
+mod filter;
+mod rate;
+mod refusal;
+mod row;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+
+use super::Shared;
+use super::respond::{Answer, full};
+use crate::metrics;
+use crate::table::Tables;
+use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
+use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
+
+/// Who may call, and how fast.
+#[derive(Clone, Debug, Default)]
+pub struct TablestoreOptions {
+    /// Key IDs and their secrets; without any, nobody may call.
+    pub credentials: Vec<Credential>,
+    /// Names that this server answers to.
+    pub instances: Vec<String>,
+    /// Capacity units per second of one partition key; 0 = no limit.
+    pub partition_key_units_max: u32,
+}
+
+/// A key that requests are signed with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Sent with each request.
+    pub id: String,
+    /// Never sent, only signed with.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Credential({})", self.id)
+    }
+}
+
+/// What all requests share.
+pub(super) struct Tablestore {
+    pub(super) tables: Tables,
+    secrets: HashMap<String, String>,
+    instances: Vec<String>,
+    rates: rate::Rates,
+}
+
+impl Tablestore {
+    pub(super) fn new(tables: Tables, options: &TablestoreOptions) -> Tablestore {
+        let known = options.credentials.iter();
+        Tablestore {
+            tables,
+            secrets: known
+                .map(|known| (known.id.clone(), known.secret.clone()))
+                .collect(),
+            instances: options.instances.clone(),
+            rates: rate::Rates::new(options.partition_key_units_max),
+        }
+    }
+}
+
+/// Whether a request that is for none of the server's own pages speaks this protocol.
+pub(super) fn is_for(request: &Request<Incoming>) -> bool {
+    Operation::of_path(request.uri().path()).is_ok()
+        || request.headers().contains_key("x-ots-accesskeyid")
+}
+
+/// Answers one request.
+pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> Answer {
+    let began = Instant::now();
+    let path = request.uri().path().to_owned();
+    let mut signer = None;
+    let done = perform(request, &path, &mut signer, shared).await;
+    let operation = Operation::of_path(&path).ok();
+    let result = done.as_ref().map(|_| ());
+    shared
+        .counters
+        .count_operation(operation, result, began.elapsed());
+    let (status, body) = match &done {
+        Ok(reply) => (200, reply.encode()),
+        Err(failure) => (failure.status(), failure.body()),
+    };
+    respond(status, body, signer.as_ref(), shared.clock.now_ms())
+}
+
+async fn perform(
+    request: Request<Incoming>,
+    path: &str,
+    signer: &mut Option<Signer>,
+    shared: &Arc<Shared>,
+) -> Result<Reply, Failure> {
+    if *request.method() != Method::POST {
+        return Err(Failure::new(Code::MethodNotAllowed));
+    }
+    let (head, body) = request.into_parts();
+    let headers = signed_headers(&head.headers);
+    let known = &shared.tablestore;
+    let verified = verify(
+        path,
+        &headers,
+        shared.clock.now_ms(),
+        |id| known.secrets.get(id).cloned(),
+        |name| known.instances.iter().any(|known| known == name),
+    );
+    let operation = match verified {
+        Ok(verified) => {
+            *signer = Some(verified);
+            Operation::of_path(path)
+        }
+        Err(failure) => Err(failure),
+    };
+    let body = body_of(body, operation.as_ref().ok().copied(), shared).await?;
+    let operation = operation?;
+    headers.check_content(&body)?;
+    dispatch::call(shared, wire::Request::decode(operation, body)?).await
+}
+
+fn signed_headers(headers: &HeaderMap) -> SignedHeaders {
+    let pairs = headers.iter();
+    SignedHeaders::new(pairs.map(|(name, value)| (name.as_str(), value.as_bytes())))
+}
+
+/// The body of an operation. Of a request that is refused already it is read and forgotten: a client that is cut while
+/// it still sends may never see why.
+async fn body_of(
+    body: Incoming,
+    operation: Option<Operation>,
+    shared: &Shared,
+) -> Result<Bytes, Failure> {
+    let limit = Operation::body_bytes_max(operation);
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Failure::new(Code::RequestBodyTooLarge));
+    }
+    let mut body = Limited::new(body, limit);
+    let read = async {
+        if operation.is_some() {
+            return Ok(body.collect().await?.to_bytes());
+        }
+        while let Some(frame) = body.frame().await {
+            frame?;
+        }
+        Ok(Bytes::new())
+    };
+    let read: Result<Result<Bytes, Box<dyn std::error::Error + Send + Sync>>, _> =
+        tokio::time::timeout(shared.options.http_body_time_max, read).await;
+    match read {
+        Ok(Ok(body)) => {
+            let bytes = body.len() as u64;
+            metrics::gateway().received_bytes.increment(bytes);
+            Ok(body)
+        }
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Failure::new(Code::RequestBodyTooLarge))
+        }
+        Ok(Err(_)) => Err(Failure::new(Code::ParameterInvalid)),
+        Err(_) => Err(Failure::new(Code::RequestTimeout)),
+    }
+}
+
+fn respond(status: u16, body: Bytes, signer: Option<&Signer>, now_ms: u64) -> Answer {
+    metrics::gateway().sent_bytes.increment(body.len() as u64);
+    let request_id = uuid::Uuid::new_v4().hyphenated().to_string();
+    let headers = answer_headers(signer, &request_id, now_ms, &body);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = full(status, "application/x-protobuf", body);
+    for (name, value) in headers {
+        // A key ID that can't stand in a header came in one.
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            answer
+                .headers_mut()
+                .insert(HeaderName::from_static(name), value);
+        }
+    }
+    answer
+}
