@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::append::{MessageIds, timeline_name};
+use crate::append::{MessageIds, STOCK_PREFIX, timeline_name};
 use crate::exit::Stop;
 use crate::frame::put_text;
 use crate::lanes::{Answer, Lanes, SLOT_BASE, SLOTS_MAX, Talk};
@@ -61,6 +61,33 @@ pub struct Pages {
     /// The messages stand there already, under --prefix, as --preload and --preload-timelines say
     #[arg(long, requires = "prefix")]
     pub loaded: bool,
+}
+
+impl Pages {
+    /// Pages by the clock of a stock of so many messages in so many timelines, which is put there first unless it is
+    /// `loaded`.
+    #[must_use]
+    pub fn of_stock(
+        setup: Setup,
+        rate: f64,
+        (messages, timelines): (u64, u64),
+        loaded: bool,
+    ) -> Pages {
+        Pages {
+            setup,
+            connections: 16,
+            in_flight: 1,
+            rate: Some(rate),
+            gaps: Gaps::Fixed,
+            page: 50,
+            preload: messages,
+            preload_timelines: timelines,
+            size: 200,
+            settle: 0.0,
+            prefix: Some(STOCK_PREFIX.into()),
+            loaded,
+        }
+    }
 }
 
 impl Profile for Pages {

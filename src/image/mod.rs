@@ -205,9 +205,7 @@ impl Image {
             filter_bytes: inner.budget.used(),
         }
     }
-}
 
-impl Image {
     /// Who reads, and which pages are free; `None` if that can't be told now. Begins a read transaction.
     pub fn figures(&self) -> Option<Figures> {
         let inner = &self.inner;

@@ -78,6 +78,32 @@ pub struct Append {
     pub sample: usize,
 }
 
+/// What the names of a stock's timelines begin with.
+pub const STOCK_PREFIX: &str = "growth/";
+
+impl Append {
+    /// As many appends as go through, 50 × 16 of them in flight, to timelines of a stock that stands.
+    #[must_use]
+    pub fn to_stock(setup: Setup, timelines: u64) -> Append {
+        Append {
+            setup,
+            connections: 50,
+            in_flight: 16,
+            rate: None,
+            gaps: Gaps::Fixed,
+            timelines,
+            size: 200,
+            messages: None,
+            message_ids: MessageIds::All,
+            preload: 0,
+            preload_timelines: 1,
+            settle: 0.0,
+            prefix: Some(STOCK_PREFIX.into()),
+            sample: 50,
+        }
+    }
+}
+
 /// Whether messages carry the client's own ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -30,8 +30,6 @@ use user::{Desk, User};
 
 /// So many messages without an answer mean that the server does not keep up.
 const UNANSWERED_MAX: f64 = 50_000.0;
-/// How long what is on the way at the end is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// So many connections are opened at a time.
 const WAVE: usize = 32;
 /// Parts of the seed.
@@ -85,10 +83,7 @@ impl Profile for Chat {
         let board = Rc::new(Board::new(run, &groups, self.size));
         let (desks, users) = self.open(&board, &groups).await?;
         tokio::join!(self.send(&board, &groups, &desks), run.measure());
-        let until = Instant::now() + PATIENCE;
-        while !board.complete() && Instant::now() < until && run.checks.faults() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        run.wait_for(|| board.complete()).await;
         // Nothing is owed any more: what came now would be too much.
         tokio::time::sleep(Duration::from_millis(50)).await;
         for user in users {

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::{Bench, Ours, cpu_each, curve, disk_bytes, figure};
-use crate::append::{Append, MessageIds};
+use crate::append::Append;
 use crate::curve::{Curve, Step};
 use crate::exit::Stop;
 use crate::outcome::Latency;
@@ -23,7 +23,6 @@ const SHORT: u64 = 10;
 const FEW: u64 = 1_000;
 const PAGE: u64 = 10;
 const PAGES_PER_SECOND: f64 = 500.0;
-const PREFIX: &str = "growth/";
 
 /// More and more timelines of ten messages.
 pub(super) fn timelines(bench: &mut Bench<'_>) -> Result<Curve, Stop> {
@@ -60,18 +59,10 @@ fn stock(bench: &mut Bench<'_>, step: &mut Step, timelines: u64) -> Result<(), S
     let told = format!("{messages} messages in {timelines} timelines");
     let ours = bench.server()?;
     let pages = |setup, loaded| Pages {
-        setup,
-        connections: 16,
-        in_flight: 1,
-        rate: Some(PAGES_PER_SECOND),
         gaps: Gaps::Exponential,
         page: PAGE,
-        preload: messages,
-        preload_timelines: timelines,
         size,
-        settle: 0.0,
-        prefix: Some(PREFIX.into()),
-        loaded,
+        ..Pages::of_stock(setup, PAGES_PER_SECOND, (messages, timelines), loaded)
     };
     // The first pages are not counted: merges go on beside them.
     bench.measure(&ours, &told, |mut setup| {
@@ -88,20 +79,8 @@ fn stock(bench: &mut Bench<'_>, step: &mut Step, timelines: u64) -> Result<(), S
     let read = bench.measure(&ours, &told, |setup| pages(setup, true))?;
     let own = own_memory(ours.server.pid());
     let written = bench.measure(&ours, &told, |setup| Append {
-        setup,
-        connections: 50,
-        in_flight: 16,
-        rate: None,
-        gaps: Gaps::Fixed,
-        timelines,
         size,
-        messages: None,
-        message_ids: MessageIds::All,
-        preload: 0,
-        preload_timelines: 1,
-        settle: 0.0,
-        prefix: Some(PREFIX.into()),
-        sample: 50,
+        ..Append::to_stock(setup, timelines)
     })?;
     let page = |of: fn(&Latency) -> u64| Some(of(read.latencies.get("page")?) as f64 / 1e3);
     step.enter("appends", figure(&written, "appends_per_second"), "1/s");

@@ -9,9 +9,8 @@ use super::field::Field;
 use super::profiles::{figure, profile_on};
 use super::programs::Ours;
 use super::table::{Bar, Figures, Pair, Row, amount};
-use crate::append::{Append, MessageIds};
+use crate::append::Append;
 use crate::exit::Stop;
-use crate::pace::Gaps;
 use crate::pages::Pages;
 use crate::report;
 use crate::setup::Setup;
@@ -22,7 +21,6 @@ const LITTLE: u64 = 100_000;
 const LENGTH: u64 = 10;
 /// Pages a second, by the clock, on both: latencies compare at the same rate only.
 const PAGES_PER_SECOND: f64 = 2_000.0;
-const PREFIX: &str = "growth/";
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,20 +110,9 @@ async fn one(field: &mut Field, server: &Ours, stock: u64, load: Load) -> Result
         }
         Load::Writes => {
             let made = profile_on(field, server, |setup| Append {
-                setup,
                 connections,
-                in_flight: 16,
-                rate: None,
-                gaps: Gaps::Fixed,
-                timelines,
                 size,
-                messages: None,
-                message_ids: MessageIds::All,
-                preload: 0,
-                preload_timelines: 1,
-                settle: 0.0,
-                prefix: Some(PREFIX.into()),
-                sample: 50,
+                ..Append::to_stock(setup, timelines)
             });
             figure(&made.await?, "appends_per_second")
         }
@@ -134,17 +121,12 @@ async fn one(field: &mut Field, server: &Ours, stock: u64, load: Load) -> Result
 
 fn pages(setup: Setup, stock: u64, size: usize, loaded: bool) -> Pages {
     Pages {
-        setup,
-        connections: 16,
-        in_flight: 1,
-        rate: Some(PAGES_PER_SECOND),
-        gaps: Gaps::Fixed,
-        page: 50,
-        preload: stock,
-        preload_timelines: (stock / LENGTH).max(1),
         size,
-        settle: 0.0,
-        prefix: Some(PREFIX.into()),
-        loaded,
+        ..Pages::of_stock(
+            setup,
+            PAGES_PER_SECOND,
+            (stock, (stock / LENGTH).max(1)),
+            loaded,
+        )
     }
 }

@@ -92,11 +92,8 @@ impl Profile for Slow {
         let sending = spawn_local(sending);
         let measured = run.measure_for(f64::INFINITY);
         tokio::join!(measured, self.watch_over(&board, &stage));
-        let until = Instant::now() + PATIENCE;
-        let complete = || board.complete() && sending.is_finished();
-        while !complete() && Instant::now() < until && run.checks.faults() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        run.wait_for(|| board.complete() && sending.is_finished())
+            .await;
         sending.abort();
         for task in tasks {
             task.abort();
