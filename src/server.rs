@@ -73,7 +73,7 @@ impl Server {
             .map_err(|error| StartError::Listen(config.listen, error))?;
         let clock = Arc::new(Clock::system());
         let limits = config.timeline_limits();
-        let (partitions, tables) = {
+        let (partitions, timelines, tables) = {
             let (dir, options) = (config.data.clone(), config.partition_options());
             let catalog = Catalog::default();
             let rules = Timelines::rules_with(&limits, catalog.clone());
@@ -82,13 +82,14 @@ impl Server {
             tokio::task::spawn_blocking(move || {
                 let opened = Partitions::open(&dir, options, rules, Arc::clone(&clock));
                 let partitions = opened.map_err(StartError::Open)?;
-                let tables = Tables::open(partitions.clone(), catalog, clock);
-                Ok((partitions, tables.map_err(StartError::Tables)?))
+                let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
+                let tables = Tables::open(partitions.clone(), catalog, timelines.tables(), clock);
+                let tables = tables.map_err(StartError::Tables)?;
+                Ok((partitions, timelines, tables))
             })
             .await
             .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?
         };
-        let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
         let tasks = TaskTracker::new();
         let feed = Feed::start(
             &partitions,

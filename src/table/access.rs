@@ -11,7 +11,7 @@ use super::change::{Action, Change};
 use super::key::Key;
 use super::row::RowWriter;
 use crate::ids::TableId;
-use crate::partition::{Direction, ReadError, Txn, View};
+use crate::partition::{Direction, ReadError, Rows, Txn, View};
 
 /// Where rows are read: a view, or a transaction that also sees its own batch.
 pub trait Source {
@@ -44,12 +44,7 @@ impl Source for Txn<'_> {
 }
 
 /// The rows from `from` (inclusive) to `to` (exclusive), in the direction's order: encoded key columns and value. Lazy.
-pub fn scan<'v>(
-    view: &'v View,
-    from: &Key,
-    to: &Key,
-    direction: Direction,
-) -> impl Iterator<Item = Result<(Bytes, Bytes), ReadError>> + use<'v> {
+pub fn scan<'v>(view: &'v View, from: &Key, to: &Key, direction: Direction) -> Rows<'v> {
     view.range(
         std::ops::Bound::Included(from.as_bytes()),
         std::ops::Bound::Excluded(to.as_bytes()),

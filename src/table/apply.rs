@@ -16,7 +16,7 @@ use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
 use super::found::{Consumed, FoundCell, FoundRow, key_size, units};
 use super::key_value::{Existence, KeyValue};
-use super::primary_key::encode;
+use super::primary_key::key_of;
 use super::row::encode_cells;
 use super::schema::Table;
 use super::update::{Outcome, update};
@@ -38,7 +38,7 @@ impl Checked {
                 }
             }
         }
-        let key = encode(self.table.id, &self.key);
+        let key = key_of(self.table.id, &self.key);
         let (stored, is_whole) = match (next.is_none() && self.reads(), self.touched()) {
             (false, _) => (None, true),
             (true, Some(columns)) => txn.columns(&key, &columns)?,

@@ -16,7 +16,6 @@ use super::Error;
 use super::found::Selection;
 use super::key_value::{KeyValue, PrimaryKey};
 use super::primary_key::{Use, check};
-use super::range::placed_by;
 use super::read::{Got, get};
 use super::schema::Table;
 use super::tables::Tables;
@@ -237,7 +236,6 @@ fn each(done: Result<Answers<Written>, SubmitError<Error>>, count: usize) -> Ans
 
 impl Tables {
     pub(super) fn place(&self, table: &Table, key: &[KeyValue]) -> PartitionId {
-        let partition_key = super::primary_key::encode(table.id, &key[..1]);
-        self.partitions().place(placed_by(&partition_key))
+        table.place(self.partitions(), &key[0])
     }
 }

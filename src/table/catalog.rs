@@ -33,20 +33,19 @@ const NEXT_ID: &str = "next_id";
 
 /// The catalog of a data directory. Cheap to clone; made before the partitions are opened, because their compaction
 /// asks it, and filled when [`super::Tables`] opens.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Catalog {
     inner: Arc<Inner>,
 }
 
+#[derive(Default)]
 struct Inner {
     known: ArcSwap<Snapshot>,
     /// The position of the newest change, perhaps not on disk yet.
     changed: AtomicU64,
-    /// Tables of the server itself, which are only read.
-    built_in: Vec<Arc<Table>>,
 }
 
-/// All tables as of one position.
+/// All users' tables as of one position.
 #[derive(Default)]
 pub(super) struct Snapshot {
     is_loaded: bool,
@@ -66,25 +65,7 @@ pub(super) enum Standing {
     Unknown,
 }
 
-impl Default for Catalog {
-    fn default() -> Catalog {
-        Catalog::new(Vec::new())
-    }
-}
-
 impl Catalog {
-    /// A catalog that knows nothing yet but the server's own tables.
-    #[must_use]
-    pub fn new(built_in: Vec<Table>) -> Catalog {
-        Catalog {
-            inner: Arc::new(Inner {
-                known: ArcSwap::default(),
-                changed: AtomicU64::new(0),
-                built_in: built_in.into_iter().map(Arc::new).collect(),
-            }),
-        }
-    }
-
     /// What stands, with every change that was answered.
     pub(super) async fn snapshot(
         &self,
@@ -109,10 +90,6 @@ impl Catalog {
             next_id: USER_TABLES_FROM.0,
             ..Snapshot::default()
         };
-        self.inner
-            .built_in
-            .iter()
-            .for_each(|table| fresh.add(Arc::clone(table)));
         let all = Key::new(TABLES, &[], 1);
         let (from, to) = (all.clone().below_all(), all.above_all());
         for row in scan(view, &from, &to, Direction::Forward) {

@@ -9,7 +9,7 @@ use crate::partition::{ReadError, Txn};
 
 use super::access::{Source, damaged, put};
 use super::key_value::KeyValue;
-use super::primary_key::encode;
+use super::primary_key::key_of;
 use super::row::{Row, RowWriter};
 use super::{Key, ValueRef};
 
@@ -31,7 +31,7 @@ impl Next {
         table: TableId,
         partition_key: &KeyValue,
     ) -> Result<Next, ReadError> {
-        let rows = encode(table, std::slice::from_ref(partition_key));
+        let rows = key_of(table, std::slice::from_ref(partition_key));
         let key = Key::new(COUNTERS, &[], 9)
             .number(u64::from(table.0))
             .columns(&rows.as_bytes()[4..]);

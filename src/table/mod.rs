@@ -23,11 +23,13 @@ mod primary_key;
 mod range;
 mod read;
 mod row;
+mod rows;
 mod rules;
 mod schema;
 mod tables;
 mod update;
 mod versions;
+mod virtual_table;
 mod write;
 
 #[cfg(test)]
@@ -40,8 +42,8 @@ mod model_test;
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
 pub use crate::partition::{
-    Batch, Direction, DropContext, Effect, Entry, Partitions, ReadError, Rules, SubmitError, Tail,
-    Txn, Verdict, View,
+    Batch, Direction, DropContext, Effect, Entry, Partitions, ReadError, Rows, Rules, SubmitError,
+    Tail, Txn, Verdict, View,
 };
 pub use access::{Source, damaged, delete, put, record, scan};
 pub use batch::{Answers, BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
@@ -54,7 +56,7 @@ pub use found::{COLUMNS_MAX, Consumed, FoundCell, FoundRow, RowFilter, Selection
 pub use key::{Key, split_key};
 pub use key_value::{Existence, KeyColumn, KeyType, KeyValue, PrimaryKey};
 pub use options::{OptionsUpdate, TableOptions};
-pub use primary_key::KEY_VALUE_BYTES_MAX;
+pub use primary_key::{KEY_VALUE_BYTES_MAX, key_of};
 pub use range::{GetRange, RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 pub use read::Got;
 pub use row::{Cell, Row, RowWriter};
@@ -64,6 +66,7 @@ pub use schema::{
     NAME_BYTES_MAX, NewTable, Table, Throughput,
 };
 pub use tables::{TABLES_MAX, TableUpdate, Tables};
+pub use virtual_table::{VirtualRows, Walk};
 pub use write::{
     CellChange, Condition, PutCell, ReturnContent, RowChange, RowTest, RowWrite, VALUE_BYTES_MAX,
     WRITE_BYTES_MAX, Written,

@@ -284,7 +284,7 @@ fn open(dir: &Path, partitions: u16, clock: &Arc<Clock>) -> (Partitions, Tables)
         ..Options::default()
     };
     let partitions = Partitions::open(dir, options, rules, Arc::clone(clock)).unwrap();
-    let tables = Tables::open(partitions.clone(), catalog, Arc::clone(clock)).unwrap();
+    let tables = Tables::open(partitions.clone(), catalog, Vec::new(), Arc::clone(clock)).unwrap();
     (partitions, tables)
 }
 

@@ -84,7 +84,8 @@ fn check_value(column: &KeyColumn, value: &KeyValue, purpose: Use) -> Result<(),
 }
 
 /// The encoded key of values that were checked and numbered.
-pub(super) fn encode(table: TableId, values: &[KeyValue]) -> Key {
+#[must_use]
+pub fn key_of(table: TableId, values: &[KeyValue]) -> Key {
     let mut columns = Vec::with_capacity(values.iter().map(|value| value.size() + 4).sum());
     for value in values {
         value.push(&mut columns);

@@ -4,8 +4,6 @@
 //! and tells where the next one begins; rows that are over are passed over silently. Must not: hold its views longer
 //! than a page.
 
-use std::ops::Bound;
-
 use bytes::Bytes;
 
 use crate::ids::PartitionId;
@@ -13,12 +11,12 @@ use crate::partition::{Direction, Partitions, ReadError, View};
 
 use super::access::damaged;
 use super::found::{Consumed, FoundRow, Selection, units};
-use super::key::partition_prefix;
 use super::key_value::{KeyValue, PrimaryKey};
-use super::primary_key::{Use, check, decode, encode};
+use super::primary_key::{Use, check, decode, key_of};
 use super::schema::Table;
 use super::versions::judge;
-use super::{Error, Key, Malformed};
+use super::virtual_table::Walk;
+use super::{Error, Malformed};
 
 /// After so many scanned rows a page ends.
 pub const SCANNED_ROWS_MAX: usize = 5_000;
@@ -54,11 +52,12 @@ pub struct RangePage {
 /// A range that was checked.
 pub(super) struct Span {
     direction: Direction,
-    /// The lower bound, and whether it belongs to the range.
-    low: Key,
-    high: Key,
-    /// What both bounds begin with, if that is a whole partition key.
-    pub(super) partition: Option<Key>,
+    /// Inclusive.
+    low: Vec<KeyValue>,
+    /// Exclusive.
+    high: Vec<KeyValue>,
+    /// What both bounds begin with, if that is a partition key.
+    pub(super) partition: Option<KeyValue>,
     limit: usize,
     selection: Selection,
 }
@@ -73,21 +72,25 @@ impl Span {
             mut selection,
         } = range;
         selection.check()?;
-        let start = check(&table.primary_key, start, Use::Bound)?;
-        let end = check(&table.primary_key, end, Use::Bound)?;
+        let mut start = check(&table.primary_key, start, Use::Bound)?;
+        let mut end = check(&table.primary_key, end, Use::Bound)?;
         let limit = match limit {
             None => usize::MAX,
             Some(limit) if limit > 0 => usize::try_from(limit).unwrap_or(usize::MAX),
             Some(_) => return Err(Error::InvalidLimit),
         };
-        let partition =
-            (start[0] == end[0] && !start[0].is_infinite()).then(|| encode(table.id, &start[..1]));
-        let (start, end) = (encode(table.id, &start), encode(table.id, &end));
+        let partition = (start[0] == end[0] && !start[0].is_infinite()).then(|| start[0].clone());
+        let order = key_of(table.id, &start).cmp(&key_of(table.id, &end));
         let (low, high) = match direction {
-            Direction::Forward if start >= end => return Err(Error::RangeForward),
-            Direction::Backward if start <= end => return Err(Error::RangeBackward),
+            Direction::Forward if order.is_ge() => return Err(Error::RangeForward),
+            Direction::Backward if order.is_le() => return Err(Error::RangeBackward),
             Direction::Forward => (start, end),
-            Direction::Backward => (end, start),
+            Direction::Backward => {
+                // The start belongs to the range and the end does not: bounds that lie just behind both.
+                start.push(KeyValue::InfMin);
+                end.push(KeyValue::InfMin);
+                (end, start)
+            }
         };
         Ok(Span {
             direction,
@@ -99,25 +102,17 @@ impl Span {
         })
     }
 
-    /// The start belongs to the range, the end does not.
-    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
-        let (low, high) = (self.low.as_bytes(), self.high.as_bytes());
-        match self.direction {
-            Direction::Forward => (Bound::Included(low), Bound::Excluded(high)),
-            Direction::Backward => (Bound::Excluded(low), Bound::Included(high)),
-        }
-    }
-
     /// Reads a page from views of all partitions that the range may touch.
-    pub(super) fn read(
+    pub(super) fn read<'v>(
         &self,
-        table: &Table,
-        views: &[&View],
+        table: &'v Table,
+        views: &[&'v View],
         now_ms: i64,
     ) -> Result<RangePage, ReadError> {
         let mut page = RangePage::default();
         let (mut scanned, mut bytes) = (0, 0);
-        for row in merged(views, self.bounds(), self.direction) {
+        let walk = |view: &&'v View| table.rows(view, &self.low, &self.high, self.direction);
+        for row in merged(views.iter().map(walk).collect(), self.direction) {
             let (key, value) = row?;
             let bad = |_: Malformed| damaged(&key, "not a row of a table");
             if scanned >= SCANNED_ROWS_MAX {
@@ -125,6 +120,9 @@ impl Span {
                 break;
             }
             scanned += 1;
+            let Some(value) = value else {
+                continue;
+            };
             let judged = judge(&value, &table.options, now_ms).map_err(bad)?;
             if !judged.is_there() {
                 continue;
@@ -156,20 +154,11 @@ pub(super) fn others(
         .collect()
 }
 
-type RowBytes = (Bytes, Bytes);
-
-/// The rows of all views in the order of keys. A key is in one partition only.
-fn merged<'v>(
-    views: &[&'v View],
-    (from, to): (Bound<&[u8]>, Bound<&[u8]>),
-    direction: Direction,
-) -> impl Iterator<Item = Result<RowBytes, ReadError>> + use<'v> {
-    let mut sources: Vec<_> = views
-        .iter()
-        .map(|view| view.range(from, to, direction).peekable())
-        .collect();
+/// The walks of all partitions as one, in the order of keys. A key is in one partition only.
+fn merged<'v>(walks: Vec<Walk<'v>>, direction: Direction) -> Walk<'v> {
+    let mut sources: Vec<_> = walks.into_iter().map(Iterator::peekable).collect();
     let mut has_failed = false;
-    std::iter::from_fn(move || {
+    Box::new(std::iter::from_fn(move || {
         if has_failed {
             return None;
         }
@@ -196,10 +185,5 @@ fn merged<'v>(
         let row = sources[at].next();
         has_failed = matches!(row, Some(Err(_)));
         row
-    })
-}
-
-/// The partition key's part of a row's key, by which it is placed.
-pub(super) fn placed_by(key: &Key) -> &[u8] {
-    partition_prefix(key.as_bytes()).unwrap_or(key.as_bytes())
+    }))
 }

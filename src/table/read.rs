@@ -5,10 +5,10 @@
 
 use crate::partition::{ReadError, View};
 
-use super::access::{Source, damaged};
+use super::access::damaged;
 use super::found::{Consumed, FoundRow, Selection, units};
 use super::key_value::KeyValue;
-use super::primary_key::encode;
+use super::primary_key::key_of;
 use super::schema::Table;
 use super::versions::judge;
 
@@ -29,21 +29,17 @@ pub(super) fn get(
     selection: &Selection,
     now_ms: i64,
 ) -> Result<Got, ReadError> {
-    let encoded = encode(table.id, &key);
     let mut got = Got {
         row: None,
         consumed: Consumed { read: 1, write: 0 },
     };
     // Where columns are named, nothing depends on the others.
-    let value = match selection.named_columns(table) {
-        Some(columns) => view.columns(&encoded, &columns)?.0,
-        None => view.row(&encoded)?,
-    };
-    let Some(value) = value else {
+    let columns = selection.named_columns(table);
+    let Some(value) = table.row(view, &key, columns.as_deref())? else {
         return Ok(got);
     };
     let judged = judge(&value, &table.options, now_ms)
-        .map_err(|_| damaged(encoded.as_bytes(), "not a row"))?;
+        .map_err(|_| damaged(key_of(table.id, &key).as_bytes(), "not a row"))?;
     if judged.is_there() {
         let (row, size) = selection.apply(table, key, &judged);
         got.row = row;

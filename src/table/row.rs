@@ -64,8 +64,8 @@ impl RowWriter {
     }
 
     /// The same, to be kept.
-    #[cfg(test)]
-    pub(crate) fn finish(mut self, version: i64) -> Vec<u8> {
+    #[must_use]
+    pub fn finish(mut self, version: i64) -> Vec<u8> {
         let _ = self.at(version);
         self.out
     }

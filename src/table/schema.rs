@@ -3,6 +3,8 @@
 //! Owns: definitions and the documented checks of a new one. Promises: a definition in the catalog was checked. Must
 //! not: store anything.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::TableId;
@@ -10,6 +12,7 @@ use crate::ids::TableId;
 use super::Error;
 use super::key_value::{KeyColumn, KeyType};
 use super::options::TableOptions;
+use super::virtual_table::VirtualRows;
 
 /// The most bytes of a table's or column's name.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -92,12 +95,17 @@ pub struct Table {
     /// When reserved throughput was last lowered, µs since 1970; 0 = never.
     #[serde(default)]
     pub decreased_us: u64,
-    /// Whether it belongs to the server and takes no writes.
-    #[serde(default)]
-    pub read_only: bool,
+    /// What makes its rows, if it is a virtual table.
+    #[serde(skip)]
+    pub virtual_rows: Option<Arc<dyn VirtualRows>>,
 }
 
 impl Table {
+    /// Whether it takes no writes.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.virtual_rows.is_some()
+    }
+
     /// Which primary key column the server numbers.
     pub(super) fn numbered(&self) -> Option<usize> {
         self.primary_key

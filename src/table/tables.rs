@@ -3,6 +3,7 @@
 //! Owns: [`Tables`]. Promises: a write is answered when it is on disk, a change of a table when everybody goes by it;
 //! a read shows everything that was answered before it was called. Must not: know a wire.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ids::Clock;
@@ -14,7 +15,7 @@ use super::found::Selection;
 use super::key_value::PrimaryKey;
 use super::options::OptionsUpdate;
 use super::primary_key::{Use, check};
-use super::range::{GetRange, RangePage, Span, others, placed_by};
+use super::range::{GetRange, RangePage, Span, others};
 use super::read::{Got, get};
 use super::schema::{
     DefinedColumn, NewTable, Table, Throughput, check_column_name, check_defined, check_throughput,
@@ -33,6 +34,8 @@ pub struct Tables {
 struct Inner {
     partitions: Partitions,
     catalog: Catalog,
+    /// Tables that layers above show here, by name.
+    virtual_tables: BTreeMap<String, Arc<Table>>,
     clock: Arc<Clock>,
 }
 
@@ -56,18 +59,21 @@ impl TableUpdate {
 }
 
 impl Tables {
-    /// The tables on these partitions, whose rules were made with this `catalog`. Reads the catalog: may block on the
-    /// disk.
+    /// The tables on these partitions, whose rules were made with this `catalog`, and those that the layers above show.
+    /// Reads the catalog: may block on the disk.
     pub fn open(
         partitions: Partitions,
         catalog: Catalog,
+        virtual_tables: Vec<Table>,
         clock: Arc<Clock>,
     ) -> Result<Tables, ReadError> {
         catalog.load(&partitions.view(HOME)?)?;
+        let by_name = |table: Table| (table.name.clone(), Arc::new(table));
         Ok(Tables {
             inner: Arc::new(Inner {
                 partitions,
                 catalog,
+                virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
                 clock,
             }),
         })
@@ -76,8 +82,10 @@ impl Tables {
     /// Makes a table.
     pub async fn create(&self, new: NewTable) -> Result<(), Error> {
         new.check()?;
-        if self.snapshot().await?.table(&new.name).is_some() {
-            return Err(Error::TableExists);
+        match self.describe(&new.name).await {
+            Ok(_) => return Err(Error::TableExists),
+            Err(Error::TableNotFound) => {}
+            Err(error) => return Err(error),
         }
         self.change(move |txn| {
             if catalog::find(txn, &new.name)?.is_some() {
@@ -97,7 +105,7 @@ impl Tables {
                 created_us: now,
                 increased_us: now,
                 decreased_us: 0,
-                read_only: false,
+                virtual_rows: None,
             };
             Ok(catalog::store(txn, &table)?)
         })
@@ -106,13 +114,20 @@ impl Tables {
 
     /// A table as it stands.
     pub async fn describe(&self, name: &str) -> Result<Arc<Table>, Error> {
+        if let Some(table) = self.inner.virtual_tables.get(name) {
+            return Ok(Arc::clone(table));
+        }
         let known = self.snapshot().await?;
         known.table(name).cloned().ok_or(Error::TableNotFound)
     }
 
     /// The names of all tables, in order.
     pub async fn list(&self) -> Result<Vec<String>, Error> {
-        Ok(self.snapshot().await?.names().cloned().collect())
+        let known = self.snapshot().await?;
+        let names = known.names().chain(self.inner.virtual_tables.keys());
+        let mut names: Vec<String> = names.cloned().collect();
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// Changes a table's options or reserved throughput; gives it as it stands then.
@@ -218,7 +233,7 @@ impl Tables {
         let table = Arc::clone(table);
         let (partitions, now) = (self.inner.partitions.clone(), self.now_ms());
         let first = match &span.partition {
-            Some(key) => partitions.place(placed_by(key)),
+            Some(key) => table.place(&partitions, key),
             None => HOME,
         };
         let read = move |view: &View| {
@@ -229,10 +244,10 @@ impl Tables {
         Ok(self.inner.partitions.read(first, read).await?)
     }
 
-    /// A table that is not the server's own.
+    /// A table that may be changed.
     async fn writable(&self, name: &str) -> Result<Arc<Table>, Error> {
         let table = self.describe(name).await?;
-        if table.read_only {
+        if table.is_read_only() {
             return Err(Error::ReadOnlyTable);
         }
         Ok(table)
@@ -273,7 +288,7 @@ impl Tables {
         Ok(done)
     }
 
-    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+    async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         Ok(self.inner.catalog.snapshot(&self.inner.partitions).await?)
     }
 

@@ -143,7 +143,7 @@ impl Checked {
             condition,
             content,
         } = write;
-        if table.read_only {
+        if table.is_read_only() {
             return Err(Error::ReadOnlyTable);
         }
         let purpose = match change {

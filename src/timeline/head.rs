@@ -4,15 +4,19 @@
 //! and is never dropped, so that a name's incarnations only rise; an epoch is text of `[A-Za-z0-9]`, at most 25 long,
 //! and tells apart histories of the data directory, partitions and incarnations. Must not: decide anything.
 
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+
 use crate::ids::{HistoryId, PartitionId};
+use crate::ordered::Reader;
 use crate::table::{
-    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, ValueRef, damaged, put,
+    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, ValueRef, damaged, put, split_key,
 };
 
 use super::Head;
 use super::tables::Name;
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
 
 /// The state of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +138,15 @@ impl HeadRow {
         HeadRow::decode(&value)
             .map(Some)
             .map_err(|_| damaged(key.as_bytes(), "not a head row"))
+    }
+
+    /// A name and its row, as they stand in the table of heads.
+    pub(super) fn named((key, value): (Bytes, Bytes)) -> Result<(String, HeadRow), ReadError> {
+        let timeline = split_key(&key)
+            .and_then(|(_, columns)| Reader::new(columns).string().ok())
+            .ok_or_else(|| damaged(&key, "not a timeline's name"))?;
+        let head = HeadRow::decode(&value).map_err(|_| damaged(&key, "not a head row"))?;
+        Ok((timeline.into_owned(), head))
     }
 
     /// Whether a message of this sequence can be read.

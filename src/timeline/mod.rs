@@ -18,6 +18,7 @@ mod retention;
 mod stored;
 mod sync;
 mod tables;
+mod virtual_tables;
 mod write;
 
 #[cfg(test)]
@@ -26,6 +27,8 @@ mod image_test;
 mod model;
 #[cfg(test)]
 mod model_test;
+#[cfg(test)]
+mod virtual_tables_test;
 
 use std::future::Future;
 use std::sync::Arc;

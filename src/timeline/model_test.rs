@@ -15,21 +15,22 @@ use super::{
     SyncPosition, SyncState, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
 };
 use crate::ids::{Clock, PartitionId, Position};
-use crate::partition::{Options, Partitions};
+use crate::partition::{ImageOptions, Options, Partitions};
+use crate::table::{Catalog, Tables};
 use crate::value::Value;
 
-const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
-const START_MS: u64 = 1_000_000;
+pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
+pub(super) const START_MS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
-enum Epoch {
+pub(super) enum Epoch {
     None,
     Current,
     Other,
 }
 
 #[derive(Clone, Debug)]
-enum Command {
+pub(super) enum Command {
     Append {
         sender: &'static str,
         messages: Vec<(Option<u8>, Columns)>,
@@ -113,7 +114,7 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn step() -> impl Strategy<Value = (usize, Epoch, Command)> {
+pub(super) fn step() -> impl Strategy<Value = (usize, Epoch, Command)> {
     let epoch = prop_oneof![
         8 => Just(Epoch::None),
         2 => Just(Epoch::Current),
@@ -156,11 +157,12 @@ impl Copy {
     }
 }
 
-struct World {
-    timelines: Timelines,
-    partitions: Partitions,
+pub(super) struct World {
+    pub(super) timelines: Timelines,
+    pub(super) tables: Tables,
+    pub(super) partitions: Partitions,
     clock: Arc<Clock>,
-    model: Model,
+    pub(super) model: Model,
     readers: Vec<BTreeMap<&'static str, Copy>>,
     /// What a follower of each partition has to see, and how far it followed.
     expected: Vec<VecDeque<TimelineEvent>>,
@@ -172,22 +174,34 @@ fn same<T: std::fmt::Debug>(real: T, model: T) {
 }
 
 impl World {
-    fn open(dir: &std::path::Path, partitions: u16) -> World {
+    pub(super) fn open(dir: &std::path::Path, partitions: u16) -> World {
         let limits = Limits {
             message_id_window_ms: 50,
             message_id_window_count: 3,
             heads_max: 4,
         };
         let clock = Arc::new(Clock::fixed(START_MS));
+        let image = ImageOptions {
+            map_bytes: 4 << 30,
+            fan_in: 2,
+            slice_rows: 20,
+            ..ImageOptions::default()
+        };
         let options = Options {
             partitions,
+            image,
             ..Options::default()
         };
-        let rules = Timelines::rules(&limits);
+        let catalog = Catalog::default();
+        let rules = Timelines::rules_with(&limits, catalog.clone());
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let ids: Vec<_> = partitions.ids().collect();
+        let timelines = Timelines::new(partitions.clone(), limits.clone(), Arc::clone(&clock));
+        let shown = timelines.tables();
+        let tables = Tables::open(partitions.clone(), catalog, shown, Arc::clone(&clock)).unwrap();
         World {
-            timelines: Timelines::new(partitions.clone(), limits.clone(), Arc::clone(&clock)),
+            timelines,
+            tables,
             clock,
             model: Model {
                 timelines: BTreeMap::new(),
@@ -199,6 +213,23 @@ impl World {
             expected: vec![VecDeque::new(); ids.len()],
             fed: vec![Position::ZERO; ids.len()],
             partitions,
+        }
+    }
+
+    /// Closes all and opens it again; the model goes on.
+    pub(super) async fn restart(self, dir: &std::path::Path) -> World {
+        let count = u16::try_from(self.partitions.ids().count()).unwrap();
+        self.partitions.close().await;
+        // The old handles hold the directory's lock.
+        drop((self.timelines, self.tables, self.partitions));
+        let world = World::open(dir, count);
+        world.clock.set(self.model.now);
+        World {
+            model: self.model,
+            readers: self.readers,
+            expected: self.expected,
+            fed: self.fed,
+            ..world
         }
     }
 
@@ -216,7 +247,7 @@ impl World {
         }
     }
 
-    async fn run(&mut self, name: &'static str, epoch: Epoch, command: Command) {
+    pub(super) async fn run(&mut self, name: &'static str, epoch: Epoch, command: Command) {
         let epoch = self.epoch(name, epoch);
         match command {
             Command::Append {
@@ -610,7 +641,7 @@ pub(super) fn directory() -> tempfile::TempDir {
         .unwrap()
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(super) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()

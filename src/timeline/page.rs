@@ -1,10 +1,12 @@
 //! Pages of messages out of one view.
 //!
-//! Owns: how a run of sequences is read and where a page ends. Promises: what a page holds is contiguous; a message
-//! that is missing between floor and head is an error, never a gap; a page holds at least one message, unless it may be
+//! Owns: how a run of sequences is read and where a page ends. Promises: what is read is contiguous; a message that
+//! is missing between floor and head is an error, never a gap; a page holds at least one message, unless it may be
 //! empty. Must not: live longer than the view that it was given.
 
-use crate::table::{Direction, ReadError, View, damaged, scan};
+use std::ops::Range;
+
+use crate::table::{Direction, ReadError, Rows, View, damaged, scan};
 
 use super::Message;
 use super::head::HeadRow;
@@ -54,46 +56,89 @@ impl Run<'_> {
         view: &View,
         room: &mut Room,
     ) -> Result<(Vec<Message>, Option<u64>), ReadError> {
-        let (low, high, direction) = if self.backward {
-            (self.end + 1, self.first + 1, Direction::Backward)
+        let (sequences, direction) = if self.backward {
+            (self.end + 1..self.first + 1, Direction::Backward)
         } else {
-            (self.first, self.end, Direction::Forward)
+            (self.first..self.end, Direction::Forward)
         };
-        let count = high.saturating_sub(low);
         let mut messages = Vec::new();
-        if count == 0 {
+        if sequences.is_empty() {
             return Ok((messages, None));
         }
-        let key = |sequence| self.name.message_key(self.head.incarnation, sequence);
-        let mut rows = scan(view, &key(low), &key(high), direction);
-        for step in 0..count {
-            let sequence = if self.backward {
-                self.first - step
-            } else {
-                self.first + step
-            };
-            if room.limit == 0 {
-                return Ok((messages, Some(sequence)));
-            }
-            let Some((found, value)) = rows.next().transpose()? else {
-                return Err(damaged(
-                    key(sequence).as_bytes(),
-                    "missing between floor and head",
-                ));
-            };
-            if self.name.number_of(&found) != Ok(sequence) {
-                return Err(damaged(
-                    key(sequence).as_bytes(),
-                    "missing between floor and head",
-                ));
-            }
-            let message = stored::message(sequence, &value, self.columns)
-                .map_err(|_| damaged(&found, "not a message"))?;
+        let timeline = (self.name, self.head);
+        let mut held = Held::new(view, timeline, sequences, direction, self.columns);
+        while room.limit > 0
+            && let Some(message) = held.next().transpose()?
+        {
             if !room.take(&message) {
-                return Ok((messages, Some(sequence)));
+                return Ok((messages, Some(message.sequence)));
             }
             messages.push(message);
         }
-        Ok((messages, None))
+        Ok((messages, held.upcoming()))
+    }
+}
+
+/// Messages that a timeline holds, one after the other. Lazy.
+pub(super) struct Held<'v> {
+    name: Name,
+    incarnation: u64,
+    left: Range<u64>,
+    direction: Direction,
+    columns: Option<&'v [String]>,
+    rows: Rows<'v>,
+}
+
+impl<'v> Held<'v> {
+    /// Those with these sequences, of which the head holds all. `columns`: as in [`Run`].
+    pub(super) fn new(
+        view: &'v View,
+        (name, head): (&Name, &HeadRow),
+        sequences: Range<u64>,
+        direction: Direction,
+        columns: Option<&'v [String]>,
+    ) -> Held<'v> {
+        let key = |sequence| name.message_key(head.incarnation, sequence);
+        Held {
+            rows: scan(view, &key(sequences.start), &key(sequences.end), direction),
+            name: name.clone(),
+            incarnation: head.incarnation,
+            left: sequences,
+            direction,
+            columns,
+        }
+    }
+
+    /// The sequence that comes next.
+    pub(super) fn upcoming(&self) -> Option<u64> {
+        match self.direction {
+            _ if self.left.is_empty() => None,
+            Direction::Forward => Some(self.left.start),
+            Direction::Backward => Some(self.left.end - 1),
+        }
+    }
+
+    fn read(&mut self, sequence: u64) -> Result<Message, ReadError> {
+        let row = self.rows.next().transpose()?;
+        let row = row.filter(|(key, _)| self.name.number_of(key) == Ok(sequence));
+        let damaged = |what| {
+            let key = self.name.message_key(self.incarnation, sequence);
+            damaged(key.as_bytes(), what)
+        };
+        let (_, value) = row.ok_or_else(|| damaged("missing between floor and head"))?;
+        stored::message(sequence, &value, self.columns).map_err(|_| damaged("not a message"))
+    }
+}
+
+impl Iterator for Held<'_> {
+    type Item = Result<Message, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let sequence = self.upcoming()?;
+        match self.direction {
+            Direction::Forward => self.left.start += 1,
+            Direction::Backward => self.left.end -= 1,
+        }
+        Some(self.read(sequence))
     }
 }

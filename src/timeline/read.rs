@@ -4,8 +4,7 @@
 //! partition; a list shows the names of all partitions in order, none twice, none left out between `after` and `next`.
 //! Must not: keep a view while it waits for another.
 
-use crate::ordered::Reader;
-use crate::table::{Direction, Key, View, damaged, scan, split_key};
+use crate::table::{Direction, Key, View, scan};
 use crate::value::json_bytes;
 
 use super::edit::load;
@@ -88,15 +87,10 @@ impl Site {
         let mut scanned = 0;
         for (from, to) in segments(list) {
             for row in scan(view, &from, &to, Direction::Forward) {
-                let (key, value) = row?;
-                let timeline = split_key(&key)
-                    .and_then(|(_, columns)| Reader::new(columns).string().ok())
-                    .ok_or_else(|| damaged(&key, "not a timeline's name"))?
-                    .into_owned();
+                let (timeline, head) = HeadRow::named(row?)?;
                 if !timeline.starts_with(&list.prefix) {
                     return Ok((found, None));
                 }
-                let head = HeadRow::decode(&value).map_err(|_| damaged(&key, "not a head row"))?;
                 scanned += 1;
                 if !head.dropped {
                     if found.len() == list.limit {

@@ -54,7 +54,7 @@ impl MessageRow {
         let bytes: usize = entry.iter().map(cell_bytes_about).sum();
         let own = stamp.message_id.len() + stamp.sender.len() + 64;
         let mut row = RowWriter::new(bytes + own);
-        let (before, behind) = around_ours(entry);
+        let (before, behind) = around(entry, "$");
         put_all(&mut row, before);
         let start = row.cells().len();
         put_number(&mut row, CHANGE, stamp.change);
@@ -105,12 +105,12 @@ impl MessageRow {
 
 type Column = (String, Value);
 
-/// Columns before and behind those that begin with `$`.
-fn around_ours(columns: &[Column]) -> (&[Column], &[Column]) {
-    columns.split_at(columns.partition_point(|(name, _)| name.as_str() < "$"))
+/// Columns before and behind those that begin with `ours`.
+pub(super) fn around<'c>(columns: &'c [Column], ours: &str) -> (&'c [Column], &'c [Column]) {
+    columns.split_at(columns.partition_point(|(name, _)| name.as_str() < ours))
 }
 
-fn put_all(row: &mut RowWriter, columns: &[(String, Value)]) {
+pub(super) fn put_all(row: &mut RowWriter, columns: &[(String, Value)]) {
     for (name, value) in columns {
         row.put(name, value.into());
     }
@@ -201,7 +201,7 @@ impl MetaRow {
     pub(super) fn encode(&self) -> RowWriter {
         let bytes: usize = self.meta.iter().map(cell_bytes_about).sum();
         let mut row = RowWriter::new(bytes + 64);
-        let (before, behind) = around_ours(&self.meta);
+        let (before, behind) = around(&self.meta, "$");
         put_all(&mut row, before);
         put_number(&mut row, CREATED, self.created_at);
         put_number(&mut row, UPDATED, self.updated_at);

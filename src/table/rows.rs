@@ -1,0 +1,60 @@
+//! Where a table's rows are: stored under their keys, or made when they are read.
+//!
+//! Owns: the one place that tells stored tables from virtual ones. Promises: whoever reads by it can't. Must not: look
+//! into a row.
+
+use bytes::Bytes;
+
+use crate::ids::PartitionId;
+use crate::partition::{Direction, Partitions, ReadError, View};
+
+use super::access::{Source, scan};
+use super::key_value::KeyValue;
+use super::primary_key::key_of;
+use super::schema::Table;
+use super::virtual_table::Walk;
+
+impl Table {
+    /// Where the rows of a partition key are.
+    pub(super) fn place(&self, partitions: &Partitions, partition_key: &KeyValue) -> PartitionId {
+        match &self.virtual_rows {
+            Some(rows) => rows.place(partition_key),
+            None => {
+                let key = key_of(self.id, std::slice::from_ref(partition_key));
+                partitions.place(key.as_bytes())
+            }
+        }
+    }
+
+    /// The value of one row; of a wide one perhaps little else than `columns` (in order), if they are given.
+    pub(super) fn row(
+        &self,
+        view: &View,
+        key: &[KeyValue],
+        columns: Option<&[&str]>,
+    ) -> Result<Option<Bytes>, ReadError> {
+        match (&self.virtual_rows, columns) {
+            (Some(rows), _) => rows.row(view, key),
+            (None, Some(columns)) => Ok(view.columns(&key_of(self.id, key), columns)?.0),
+            (None, None) => Source::row(view, &key_of(self.id, key)),
+        }
+    }
+
+    /// A view's rows from `low` (inclusive) to `high` (exclusive).
+    pub(super) fn rows<'v>(
+        &'v self,
+        view: &'v View,
+        low: &[KeyValue],
+        high: &[KeyValue],
+        direction: Direction,
+    ) -> Walk<'v> {
+        match &self.virtual_rows {
+            Some(rows) => rows.rows(view, low, high, direction),
+            None => {
+                let (low, high) = (key_of(self.id, low), key_of(self.id, high));
+                let rows = scan(view, &low, &high, direction);
+                Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
+            }
+        }
+    }
+}

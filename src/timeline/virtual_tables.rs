@@ -1,0 +1,340 @@
+//! Timelines as tables: what the protocol shows of messages and timelines, as rows of two virtual tables.
+//!
+//! Owns: the names of these tables and of their columns, and how ranges of them are walked. Promises: a row is made of
+//! what `message.get` or `timeline.get` answers, so the two ways of reading never differ; messages of a timeline that
+//! was deleted, or that were trimmed, are passed over without being looked at, however many there are. Must not: write.
+//!
+//! ```text
+//! timeline_message  (timeline_id, sequence_id)  the entry's columns, MESSAGE_COLUMNS    version = the message's timestamp
+//! timeline_meta     (timeline_id)               the meta's columns, META_COLUMNS        version = the meta's last update
+//! ```
+//! Our columns begin with `__`, which no client's column does; what is 0, empty or none is absent.
+
+use std::iter;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::ids::{PartitionId, TableId};
+use crate::table::{
+    ColumnType, DefinedColumn, Direction, Key, KeyColumn, KeyType, KeyValue, ReadError, RowWriter,
+    Table, TableOptions, Throughput, ValueRef, View, VirtualRows, Walk, key_of, scan,
+};
+use crate::value::Value;
+
+use super::edit::load_held;
+use super::head::HeadRow;
+use super::page::Held;
+use super::stored::{around, put_all};
+use super::tables::{HEADS, MESSAGES, METAS, Name};
+use super::write::load_meta;
+use super::{Message, TimelineInfo, Timelines};
+
+const TIMELINE_ID: &str = "timeline_id";
+const SEQUENCE_ID: &str = "sequence_id";
+
+/// Beside the entry's, in the order of their names.
+const MESSAGE_COLUMNS: [(&str, ColumnType); 7] = [
+    ("__change", ColumnType::Integer),
+    ("__deleted", ColumnType::Boolean),
+    ("__edited_at", ColumnType::Integer),
+    ("__epoch", ColumnType::String),
+    ("__message_id", ColumnType::String),
+    ("__sender", ColumnType::String),
+    ("__timestamp", ColumnType::Integer),
+];
+
+/// Beside the meta's, in the order of their names.
+const META_COLUMNS: [(&str, ColumnType); 8] = [
+    ("__change_head", ColumnType::Integer),
+    ("__created_at", ColumnType::Integer),
+    ("__epoch", ColumnType::String),
+    ("__floor", ColumnType::Integer),
+    ("__head", ColumnType::Integer),
+    ("__last_at", ColumnType::Integer),
+    ("__updated_at", ColumnType::Integer),
+    ("__version", ColumnType::Integer),
+];
+
+/// What all names of our columns begin with.
+const OURS: &str = "__";
+
+/// Above every sequence.
+const SEQUENCE_END: u64 = i64::MAX.cast_unsigned();
+
+impl Timelines {
+    /// The virtual tables that show the timelines.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table> {
+        let text = (TIMELINE_ID, KeyType::String);
+        let number = (SEQUENCE_ID, KeyType::Integer);
+        let messages = Arc::new(MessageTable(self.clone()));
+        let metas = Arc::new(MetaTable(self.clone()));
+        vec![
+            table(
+                (MESSAGES, "timeline_message"),
+                &[text, number],
+                &MESSAGE_COLUMNS,
+                messages,
+            ),
+            table((METAS, "timeline_meta"), &[text], &META_COLUMNS, metas),
+        ]
+    }
+}
+
+fn table(
+    (id, name): (TableId, &str),
+    key: &[(&str, KeyType)],
+    columns: &[(&str, ColumnType)],
+    rows: Arc<dyn VirtualRows>,
+) -> Table {
+    let key_column = |&(name, kind): &(&str, KeyType)| KeyColumn {
+        name: name.to_owned(),
+        kind,
+        auto_increment: false,
+    };
+    let column = |&(name, kind): &(&str, ColumnType)| DefinedColumn {
+        name: name.to_owned(),
+        kind,
+    };
+    Table {
+        id,
+        name: name.to_owned(),
+        primary_key: key.iter().map(key_column).collect(),
+        defined_columns: columns.iter().map(column).collect(),
+        options: TableOptions::default(),
+        reserved: Throughput::default(),
+        created_us: 0,
+        increased_us: 0,
+        decreased_us: 0,
+        virtual_rows: Some(rows),
+    }
+}
+
+/// Messages that can be read, tombstones too.
+struct MessageTable(Timelines);
+
+impl VirtualRows for MessageTable {
+    fn place(&self, partition_key: &KeyValue) -> PartitionId {
+        self.0.place(text(partition_key))
+    }
+
+    fn row(&self, view: &View, key: &[KeyValue]) -> Result<Option<Bytes>, ReadError> {
+        let timeline = text(&key[0]);
+        let (name, sequence) = (Name::new(timeline), first_from(key));
+        let head = HeadRow::standing(view, &name)?;
+        let Some(head) = head.filter(|head| head.holds(sequence)) else {
+            return Ok(None);
+        };
+        let message = load_held(view, &name, &head, sequence)?;
+        Ok(Some(message_row(&message, &self.epoch(timeline, &head))))
+    }
+
+    fn rows<'v>(
+        &'v self,
+        view: &'v View,
+        low: &[KeyValue],
+        high: &[KeyValue],
+        direction: Direction,
+    ) -> Walk<'v> {
+        let bounds = (low.to_vec(), high.to_vec());
+        // The timelines that the bounds name may have messages within.
+        let (from, to) = (key_of(HEADS, &low[..1]), key_of(HEADS, &high[..1]));
+        let heads = scan(view, &from, &to.above_all(), direction);
+        Box::new(heads.flat_map(move |row| {
+            let walk = row.and_then(HeadRow::named).map(|(timeline, head)| {
+                let asked = sequences(&timeline, &bounds);
+                self.messages(view, &timeline, &head, asked, direction)
+            });
+            walk.unwrap_or_else(|error| Box::new(iter::once(Err(error))))
+        }))
+    }
+}
+
+impl MessageTable {
+    fn epoch(&self, timeline: &str, head: &HeadRow) -> String {
+        self.0.site(self.0.place(timeline)).epoch(head)
+    }
+
+    /// The asked messages of one timeline; if it holds none of them, only a place.
+    fn messages<'v>(
+        &self,
+        view: &'v View,
+        timeline: &str,
+        head: &HeadRow,
+        asked: Range<u64>,
+        direction: Direction,
+    ) -> Walk<'v> {
+        let name = Name::new(timeline);
+        let key = |name: &Name, sequence| {
+            let key = Key::new(MESSAGES, name.as_bytes(), 9).number(sequence);
+            Bytes::from(key.into_bytes())
+        };
+        // A timeline that was deleted has none.
+        let held = asked.start.max(head.floor)..asked.end.min(head.last + 1);
+        if !held.is_empty() {
+            let epoch = self.epoch(timeline, head);
+            let held = Held::new(view, (&name, head), held, direction, None);
+            return Box::new(held.map(move |message| {
+                let message = message?;
+                let row = message_row(&message, &epoch);
+                Ok((key(&name, message.sequence), Some(row)))
+            }));
+        }
+        let place = match direction {
+            Direction::Forward => asked.clone().next(),
+            Direction::Backward => asked.clone().next_back(),
+        };
+        Box::new(
+            place
+                .into_iter()
+                .map(move |place| Ok((key(&name, place), None))),
+        )
+    }
+}
+
+/// Timelines that stand.
+struct MetaTable(Timelines);
+
+impl VirtualRows for MetaTable {
+    fn place(&self, partition_key: &KeyValue) -> PartitionId {
+        self.0.place(text(partition_key))
+    }
+
+    fn row(&self, view: &View, key: &[KeyValue]) -> Result<Option<Bytes>, ReadError> {
+        let timeline = text(&key[0]);
+        let head = HeadRow::load(view, &Name::new(timeline))?;
+        head.map_or(Ok(None), |head| self.meta(view, timeline, &head))
+    }
+
+    fn rows<'v>(
+        &'v self,
+        view: &'v View,
+        low: &[KeyValue],
+        high: &[KeyValue],
+        direction: Direction,
+    ) -> Walk<'v> {
+        let heads = scan(view, &key_of(HEADS, low), &key_of(HEADS, high), direction);
+        Box::new(heads.map(move |row| {
+            let (timeline, head) = HeadRow::named(row?)?;
+            let key = Key::new(METAS, Name::new(&timeline).as_bytes(), 0);
+            let row = self.meta(view, &timeline, &head)?;
+            Ok((key.into_bytes().into(), row))
+        }))
+    }
+}
+
+impl MetaTable {
+    fn meta(
+        &self,
+        view: &View,
+        timeline: &str,
+        head: &HeadRow,
+    ) -> Result<Option<Bytes>, ReadError> {
+        if head.dropped {
+            return Ok(None);
+        }
+        let meta = load_meta(view, &Name::new(timeline))?;
+        let site = self.0.site(self.0.place(timeline));
+        Ok(Some(meta_row(&site.info(timeline.to_owned(), head, meta))))
+    }
+}
+
+/// The asked sequences of one timeline.
+fn sequences(timeline: &str, (low, high): &(Vec<KeyValue>, Vec<KeyValue>)) -> Range<u64> {
+    let of_timeline = |bound: &[KeyValue]| match &bound[0] {
+        KeyValue::String(name) if name == timeline => Some(first_from(bound)),
+        _ => None,
+    };
+    of_timeline(low).unwrap_or(0)..of_timeline(high).unwrap_or(SEQUENCE_END)
+}
+
+/// The first sequence that is not below a key or bound.
+fn first_from(key: &[KeyValue]) -> u64 {
+    let behind = u64::from(key.len() > 2);
+    match key[1] {
+        KeyValue::InfMin => 0,
+        KeyValue::Integer(number) => {
+            let sequence = u64::try_from(number).map_or(0, |number| number + behind);
+            sequence.min(SEQUENCE_END)
+        }
+        KeyValue::InfMax => SEQUENCE_END,
+        _ => unreachable!("checked against the schema"),
+    }
+}
+
+fn text(value: &KeyValue) -> &str {
+    match value {
+        KeyValue::String(text) => text,
+        _ => unreachable!("checked against the schema"),
+    }
+}
+
+fn message_row(message: &Message, epoch: &str) -> Bytes {
+    let Message {
+        sequence: _,
+        timestamp,
+        message_id,
+        sender,
+        entry,
+        change,
+        edited_at,
+    } = message;
+    let ours = [
+        (*change > 0).then(|| integer(*change)),
+        entry.is_none().then_some(ValueRef::Boolean(true)),
+        edited_at.map(integer),
+        Some(ValueRef::String(epoch)),
+        Some(ValueRef::String(message_id)),
+        (!sender.is_empty()).then_some(ValueRef::String(sender)),
+        Some(integer(*timestamp)),
+    ];
+    let entry = entry.as_deref().unwrap_or_default();
+    row(entry, MESSAGE_COLUMNS.iter().zip(ours), *timestamp)
+}
+
+fn meta_row(info: &TimelineInfo) -> Bytes {
+    let TimelineInfo {
+        timeline: _,
+        head,
+        meta,
+        version,
+        created_at,
+        updated_at,
+        last_at,
+    } = info;
+    let ours = [
+        Some(integer(head.change_head)),
+        Some(integer(*created_at)),
+        Some(ValueRef::String(&head.epoch)),
+        Some(integer(head.floor)),
+        Some(integer(head.head)),
+        last_at.map(integer),
+        Some(integer(*updated_at)),
+        Some(integer(*version)),
+    ];
+    row(meta, META_COLUMNS.iter().zip(ours), *updated_at)
+}
+
+/// A client's columns and ours as a row, all of one version.
+fn row<'r>(
+    columns: &[(String, Value)],
+    ours: impl Iterator<Item = (&'r (&'static str, ColumnType), Option<ValueRef<'r>>)>,
+    version: u64,
+) -> Bytes {
+    let mut row = RowWriter::new(256);
+    let (before, behind) = around(columns, OURS);
+    put_all(&mut row, before);
+    for ((name, _), value) in ours {
+        if let Some(value) = value {
+            row.put(name, value);
+        }
+    }
+    put_all(&mut row, behind);
+    row.finish(version.cast_signed()).into()
+}
+
+fn integer(number: u64) -> ValueRef<'static> {
+    ValueRef::Integer(number.cast_signed())
+}
