@@ -166,6 +166,9 @@ pub struct DescribeTableResponse {
     pub reserved_throughput_details: ReservedThroughputDetails,
     #[prost(message, required, tag = "3")]
     pub table_options: TableOptions,
+    /// Required by the Node SDK, unknown to the others.
+    #[prost(enumeration = "TableStatus", required, tag = "4")]
+    pub table_status: i32,
     #[prost(message, optional, tag = "5")]
     pub stream_details: ::core::option::Option<StreamDetails>,
     #[prost(bytes = "bytes", repeated, tag = "6")]
@@ -347,6 +350,29 @@ impl IndexType {
         match value {
             "IT_GLOBAL_INDEX" => Some(Self::ItGlobalIndex),
             "IT_LOCAL_INDEX" => Some(Self::ItLocalIndex),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TableStatus {
+    Active = 1,
+}
+impl TableStatus {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Active => "ACTIVE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ACTIVE" => Some(Self::Active),
             _ => None,
         }
     }

@@ -240,6 +240,8 @@ impl Description {
             table_meta,
             reserved_throughput_details: self.state.throughput_message(),
             table_options: options_message(&self.state.options),
+            // A table is there at once, or not at all.
+            table_status: proto::TableStatus::Active.into(),
             stream_details: Some(self.state.stream_message()),
             // One split: this server.
             shard_splits: Vec::new(),

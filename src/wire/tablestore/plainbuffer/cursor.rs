@@ -24,6 +24,11 @@ impl Cursor {
         self.rest.is_empty()
     }
 
+    /// Whether nothing but zeros is left.
+    pub(super) fn is_padding(&self) -> bool {
+        self.rest.iter().all(|byte| *byte == 0)
+    }
+
     /// The next byte, which stays.
     pub(super) fn peek(&self) -> Option<u8> {
         self.rest.first().copied()

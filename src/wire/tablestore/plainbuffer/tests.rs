@@ -130,6 +130,17 @@ fn what_is_broken_is_named() {
     assert_eq!(decode_rows(&twice).unwrap().len(), 2);
 }
 
+/// As the Node SDK 5.6.5 sends an UpdateRow that puts c = "x" at a given time.
+#[test]
+fn the_room_that_an_sdk_left_is_no_second_row() {
+    let row = "75000000 01 0304010000 006b 0506000000 03 01000000 61 0a51 02 0304010000 0063
+               0506000000 03 01000000 78 07 8da37fffa1010000 0abb 0997";
+    let sent = hex(&format!("{row} 0000000000000000"));
+    assert_eq!(decode_row(&sent).unwrap(), decode_row(&hex(row)).unwrap());
+    let other = hex(&format!("{row} 0000000000000001"));
+    assert_eq!(decode_row(&other), Err(Error::Malformed));
+}
+
 #[test]
 fn a_row_has_an_end() {
     let cells = |count| Row {

@@ -126,7 +126,8 @@ fn a_table_is_told_whole() {
     );
     assert_eq!(options.update_full_row, Some(false));
     assert_eq!(told.reserved_throughput_details.last_increase_time, 11);
-    assert!(!told.stream_details.unwrap().enable_stream);
+    assert!(!told.stream_details.as_ref().unwrap().enable_stream);
+    assert_eq!(told.table_status(), proto::TableStatus::Active);
     assert_eq!(
         told.table_meta.primary_key[0].r#type(),
         proto::PrimaryKeyType::Binary
