@@ -84,12 +84,17 @@ impl TableCounts {
         self.bytes += other.bytes;
         self.tombstones += other.tombstones;
         self.deltas += other.deltas;
-        self.version_min = match (self.version_min, other.version_min) {
+        self.cover(other.version_min, other.version_max);
+        self.digest = self.digest.wrapping_add(other.digest);
+    }
+
+    /// Takes versions in.
+    pub(super) fn cover(&mut self, min: u64, max: u64) {
+        self.version_min = match (self.version_min, min) {
             (0, known) | (known, 0) => known,
             (one, two) => one.min(two),
         };
-        self.version_max = self.version_max.max(other.version_max);
-        self.digest = self.digest.wrapping_add(other.digest);
+        self.version_max = self.version_max.max(max);
     }
 
     pub(super) fn new(table: TableId) -> TableCounts {

@@ -16,7 +16,7 @@ use super::catalog::{Catalog, Job, Part, Run};
 use super::merge::{Merge, Sieve};
 use super::part::PartWriter;
 use super::plan::{self, Plan, Room};
-use super::{Error, Image, Inner, State};
+use super::{Error, Image, Inner, Reclaimed, State};
 
 /// What one call of [`Image::compact`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,10 @@ pub struct Compacted {
     pub rows_written: u64,
     /// Bytes written, about.
     pub bytes_written: u64,
+    /// Rows that were looked at, with no merge to do.
+    pub rows_surveyed: u64,
+    /// What row rules have given up.
+    pub reclaimed: Reclaimed,
 }
 
 impl Image {
@@ -50,12 +54,8 @@ impl Image {
         }
         let catalog = inner.catalog();
         let running = catalog.jobs.iter().map(|job| job.level).min();
-        let plan = plan::next(
-            &catalog,
-            &state.survey,
-            &inner.options,
-            inner.room(&catalog),
-        );
+        let dead = inner.dead(&catalog, &state, now_ms);
+        let plan = plan::next(&catalog, &dead, &inner.options, inner.room(&catalog));
         let level = match plan {
             Some(plan) if running.is_none_or(|level| plan.level < level) => {
                 inner.start(&mut state, &plan)?;
@@ -64,12 +64,14 @@ impl Image {
             _ => match running {
                 Some(level) => level,
                 None => {
-                    let more = inner.survey_step(&mut state, now_ms, read)?;
+                    let step = inner.survey_step(&mut state, now_ms, read)?;
                     // A run that was just found to be mostly dead makes a plan.
+                    let dead = inner.dead(&catalog, &state, now_ms);
                     let room = inner.room(&catalog);
-                    let found = plan::next(&catalog, &state.survey, &inner.options, room);
+                    let found = plan::next(&catalog, &dead, &inner.options, room);
                     return Ok(Compacted {
-                        more: more && found.is_some(),
+                        more: step.ended && found.is_some(),
+                        rows_surveyed: step.rows,
                         ..Compacted::default()
                     });
                 }
@@ -223,7 +225,8 @@ impl Inner {
                 return Ok((passed, true));
             };
             done.rows_read += merged.inputs;
-            if let Some(entry) = sieve.settle(&merged.key, merged.entry) {
+            let settled = sieve.settle(&merged.key, merged.entry, &mut done.reclaimed);
+            if let Some(entry) = settled {
                 let wide = options.wide_row_bytes;
                 writer.put(wtxn, &*self.rules, wide, &merged.key, &entry)?;
                 done.rows_written += 1;

@@ -14,7 +14,7 @@ use heed::RoTxn;
 use super::catalog::{Catalog, Job};
 use super::read::{PartReader, Row};
 use super::scan::RunScan;
-use super::{DropContext, Entry, Error, Rules, Verdict};
+use super::{DropContext, Entry, Error, Reclaimed, Rules, Verdict};
 use crate::ids::EntryKind;
 
 /// The rows of a job's inputs that it has not passed yet, composed.
@@ -148,9 +148,9 @@ impl<'a> Sieve<'a> {
         }
         match self.verdict(key, entry, self.includes_oldest) {
             Verdict::Keep => 0,
-            Verdict::Replace(less) => entry.value.len().saturating_sub(less.value.len()),
-            Verdict::Drop if self.none_below(key) => whole,
-            Verdict::Drop => entry.value.len(),
+            Verdict::Replace(less, _) => entry.value.len().saturating_sub(less.value.len()),
+            Verdict::Drop(_) if self.none_below(key) => whole,
+            Verdict::Drop(_) => entry.value.len(),
         }
     }
 
@@ -188,8 +188,13 @@ impl<'a> Sieve<'a> {
         self.rules.verdict(key, entry, &context)
     }
 
-    /// What is to be written for a merged entry; `None` = nothing.
-    pub(super) fn settle(&self, key: &[u8], entry: Entry) -> Option<Entry> {
+    /// What is to be written for a merged entry; `None` = nothing. What a verdict gives up is counted in `reclaimed`.
+    pub(super) fn settle(
+        &self,
+        key: &[u8],
+        entry: Entry,
+        reclaimed: &mut Reclaimed,
+    ) -> Option<Entry> {
         let mut entry = entry;
         // For puts, by far the most, only ask about older runs when the answer is needed.
         let oldest = match entry.kind {
@@ -204,9 +209,15 @@ impl<'a> Sieve<'a> {
         }
         match self.verdict(key, &entry, oldest) {
             Verdict::Keep => Some(entry),
-            Verdict::Replace(other) if other.kind == EntryKind::Tombstone && oldest => None,
-            Verdict::Replace(other) => Some(other),
-            Verdict::Drop => (!self.none_below(key)).then(tombstone),
+            Verdict::Replace(less, reason) => {
+                let bytes = entry.value.len().saturating_sub(less.value.len());
+                reclaimed.add(reason, 0, bytes as u64);
+                Some(less)
+            }
+            Verdict::Drop(reason) => {
+                reclaimed.add(reason, 1, (key.len() + entry.value.len()) as u64);
+                (!self.none_below(key)).then(tombstone)
+            }
         }
     }
 }

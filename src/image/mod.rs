@@ -49,10 +49,10 @@ pub use options::Options;
 use part::PartWriter;
 pub use readers::Figures;
 use readers::Readers;
-pub use rules::{DropContext, Entry, Pieces, Rules, Verdict};
+pub use rules::{DropContext, Entry, Pieces, Reason, Reclaimed, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
 pub use snapshot::{RunCursor, Snapshot};
-use survey::Survey;
+use survey::{Shown, Survey};
 pub use verify::{Problem, Verified};
 
 /// One partition's image. Cheap to clone; all clones are the same image.
@@ -72,6 +72,8 @@ struct Inner {
     /// The newest committed catalog. Changed only under `state`.
     cached: ArcSwap<Catalog>,
     state: Mutex<State>,
+    /// Told by `state`'s survey.
+    shown: Shown,
     /// Told by `state`'s slots, so that `pressure` waits for nobody.
     slots_left: SlotsLeft,
     /// A commit failed with an unknown outcome.
@@ -105,6 +107,10 @@ pub struct Pressure {
     pub pending_bytes: u64,
     /// Bytes of pages in use by runs.
     pub bytes_used: u64,
+    /// Of these, bytes that hold what is over, as far as that is known.
+    pub dead_bytes: u64,
+    /// When the last whole look at all rows ended, ms since 1970; 0 = none since the start.
+    pub walked_ms: u64,
     /// Bytes of the file, free pages included; it never shrinks.
     pub file_bytes: u64,
     /// Bytes of address space reserved for the file: it can't grow past it.
@@ -135,6 +141,7 @@ impl Image {
             store,
             options,
             rules,
+            shown: Shown::default(),
             slots_left: slots.left(),
             cached: ArcSwap::from_pointee(catalog),
             state: Mutex::new(State {
@@ -200,6 +207,8 @@ impl Image {
                 .map(|run| run.page_bytes())
                 .sum(),
             bytes_used: catalog.parts().map(|part| part.page_bytes).sum(),
+            dead_bytes: inner.shown.dead_bytes.load(Ordering::Relaxed),
+            walked_ms: inner.shown.walked_ms.load(Ordering::Relaxed),
             file_bytes: inner.store.file_bytes(),
             map_bytes: inner.store.map_bytes(),
             filter_bytes: inner.budget.used(),

@@ -24,8 +24,10 @@ pub struct Options {
     pub filter_memory_bytes: u64,
     /// Puts above this size are cut into pieces by the row rules.
     pub wide_row_bytes: usize,
-    /// With no merge to do, each call of `compact` looks at so many rows for what could be dropped.
-    pub survey_rows: usize,
+    /// With no merge to do, each call of `compact` looks at so many rows, or `slice_bytes`, for what could be dropped.
+    pub survey_rows: u64,
+    /// Between two whole looks at all rows, ms.
+    pub survey_rest_ms: u64,
     /// A run or the image is rewritten when at least so many percent of its rows are dead.
     pub dead_percent: u64,
 }
@@ -42,7 +44,8 @@ impl Default for Options {
             fan_in: 8,
             filter_memory_bytes: 256 << 20,
             wide_row_bytes: 16 << 10,
-            survey_rows: 2_000,
+            survey_rows: 10_000,
+            survey_rest_ms: 60_000,
             dead_percent: 25,
         }
     }

@@ -275,6 +275,9 @@ pub(super) fn count_row(
     counts.bytes += (key.len() + entry.value.len()) as u64;
     counts.tombstones += u64::from(entry.kind == EntryKind::Tombstone);
     counts.deltas += u64::from(entry.kind == EntryKind::Delta);
+    if let Some((min, max)) = rules.versions(key, entry) {
+        counts.cover(min, max);
+    }
     counts.digest = counts.digest.wrapping_add(digest(key, entry));
 }
 

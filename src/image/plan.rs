@@ -6,7 +6,7 @@
 
 use super::catalog::{Catalog, Run};
 use super::options::Options;
-use super::survey::Survey;
+use super::survey::Dead;
 
 /// A merge that could be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +35,10 @@ const SLOTS_NEEDED: usize = 6;
 const TIGHT_PERCENT: u64 = 80;
 
 /// The most urgent merge that can be started, if any.
-pub(super) fn next(
-    catalog: &Catalog,
-    survey: &Survey,
-    options: &Options,
-    room: Room,
-) -> Option<Plan> {
+pub(super) fn next(catalog: &Catalog, dead: &Dead, options: &Options, room: Room) -> Option<Plan> {
     let mut plans: Vec<Plan> = levels(catalog)
         .filter_map(|level| full_level(catalog, options, level))
-        .chain(dead_run(catalog, survey, options))
+        .chain(dead_run(catalog, dead, options))
         .chain(many_tombstones(catalog, options))
         .collect();
     if room.bytes_used.saturating_mul(100) > room.map_bytes.saturating_mul(TIGHT_PERCENT) {
@@ -85,18 +80,18 @@ fn full_level(catalog: &Catalog, options: &Options, level: u8) -> Option<Plan> {
     })
 }
 
-/// The run with the largest share of dead rows, if it is mostly dead, or if the image as a whole has too many.
-fn dead_run(catalog: &Catalog, survey: &Survey, options: &Options) -> Option<Plan> {
+/// The run with the largest share of dead rows, if it is mostly dead, or if the image as a whole has too many. Of equal
+/// ones the oldest: what is gone below needs no tombstone above.
+fn dead_run(catalog: &Catalog, dead: &Dead, options: &Options) -> Option<Plan> {
     let idle = catalog.runs.iter().filter(|run| {
         catalog.job_of(run.number).is_none()
             && catalog.jobs.iter().all(|job| job.level != run.level)
     });
     let (run, percent) = idle
-        .filter_map(|run| Some((run, survey.dead_percent(run.number)?)))
+        .map(|run| (run, dead.percent(run.number)))
         .max_by_key(|(_, percent)| *percent)?;
-    let all = survey.dead_percent_of_all(catalog);
     let due = percent >= 2 * options.dead_percent
-        || (percent >= options.dead_percent / 2 && all >= options.dead_percent);
+        || (percent >= options.dead_percent / 2 && dead.all_percent >= options.dead_percent);
     due.then(|| Plan {
         level: run.level,
         output_level: run.level,

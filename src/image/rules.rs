@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 
+use super::catalog::TableCounts;
 use crate::ids::{EntryKind, TableId};
 
 /// One entry of a key: what it does and, for puts and deltas, the bytes.
@@ -52,9 +53,70 @@ pub enum Verdict {
     /// Write it as it is.
     Keep,
     /// Write this instead (expired cells taken out, surplus versions trimmed).
-    Replace(Entry),
+    Replace(Entry, Reason),
     /// The row is gone. Without `oldest` the image writes a tombstone instead, so that older runs stay masked.
-    Drop,
+    Drop(Reason),
+}
+
+/// Why something is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its time to live is over (perhaps of some cells; others may have been surplus).
+    Expired,
+    /// Newer versions are as many as are kept.
+    Surplus,
+    /// Its table was deleted.
+    TableDeleted,
+    /// Another row says so: a timeline's head.
+    Marked,
+}
+
+impl Reason {
+    /// All, in the order of their numbers.
+    pub const ALL: [Reason; 4] = [
+        Reason::Expired,
+        Reason::Surplus,
+        Reason::TableDeleted,
+        Reason::Marked,
+    ];
+
+    /// As a metric's label.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Expired => "expired",
+            Reason::Surplus => "surplus",
+            Reason::TableDeleted => "table_deleted",
+            Reason::Marked => "marked",
+        }
+    }
+}
+
+/// What verdicts have given up, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reclaimed([Tally; Reason::ALL.len()]);
+
+/// What was given up for one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Rows of which nothing is left.
+    pub rows: u64,
+    /// Bytes of keys and values, those of shortened rows too.
+    pub bytes: u64,
+}
+
+impl Reclaimed {
+    pub(super) fn add(&mut self, reason: Reason, rows: u64, bytes: u64) {
+        let tally = &mut self.0[reason as usize];
+        tally.rows += rows;
+        tally.bytes += bytes;
+    }
+
+    /// What was given up for this reason.
+    #[must_use]
+    pub fn of(&self, reason: Reason) -> Tally {
+        self.0[reason as usize]
+    }
 }
 
 /// A wide row cut into pieces: `directory` says which piece holds what; pieces are numbered from 0.
@@ -105,6 +167,18 @@ pub trait Rules: Send + Sync + 'static {
 
     /// Whether whole-key look-ups of this key are worth a place in the filter (ID rows, head rows), or only its prefix.
     fn filter_key(&self, key: &[u8]) -> bool;
+
+    /// The lowest and the highest version of a put's cells, ms, both above 0. `None` = time does nothing to it. The image
+    /// keeps them per table and part ([`TableCounts`]) and asks `over_percent` with them.
+    fn versions(&self, _key: &[u8], _entry: &Entry) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// What share of a part's entries of one table is over by now, as far as these figures tell without a look at the
+    /// rows. May be wrong, but never counts what a rewrite would leave: it would be asked for again and again.
+    fn over_percent(&self, _counts: &TableCounts, _now_ms: u64) -> u64 {
+        0
+    }
 
     /// The table that a key belongs to, for the counters that the catalog keeps per table.
     fn table(&self, _key: &[u8]) -> TableId {

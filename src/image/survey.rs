@@ -1,24 +1,40 @@
-//! Looking for dead rows where nothing is written any more.
+//! Which share of each run is dead, where nothing is written any more.
 //!
-//! Owns: a slow walk over all runs that asks the row rules for verdicts and remembers, per run, which share of its
-//! bytes they would drop. Promises: each step reads a bounded number of rows; nothing is kept on disk, a restart begins
-//! anew. Must not: write. Its findings only start rewrites; what is dropped is decided there again.
+//! Owns: two ways of knowing. What the catalog has of each table (its versions, whether it still stands) tells at once,
+//! and without a look, what time has done. A slow walk over all runs, which asks the row rules for verdicts, finds the
+//! rest: what other rows have marked, surplus versions. Promises: each step of the walk reads a bounded number of rows
+//! and bytes, and between two walks there is a rest; nothing is kept on disk, a restart begins the walk anew. Must not:
+//! write. Its findings only start rewrites; what is dropped is decided there again.
 
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Run};
 use super::merge::Sieve;
 use super::scan::RunScan;
-use super::{Error, Inner, State};
+use super::{Error, Inner, Rules, State};
 
 /// What the walk has found so far.
 #[derive(Default)]
 pub(super) struct Survey {
     found: HashMap<u64, Found>,
     at: Option<At>,
+    /// The number of the walk.
+    walk: u64,
+    /// When the last whole walk ended, by the partition's clock; 0 = none yet.
+    walked_ms: u64,
+}
+
+/// What is shown of it, so that nobody has to wait for a slice.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// When the last whole walk ended, ms since 1970; 0 = none yet.
+    pub(super) walked_ms: AtomicU64,
+    /// Bytes of pages that hold what is over.
+    pub(super) dead_bytes: AtomicU64,
 }
 
 /// Where the walk is.
@@ -30,30 +46,64 @@ struct At {
 
 #[derive(Clone, Copy, Default)]
 struct Found {
+    /// In which walk.
+    walk: u64,
     bytes: u64,
     dead: u64,
 }
 
-impl Survey {
-    /// The dead share of a run that has been walked to its end.
-    pub(super) fn dead_percent(&self, run: u64) -> Option<u64> {
-        let found = self.found.get(&run)?;
-        (100 * found.dead).checked_div(found.bytes)
-    }
+/// What one step of the walk came to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Step {
+    pub(super) rows: u64,
+    /// A run's walk came to its end.
+    pub(super) ended: bool,
+}
 
-    /// The dead share of all that has been walked.
-    pub(super) fn dead_percent_of_all(&self, catalog: &Catalog) -> u64 {
-        let mut all = Found::default();
+/// The dead share of every run, as far as it is known.
+#[derive(Default)]
+pub(super) struct Dead {
+    percents: HashMap<u64, u64>,
+    /// Of all runs together.
+    pub(super) all_percent: u64,
+    /// Bytes of pages.
+    pub(super) bytes: u64,
+}
+
+impl Dead {
+    pub(super) fn new(catalog: &Catalog, survey: &Survey, rules: &dyn Rules, now_ms: u64) -> Dead {
+        let mut dead = Dead::default();
+        let mut bytes = 0;
         for run in &catalog.runs {
-            let found = self.found.get(&run.number).copied().unwrap_or_default();
-            all.bytes += found.bytes;
-            all.dead += found.dead;
+            let found = survey.found.get(&run.number).copied().unwrap_or_default();
+            let walked = (100 * found.dead).checked_div(found.bytes);
+            let percent = over_percent(run, rules, now_ms).max(walked.unwrap_or(0));
+            dead.percents.insert(run.number, percent);
+            dead.bytes += run.page_bytes() * percent / 100;
+            bytes += run.page_bytes();
         }
-        (100 * all.dead).checked_div(all.bytes).unwrap_or_default()
+        dead.all_percent = (100 * dead.bytes).checked_div(bytes).unwrap_or(0);
+        dead
     }
 
-    /// The run that the walk goes on in: the one it is in, else the next older one, else the newest.
-    fn turn(&mut self, catalog: &Catalog) -> Option<&mut At> {
+    pub(super) fn percent(&self, run: u64) -> u64 {
+        self.percents.get(&run).copied().unwrap_or(0)
+    }
+}
+
+/// What share of a run is over as its counts tell.
+fn over_percent(run: &Run, rules: &dyn Rules, now_ms: u64) -> u64 {
+    let (mut bytes, mut over) = (0, 0);
+    for counts in run.parts.iter().flat_map(|part| &part.counts) {
+        bytes += counts.bytes;
+        over += counts.bytes * rules.over_percent(counts, now_ms).min(100) / 100;
+    }
+    (100 * over).checked_div(bytes).unwrap_or(0)
+}
+
+impl Survey {
+    /// The run that the walk goes on in: the one it is in, else the next older one, else, after a rest, the newest.
+    fn turn(&mut self, catalog: &Catalog, now_ms: u64, rest_ms: u64) -> Option<&mut At> {
         self.found
             .retain(|number, _| catalog.runs.iter().any(|run| run.number == *number));
         let last = self.at.as_ref().map(|at| at.run);
@@ -62,39 +112,60 @@ impl Survey {
             .iter()
             .position(|run| Some(run.number) == last && catalog.job_of(run.number).is_none());
         if here.is_none() {
-            let next = catalog
-                .runs
-                .iter()
-                .find(|run| !self.found.contains_key(&run.number))
-                .or_else(|| {
-                    // All are known: begin anew, verdicts change with time.
-                    self.found.clear();
-                    catalog.runs.first()
-                })?;
+            if self.is_whole(catalog) {
+                // Verdicts change with time. (A clock that was set back must not stop the walk.)
+                if now_ms.abs_diff(self.walked_ms) < rest_ms {
+                    return None;
+                }
+                self.walk += 1;
+            }
+            let next = catalog.runs.iter().find(|run| !self.is_walked(run))?;
             self.at = Some(At {
                 run: next.number,
                 after: None,
-                so_far: Found::default(),
+                so_far: Found {
+                    walk: self.walk,
+                    ..Found::default()
+                },
             });
         }
         self.at.as_mut()
     }
+
+    /// A run was walked to its end; perhaps it was the last one.
+    fn end_run(&mut self, catalog: &Catalog, run: u64, found: Found, now_ms: u64) {
+        self.at = None;
+        self.found.insert(run, found);
+        if self.is_whole(catalog) {
+            self.walked_ms = now_ms;
+        }
+    }
+
+    fn is_walked(&self, run: &Run) -> bool {
+        let found = self.found.get(&run.number);
+        found.is_some_and(|found| found.walk == self.walk)
+    }
+
+    fn is_whole(&self, catalog: &Catalog) -> bool {
+        catalog.runs.iter().all(|run| self.is_walked(run))
+    }
 }
 
 impl Inner {
-    /// Looks at some rows. Whether a run's walk came to its end.
+    /// Looks at some rows.
     pub(super) fn survey_step(
         &self,
         state: &mut State,
         now_ms: u64,
         read: &dyn Fn(&[u8]) -> Option<Bytes>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Step, Error> {
         let catalog = self.catalog();
-        let Some(at) = state.survey.turn(&catalog) else {
-            return Ok(false);
+        let (mut step, rest_ms) = (Step::default(), self.options.survey_rest_ms);
+        let Some(at) = state.survey.turn(&catalog, now_ms, rest_ms) else {
+            return Ok(step);
         };
         let Some(run) = catalog.runs.iter().find(|run| run.number == at.run) else {
-            return Ok(false);
+            return Ok(step);
         };
         let from = match &at.after {
             Some(after) => Bound::Excluded(&after[..]),
@@ -105,17 +176,18 @@ impl Inner {
         let range = (from, Bound::Unbounded);
         let mut scan = RunScan::new(run.number, parts, range, false, &txn, &*self.rules);
         let sieve = Sieve::new(&catalog, run.number, &*self.rules, now_ms, read);
-        let mut after = None;
-        for _ in 0..self.options.survey_rows {
+        let (mut after, mut read_bytes) = (None, 0);
+        while step.rows < self.options.survey_rows && read_bytes < self.options.slice_bytes {
             let Some((row, reader)) = scan.next()? else {
-                let found = at.so_far;
-                let number = at.run;
-                state.survey.at = None;
-                state.survey.found.insert(number, found);
-                return Ok(true);
+                let (number, found) = (at.run, at.so_far);
+                state.survey.end_run(&catalog, number, found, now_ms);
+                step.ended = true;
+                return Ok(step);
             };
             let entry = row.entry(&reader)?;
             let bytes = (row.key.len() + entry.value.len()) as u64;
+            step.rows += 1;
+            read_bytes += bytes;
             at.so_far.bytes += bytes;
             at.so_far.dead += sieve.freed_bytes(&row.key, &entry) as u64;
             after = Some(row.key);
@@ -123,6 +195,16 @@ impl Inner {
         if let Some(after) = after {
             at.after = Some(Bytes::from(after.into_owned()));
         }
-        Ok(false)
+        Ok(step)
+    }
+
+    /// Which share of the runs is dead; also what is shown of it.
+    pub(super) fn dead(&self, catalog: &Catalog, state: &State, now_ms: u64) -> Dead {
+        let survey = &state.survey;
+        let dead = Dead::new(catalog, survey, &*self.rules, now_ms);
+        self.shown.dead_bytes.store(dead.bytes, Ordering::Relaxed);
+        let walked = &self.shown.walked_ms;
+        walked.store(survey.walked_ms, Ordering::Relaxed);
+        dead
     }
 }

@@ -95,6 +95,12 @@ families! {
     page_messages: Histograms "tideline_page_messages" ["source"]
         "Messages in one page from the store, by who asked: `range`, `sync` (timelines with news), `subscribe`, `push` (a lagging subscription).",
         "Small pages of `push` in large numbers = readers lag by a little all the time. At the page's limit = they are far behind.";
+    reclaimed_rows: Counters "tideline_reclaimed_rows_total" ["reason"]
+        "Rows that compaction gave up whole, by reason: `expired`, `table_deleted`, `marked` (trimmed or deleted timelines, message IDs past their window); `surplus` shortens rows only.",
+        "Follows what expires and what is deleted, with the delay of merges.";
+    reclaimed_bytes: Counters "tideline_reclaimed_bytes_total" ["reason"]
+        "Bytes of keys and values that compaction gave up, those of shortened rows too, by reason: `expired`, `surplus` (versions over max versions), `table_deleted`, `marked`.",
+        "As the rows. Flat while tideline_image_dead_bytes rises = compaction does not come to it.";
     limit: Gauges "tideline_limit" ["limit"]
         "Limits in force, by their name in the configuration; per partition where the configuration says so.",
         "To hold a gauge against: the alerts do.";
@@ -189,6 +195,12 @@ handles! {
         pending: Gauge "tideline_compaction_pending_bytes"
             "Bytes of runs that wait for a merge: level 0, and inputs of running merges.",
             "Ever more = the disk does not keep up; level 0 then slows writers down.";
+        surveyed: Counter "tideline_survey_rows_total"
+            "Rows that were looked at, while there was nothing to merge, for what is over.",
+            "At most 50,000 a second and partition while a walk over all rows lasts, then a minute of rest.";
+        survey_age: Gauge "tideline_survey_age_seconds"
+            "Seconds since the last walk over all rows of a partition ended, in the partition where it is longest ago; 0 before the first one.",
+            "The walk finds what was trimmed, marked or is surplus. (What expires or was deleted with its table is known without it.) Ever older = merges leave no time for it.";
     }
 
     "Image (LMDB)"
@@ -203,6 +215,9 @@ handles! {
         used_bytes: Gauge "tideline_image_used_bytes"
             "Bytes of the pages that runs take.",
             "The data. Compare with tideline_image_file_bytes: the rest is free pages, used again by the next writes.";
+        dead_bytes: Gauge "tideline_image_dead_bytes"
+            "Bytes of the pages of runs that hold what is over, as far as that is known: an estimate.",
+            "A run is rewritten when half of it is dead; from an eighth on when a quarter of the image is. Lasting above that = compaction is behind.";
         file_bytes: Gauge "tideline_image_file_bytes"
             "Bytes of the LMDB files, free pages included.",
             "They never shrink. Rising while tideline_image_used_bytes stays = a reader keeps old pages, or merges are large.";

@@ -6,7 +6,8 @@
 use std::sync::OnceLock;
 
 use super::catalogue::{
-    bind_handles, closes, page_messages, refusals, request_seconds, requests, resumes, sync_by_news,
+    bind_handles, closes, page_messages, reclaimed_bytes, reclaimed_rows, refusals,
+    request_seconds, requests, resumes, sync_by_news,
 };
 use super::{Counter, Histogram};
 
@@ -29,6 +30,12 @@ pub(super) fn bind_all() {
         "too_big",
     ] {
         let _ = closes().of(&[reason]);
+    }
+    for reason in ["expired", "surplus", "table_deleted", "marked"] {
+        let _ = (
+            reclaimed_rows().of(&[reason]),
+            reclaimed_bytes().of(&[reason]),
+        );
     }
     for method in ["message.append", "sync", "subscribe"] {
         let _ = requests().of(&[method, "ok"]);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::memtable::Memtable;
 use super::shared::{Pressure, Shared};
 use super::view::View;
-use super::{Options, Rules};
+use super::{Options, Reason, Rules};
 use crate::ids::Clock;
 use crate::image::{self, Error, Image};
 use crate::log::Keeper;
@@ -158,13 +158,19 @@ impl Flusher {
         if self.shared.tail() != tail {
             self.merge_from = Instant::now() + started.elapsed();
         }
+        let metrics = metrics::compaction();
+        metrics.surveyed.increment(done.rows_surveyed);
         if done.rows_read > 0 {
-            let metrics = metrics::compaction();
             metrics.seconds.record(started.elapsed().as_secs_f64());
             metrics.bytes.increment(done.bytes_written);
             metrics.rows.increment(done.rows_read);
             let dropped = done.rows_read.saturating_sub(done.rows_written);
             metrics.dropped.increment(dropped);
+            for reason in Reason::ALL {
+                let (tally, label) = (done.reclaimed.of(reason), [reason.name()]);
+                metrics::reclaimed_rows().of(&label).increment(tally.rows);
+                metrics::reclaimed_bytes().of(&label).increment(tally.bytes);
+            }
         }
         Ok(done.more)
     }

@@ -172,7 +172,7 @@ impl Inspection {
             };
             let is_gone = read(&effect.key).is_none();
             let verdict = self.rules.verdict(&effect.key, &effect.entry(), &context);
-            if !(is_gone && effect.kind == EntryKind::Put && verdict == Verdict::Drop) {
+            if !(is_gone && effect.kind == EntryKind::Put && matches!(verdict, Verdict::Drop(_))) {
                 let (batch, key) = (frame.position, effect.key.escape_ascii());
                 let what = if is_gone {
                     "lacks it"

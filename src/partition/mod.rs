@@ -40,7 +40,7 @@ use tokio::sync::watch;
 
 use crate::ids::{Clock, HistoryId, PartitionId, Position};
 pub use crate::image::Options as ImageOptions;
-pub use crate::image::{DropContext, Entry, Pieces, Rules, Verdict};
+pub use crate::image::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
 use crate::log::LocalStorage;
 pub use crate::log::Options as LogOptions;
 use directory::Directory;

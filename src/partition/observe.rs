@@ -14,7 +14,7 @@ impl Partitions {
         let all: Vec<Figures> = inner.partitions.iter().map(|one| one.figures()).collect();
         observe_writes(&all);
         observe_log(&all, now_ms);
-        observe_image(&all);
+        observe_image(&all, now_ms);
         metrics::reads().running.count(inner.reads.running() as u64);
     }
 }
@@ -59,13 +59,14 @@ fn observe_log(all: &[Figures], now_ms: u64) {
     log.oldest_seconds.set(age_ms as f64 / 1e3);
 }
 
-fn observe_image(all: &[Figures]) {
+fn observe_image(all: &[Figures], now_ms: u64) {
     let image = metrics::image();
     image.runs.count(sum(all, |one| one.image.runs as u64));
     image
         .level0_runs
         .set(most(all, |one| one.image.level0_runs as f64));
     image.used_bytes.count(sum(all, |one| one.image.bytes_used));
+    image.dead_bytes.count(sum(all, |one| one.image.dead_bytes));
     image.file_bytes.count(sum(all, |one| one.image.file_bytes));
     image.map_bytes.count(sum(all, |one| one.image.map_bytes));
     image
@@ -75,6 +76,13 @@ fn observe_image(all: &[Figures]) {
     image.free_slots.count(fewest.unwrap_or(0) as u64);
     let pending = sum(all, |one| one.image.pending_bytes);
     metrics::compaction().pending.count(pending);
+    let walked = all.iter().map(|one| one.image.walked_ms);
+    let age_ms = walked
+        .filter(|since| *since > 0)
+        .map(|since| now_ms.saturating_sub(since))
+        .max();
+    let age_seconds = age_ms.unwrap_or(0) as f64 / 1e3;
+    metrics::compaction().survey_age.set(age_seconds);
     let looked: Vec<_> = all
         .iter()
         .filter_map(|one| one.environment.as_ref())

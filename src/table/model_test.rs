@@ -276,6 +276,7 @@ fn open(dir: &Path, partitions: u16, clock: &Arc<Clock>) -> (Partitions, Tables)
         fan_in: 2,
         slice_rows: 20,
         survey_rows: 50,
+        survey_rest_ms: 0,
         ..ImageOptions::default()
     };
     let options = Options {

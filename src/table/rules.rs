@@ -9,11 +9,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::ids::{EntryKind, TableId};
-use crate::partition::{DropContext, Entry, Pieces, Rules, Verdict};
+use crate::partition::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
 
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
-use super::versions::{Shortened, shorten};
+use super::options::TableOptions;
+use super::row::Row;
+use super::versions::{Shortened, shorten, span};
 use super::{chunks, delta, key};
 
 /// What the owner of the built-in tables (IDs below [`USER_TABLES_FROM`]) knows about their rows.
@@ -49,17 +51,25 @@ impl TableRules {
     fn judge(&self, table: TableId, entry: &Entry, context: &DropContext<'_>) -> Verdict {
         let table = match self.catalog.standing(table) {
             Standing::Unknown => return Verdict::Keep,
-            Standing::Gone => return Verdict::Drop,
+            Standing::Gone => return Verdict::Drop(Reason::TableDeleted),
             Standing::Stands(table) => table,
         };
         // What a delta leaves of a row shows only on top of the row.
         if entry.kind != EntryKind::Put {
             return Verdict::Keep;
         }
-        match shorten(&entry.value, &table.options, context.now_ms.cast_signed()) {
+        let now = context.now_ms.cast_signed();
+        match shorten(&entry.value, &table.options, now) {
             Ok(Shortened::Same) | Err(_) => Verdict::Keep,
-            Ok(Shortened::Less(row)) => Verdict::Replace(Entry::put(row.into())),
-            Ok(Shortened::Gone) => Verdict::Drop,
+            Ok(Shortened::Less(row)) => {
+                let lowest = Row::parse(&entry.value).map_or(now, |row| row.base());
+                let reason = match table.options.is_expired(lowest, now) {
+                    true => Reason::Expired,
+                    false => Reason::Surplus,
+                };
+                Verdict::Replace(Entry::put(row.into()), reason)
+            }
+            Ok(Shortened::Gone) => Verdict::Drop(Reason::Expired),
         }
     }
 }
@@ -76,17 +86,51 @@ impl Rules for TableRules {
         if table >= USER_TABLES_FROM {
             return self.judge(table, entry, context);
         }
-        let is_over = match table {
-            TABLES => false,
-            COUNTERS => counter::table_of(columns)
-                .is_some_and(|table| matches!(self.catalog.standing(table), Standing::Gone)),
-            _ => self.retention.is_over(table, columns, entry, context),
+        let (is_over, reason) = match table {
+            TABLES => (false, Reason::Marked),
+            COUNTERS => {
+                let counted = counter::table_of(columns);
+                let is_gone = |table| matches!(self.catalog.standing(table), Standing::Gone);
+                (counted.is_some_and(is_gone), Reason::TableDeleted)
+            }
+            _ => {
+                let is_over = self.retention.is_over(table, columns, entry, context);
+                (is_over, Reason::Marked)
+            }
         };
         if is_over {
-            Verdict::Drop
+            Verdict::Drop(reason)
         } else {
             Verdict::Keep
         }
+    }
+
+    fn versions(&self, key: &[u8], entry: &Entry) -> Option<(u64, u64)> {
+        let is_users = self.table(key) >= USER_TABLES_FROM;
+        if !is_users || entry.kind != EntryKind::Put {
+            return None;
+        }
+        let (min, max) = span(&entry.value).ok()??;
+        let above_zero = |version: i64| version.max(1).cast_unsigned();
+        Some((above_zero(min), above_zero(max)))
+    }
+
+    fn over_percent(&self, counts: &TableCounts, now_ms: u64) -> u64 {
+        if counts.table < USER_TABLES_FROM {
+            return 0;
+        }
+        // The rewrite leaves tombstones where older runs have rows below, and deltas where they change such rows.
+        let (over, left) = match self.catalog.standing(counts.table) {
+            Standing::Unknown => return 0,
+            Standing::Gone => (100, counts.tombstones),
+            Standing::Stands(table) => (
+                expired_percent(counts, &table.options, now_ms),
+                counts.tombstones + counts.deltas,
+            ),
+        };
+        (over * counts.rows.saturating_sub(left))
+            .checked_div(counts.rows)
+            .unwrap_or(0)
     }
 
     fn split(&self, value: &Bytes, piece_bytes_max: usize) -> Option<Pieces> {
@@ -124,5 +168,24 @@ impl Rules for TableRules {
 
     fn table(&self, key: &[u8]) -> TableId {
         key::split_key(key).map_or(TableId(0), |(table, _)| table)
+    }
+}
+
+/// What share of a table's cells has expired, if their versions lie evenly between the lowest and the highest. Where
+/// they don't, a rewrite finds less than that and leaves a lowest version that has not expired; or the survey finds
+/// more.
+fn expired_percent(counts: &TableCounts, options: &TableOptions, now_ms: u64) -> u64 {
+    let (min, max) = (counts.version_min, counts.version_max);
+    let Ok(life_s) = u64::try_from(options.time_to_live_s) else {
+        return 0;
+    };
+    let newest_expired = now_ms.saturating_sub(life_s.saturating_mul(1_000));
+    if min == 0 || newest_expired < min {
+        0
+    } else if newest_expired >= max {
+        100
+    } else {
+        let percent = u128::from(newest_expired - min) * 100 / u128::from(max - min);
+        u64::try_from(percent).unwrap_or(100)
     }
 }

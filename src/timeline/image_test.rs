@@ -47,6 +47,7 @@ impl Bed {
                 slice_bytes: 16 << 10,
                 fan_in: 3,
                 dead_percent: 1,
+                survey_rest_ms: 0,
                 ..ImageOptions::default()
             },
             ..Options::default()

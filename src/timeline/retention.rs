@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
     use crate::table::{Catalog, Key, TableRules};
-    use crate::table::{Rules, Verdict};
+    use crate::table::{Reason, Rules, Verdict};
     use crate::timeline::stored::change_row;
     use crate::timeline::tables::id_columns;
 
@@ -125,7 +125,7 @@ mod tests {
             kind: EntryKind::Put,
             value: value.into(),
         };
-        rules.verdict(key.as_bytes(), &entry, &context) == Verdict::Drop
+        rules.verdict(key.as_bytes(), &entry, &context) == Verdict::Drop(Reason::Marked)
     }
 
     fn head() -> HeadRow {

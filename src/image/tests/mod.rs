@@ -27,6 +27,7 @@ fn tiny() -> Options {
         slice_bytes: 2_500,
         slice_rows: 9,
         fan_in: 2,
+        survey_rest_ms: 0,
         ..Options::default()
     }
 }

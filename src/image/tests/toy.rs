@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::{DropContext, Entry, Pieces, Rules, Snapshot, Verdict};
+use super::super::{DropContext, Entry, Pieces, Reason, Rules, Snapshot, TableCounts, Verdict};
 use crate::ids::{EntryKind, TableId};
 
 /// Cells by number: when they expire (0 = never) and their bytes.
@@ -73,18 +73,15 @@ impl Rules for Toy {
             return Verdict::Keep;
         }
         if (context.read)(b"head").is_some_and(|head| decode(&head).contains_key(&key[0])) {
-            return Verdict::Drop;
+            return Verdict::Drop(Reason::Marked);
         }
         let cells = decode(&entry.value);
         let before = cells.len();
         let cells = live(cells, context.now_ms);
         match cells.len() {
-            0 => Verdict::Drop,
+            0 => Verdict::Drop(Reason::Expired),
             after if after == before => Verdict::Keep,
-            _ => Verdict::Replace(Entry {
-                kind: EntryKind::Put,
-                value: encode(&cells),
-            }),
+            _ => Verdict::Replace(Entry::put(encode(&cells)), Reason::Expired),
         }
     }
 
@@ -116,6 +113,22 @@ impl Rules for Toy {
 
     fn filter_key(&self, key: &[u8]) -> bool {
         key.len().is_multiple_of(2)
+    }
+
+    fn versions(&self, _key: &[u8], entry: &Entry) -> Option<(u64, u64)> {
+        if entry.kind != EntryKind::Put {
+            return None;
+        }
+        let cells = decode(&entry.value);
+        let expiries = || cells.values().map(|(expiry, _)| u64::from(*expiry));
+        let expiring = || expiries().filter(|expiry| *expiry > 0);
+        Some((expiring().min()?, expiring().max()?))
+    }
+
+    fn over_percent(&self, counts: &TableCounts, now_ms: u64) -> u64 {
+        // Far too high where most rows stay: a rewrite must leave nothing that asks for another one all the same.
+        let has_expired = counts.version_min > 0 && counts.version_min <= now_ms;
+        100 * u64::from(has_expired)
     }
 
     fn table(&self, key: &[u8]) -> TableId {
