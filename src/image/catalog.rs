@@ -79,7 +79,7 @@ pub struct TableCounts {
 
 impl TableCounts {
     /// Adds up what several parts hold of the same table.
-    pub(super) fn add(&mut self, other: &TableCounts) {
+    pub(crate) fn add(&mut self, other: &TableCounts) {
         self.rows += other.rows;
         self.bytes += other.bytes;
         self.tombstones += other.tombstones;
@@ -97,7 +97,7 @@ impl TableCounts {
         self.version_max = self.version_max.max(max);
     }
 
-    pub(super) fn new(table: TableId) -> TableCounts {
+    pub(crate) fn new(table: TableId) -> TableCounts {
         TableCounts {
             table,
             rows: 0,

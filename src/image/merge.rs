@@ -146,6 +146,12 @@ impl<'a> Sieve<'a> {
         if entry.kind == EntryKind::Tombstone {
             return if self.none_below(key) { whole } else { 0 };
         }
+        let settled;
+        let mut entry = entry;
+        if entry.kind == EntryKind::Delta && self.none_below(key) {
+            settled = self.rules.compose(key, &tombstone(), entry);
+            entry = &settled;
+        }
         match self.verdict(key, entry, self.includes_oldest) {
             Verdict::Keep => 0,
             Verdict::Replace(less, _) => entry.value.len().saturating_sub(less.value.len()),

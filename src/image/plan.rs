@@ -39,7 +39,7 @@ pub(super) fn next(catalog: &Catalog, dead: &Dead, options: &Options, room: Room
     let mut plans: Vec<Plan> = levels(catalog)
         .filter_map(|level| full_level(catalog, options, level))
         .chain(dead_run(catalog, dead, options))
-        .chain(many_tombstones(catalog, options))
+        .chain(masked(catalog, dead, options))
         .collect();
     if room.bytes_used.saturating_mul(100) > room.map_bytes.saturating_mul(TIGHT_PERCENT) {
         plans.sort_by_key(|plan| std::cmp::Reverse(plan.freed_percent));
@@ -100,8 +100,9 @@ fn dead_run(catalog: &Catalog, dead: &Dead, options: &Options) -> Option<Plan> {
     })
 }
 
-/// Everything, if tombstones and what they may mask are too large a share. Each masks a row at most.
-fn many_tombstones(catalog: &Catalog, options: &Options) -> Option<Plan> {
+/// Everything, if tombstones with what they may mask (each a row at most), and deltas that are over, are too large a
+/// share: only a merge with what lies below them frees it.
+fn masked(catalog: &Catalog, dead: &Dead, options: &Options) -> Option<Plan> {
     if !catalog.jobs.is_empty() {
         return None;
     }
@@ -110,9 +111,9 @@ fn many_tombstones(catalog: &Catalog, options: &Options) -> Option<Plan> {
         rows += counts.rows;
         tombstones += counts.tombstones;
     }
-    let percent = (200 * tombstones).checked_div(rows)?;
+    let percent = (200 * tombstones).checked_div(rows)? + dead.above_percent;
     let level = catalog.runs.iter().map(|run| run.level).max()?;
-    (percent >= options.dead_percent && tombstones > 0).then(|| Plan {
+    (percent >= options.dead_percent.max(1)).then(|| Plan {
         level,
         output_level: level,
         inputs: catalog.runs.iter().map(|run| run.number).collect(),

@@ -168,14 +168,14 @@ pub trait Rules: Send + Sync + 'static {
     /// Whether whole-key look-ups of this key are worth a place in the filter (ID rows, head rows), or only its prefix.
     fn filter_key(&self, key: &[u8]) -> bool;
 
-    /// The lowest and the highest version of a put's cells, ms, both above 0. `None` = time does nothing to it. The image
-    /// keeps them per table and part ([`TableCounts`]) and asks `over_percent` with them.
+    /// The lowest and the highest version of an entry's cells, ms, both above 0. `None` = time does nothing to it. The
+    /// image keeps them per table and part ([`TableCounts`]) and asks `over_percent` with them.
     fn versions(&self, _key: &[u8], _entry: &Entry) -> Option<(u64, u64)> {
         None
     }
 
-    /// What share of a part's entries of one table is over by now, as far as these figures tell without a look at the
-    /// rows. May be wrong, but never counts what a rewrite would leave: it would be asked for again and again.
+    /// What share of a part's cells of one table is over by now, as far as these figures tell without a look at the
+    /// rows. It may be wrong, but is 0 once `verdict` has taken out what is over.
     fn over_percent(&self, _counts: &TableCounts, _now_ms: u64) -> u64 {
         0
     }

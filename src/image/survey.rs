@@ -60,12 +60,15 @@ pub(super) struct Step {
     pub(super) ended: bool,
 }
 
-/// The dead share of every run, as far as it is known.
+/// The dead share of every run, as far as it is known: what a rewrite of the run would free, and no more. Else what it
+/// leaves would ask for the next one.
 #[derive(Default)]
 pub(super) struct Dead {
     percents: HashMap<u64, u64>,
     /// Of all runs together.
     pub(super) all_percent: u64,
+    /// The share of all runs that is over, but only a merge with what lies below can free: deltas.
+    pub(super) above_percent: u64,
     /// Bytes of pages.
     pub(super) bytes: u64,
 }
@@ -73,16 +76,22 @@ pub(super) struct Dead {
 impl Dead {
     pub(super) fn new(catalog: &Catalog, survey: &Survey, rules: &dyn Rules, now_ms: u64) -> Dead {
         let mut dead = Dead::default();
-        let mut bytes = 0;
+        let (mut bytes, mut above) = (0, 0);
+        let oldest = catalog.runs.last().map(|run| run.number);
         for run in &catalog.runs {
             let found = survey.found.get(&run.number).copied().unwrap_or_default();
-            let walked = (100 * found.dead).checked_div(found.bytes);
-            let percent = over_percent(run, rules, now_ms).max(walked.unwrap_or(0));
-            dead.percents.insert(run.number, percent);
-            dead.bytes += run.page_bytes() * percent / 100;
-            bytes += run.page_bytes();
+            let over = Over::new(run, oldest == Some(run.number), rules, now_ms);
+            let walked = percent(found.dead, found.bytes);
+            let run_percent = percent(over.alone, over.of).max(walked);
+            let page_bytes = run.page_bytes();
+            dead.percents.insert(run.number, run_percent);
+            dead.bytes += page_bytes * run_percent / 100;
+            above += page_bytes * percent(over.above, over.of) / 100;
+            bytes += page_bytes;
         }
-        dead.all_percent = (100 * dead.bytes).checked_div(bytes).unwrap_or(0);
+        dead.all_percent = percent(dead.bytes, bytes);
+        dead.above_percent = percent(above, bytes);
+        dead.bytes += above;
         dead
     }
 
@@ -91,14 +100,39 @@ impl Dead {
     }
 }
 
-/// What share of a run is over as its counts tell.
-fn over_percent(run: &Run, rules: &dyn Rules, now_ms: u64) -> u64 {
-    let (mut bytes, mut over) = (0, 0);
-    for counts in run.parts.iter().flat_map(|part| &part.counts) {
-        bytes += counts.bytes;
-        over += counts.bytes * rules.over_percent(counts, now_ms).min(100) / 100;
+/// What of a run is over as its counts tell, bytes.
+#[derive(Default)]
+struct Over {
+    /// What a rewrite of the run alone frees.
+    alone: u64,
+    /// What only a merge with older runs frees.
+    above: u64,
+    /// Of so many.
+    of: u64,
+}
+
+impl Over {
+    fn new(run: &Run, is_oldest: bool, rules: &dyn Rules, now_ms: u64) -> Over {
+        let mut over = Over::default();
+        for counts in run.parts.iter().flat_map(|part| &part.counts) {
+            let dead = counts.bytes * rules.over_percent(counts, now_ms).min(100) / 100;
+            over.of += counts.bytes;
+            if is_oldest {
+                over.alone += dead;
+            } else if counts.deltas > 0 {
+                // Which of its versions are those of deltas is not known, and deltas stay as they are above a row.
+                over.above += dead;
+            } else {
+                let puts = counts.rows.saturating_sub(counts.tombstones);
+                over.alone += dead * puts / counts.rows.max(1);
+            }
+        }
+        over
     }
-    (100 * over).checked_div(bytes).unwrap_or(0)
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    (100 * part).checked_div(whole).unwrap_or(0)
 }
 
 impl Survey {

@@ -116,6 +116,25 @@ pub(super) fn compose(older: &Entry, newer: &Entry) -> Entry {
     }
 }
 
+/// The lowest and the highest version of the cells of a row or delta; `None` = there are none, or they can't be read.
+pub(super) fn span(entry: &Entry) -> Option<(i64, i64)> {
+    let format = match entry.kind {
+        EntryKind::Put => ROW,
+        EntryKind::Delta => DELTA,
+        EntryKind::Tombstone => return None,
+    };
+    let (_, base, cells) = split_header(&entry.value, format).ok()?;
+    let mut cells = Cells::new(cells, base);
+    let mut span = None;
+    while let Some(cell) = cells.next_cell().ok()? {
+        if cell.content != Content::DeleteAll {
+            let (lowest, highest) = span.unwrap_or((cell.version, cell.version));
+            span = Some((cell.version.min(lowest), cell.version.max(highest)));
+        }
+    }
+    span
+}
+
 /// Changes in normal form; a row is changes without deletions.
 #[derive(Default)]
 struct Changes<'a> {

@@ -38,6 +38,8 @@ pub(crate) mod arbitrary;
 mod model;
 #[cfg(test)]
 mod model_test;
+#[cfg(test)]
+mod reclaim_test;
 
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.

@@ -23,12 +23,12 @@ use crate::ids::{Clock, PartitionId, TableId};
 use crate::partition::{ImageOptions, Options};
 use crate::value::Value;
 
-const START_MS: u64 = 1_700_000_000_000;
+pub(super) const START_MS: u64 = 1_700_000_000_000;
 /// Tables with this offset have a bug planted in `update.rs`: automatic versions look at nothing but the clock.
 pub(super) const PLANTED_OFFSET_S: i64 = 77_777;
 
 /// No tables of other layers.
-struct NoRetention;
+pub(super) struct NoRetention;
 
 impl Retention for NoRetention {
     fn is_over(&self, _: TableId, _: &[u8], _: &Entry, _: &DropContext<'_>) -> bool {

@@ -15,7 +15,7 @@ use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
 use super::options::TableOptions;
 use super::row::Row;
-use super::versions::{Shortened, shorten, span};
+use super::versions::{Shortened, shorten};
 use super::{chunks, delta, key};
 
 /// What the owner of the built-in tables (IDs below [`USER_TABLES_FROM`]) knows about their rows.
@@ -106,31 +106,23 @@ impl Rules for TableRules {
     }
 
     fn versions(&self, key: &[u8], entry: &Entry) -> Option<(u64, u64)> {
-        let is_users = self.table(key) >= USER_TABLES_FROM;
-        if !is_users || entry.kind != EntryKind::Put {
+        if self.table(key) < USER_TABLES_FROM {
             return None;
         }
-        let (min, max) = span(&entry.value).ok()??;
+        let (lowest, highest) = delta::span(entry)?;
         let above_zero = |version: i64| version.max(1).cast_unsigned();
-        Some((above_zero(min), above_zero(max)))
+        Some((above_zero(lowest), above_zero(highest)))
     }
 
     fn over_percent(&self, counts: &TableCounts, now_ms: u64) -> u64 {
         if counts.table < USER_TABLES_FROM {
             return 0;
         }
-        // The rewrite leaves tombstones where older runs have rows below, and deltas where they change such rows.
-        let (over, left) = match self.catalog.standing(counts.table) {
-            Standing::Unknown => return 0,
-            Standing::Gone => (100, counts.tombstones),
-            Standing::Stands(table) => (
-                expired_percent(counts, &table.options, now_ms),
-                counts.tombstones + counts.deltas,
-            ),
-        };
-        (over * counts.rows.saturating_sub(left))
-            .checked_div(counts.rows)
-            .unwrap_or(0)
+        match self.catalog.standing(counts.table) {
+            Standing::Unknown => 0,
+            Standing::Gone => 100,
+            Standing::Stands(table) => expired_percent(counts, &table.options, now_ms),
+        }
     }
 
     fn split(&self, value: &Bytes, piece_bytes_max: usize) -> Option<Pieces> {
@@ -171,9 +163,8 @@ impl Rules for TableRules {
     }
 }
 
-/// What share of a table's cells has expired, if their versions lie evenly between the lowest and the highest. Where
-/// they don't, a rewrite finds less than that and leaves a lowest version that has not expired; or the survey finds
-/// more.
+/// What share of a table's cells has expired, if their versions lie evenly between the lowest and the highest. If they
+/// don't, a rewrite finds less and leaves a lowest version that has not expired, or the survey finds more.
 fn expired_percent(counts: &TableCounts, options: &TableOptions, now_ms: u64) -> u64 {
     let (min, max) = (counts.version_min, counts.version_max);
     let Ok(life_s) = u64::try_from(options.time_to_live_s) else {

@@ -69,16 +69,6 @@ pub(super) fn shorten(
     Ok(Shortened::Less(encode_cells(&judged.living)))
 }
 
-/// The lowest and the highest version of a stored row's cells; `None` = it has none.
-pub(super) fn span(value: &[u8]) -> Result<Option<(i64, i64)>, Malformed> {
-    let row = Row::parse(value)?;
-    let mut highest = None;
-    for cell in row.cells() {
-        highest = highest.max(Some(cell?.version));
-    }
-    Ok(highest.map(|highest| (row.base(), highest)))
-}
-
 fn walk<'a>(
     value: &'a [u8],
     options: &TableOptions,

@@ -116,9 +116,6 @@ impl Rules for Toy {
     }
 
     fn versions(&self, _key: &[u8], entry: &Entry) -> Option<(u64, u64)> {
-        if entry.kind != EntryKind::Put {
-            return None;
-        }
         let cells = decode(&entry.value);
         let expiries = || cells.values().map(|(expiry, _)| u64::from(*expiry));
         let expiring = || expiries().filter(|expiry| *expiry > 0);
