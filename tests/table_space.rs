@@ -90,7 +90,8 @@ impl Bed {
         let catalog = Catalog::default();
         let rules = Timelines::rules_with(&limits, catalog.clone());
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-        let tables = Tables::open(partitions.clone(), catalog, Arc::clone(&clock)).unwrap();
+        let tables =
+            Tables::open(partitions.clone(), catalog, Vec::new(), Arc::clone(&clock)).unwrap();
         let table = NewTable {
             name: "short".to_owned(),
             primary_key: vec![KeyColumn {

@@ -53,7 +53,8 @@ impl Bed {
         };
         let clock = Arc::new(Clock::fixed(now_ms));
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-        let tables = Tables::open(partitions.clone(), catalog, Arc::clone(&clock)).unwrap();
+        let tables =
+            Tables::open(partitions.clone(), catalog, Vec::new(), Arc::clone(&clock)).unwrap();
         Bed {
             runtime: tokio::runtime::Builder::new_current_thread()
                 .build()
