@@ -9,8 +9,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+/// How long what is on its way may take to come when nothing more is sent.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many faults are told in words; the count goes on.
 const TOLD_MAX: usize = 40;
@@ -53,6 +58,14 @@ impl Checks {
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.faults.get()
+    }
+
+    /// Waits until what is on its way has come; gives up on a fault, or after half a minute.
+    pub async fn wait_for(&self, complete: impl Fn() -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !complete() && Instant::now() < until && self.faults() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// All of it.

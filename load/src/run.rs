@@ -29,9 +29,6 @@ use crate::recorder::{Counts, Recorded, Recorder, Window};
 use crate::setup::Setup;
 use crate::watch::{self, Metrics, Usage};
 
-/// How long what is on its way may take to come when nothing more is sent.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -229,14 +226,6 @@ impl Run {
     /// Warm-up, then the measurement, each as long as the flags say.
     pub async fn measure(self: &Rc<Run>) {
         self.measure_for(self.setup.seconds).await;
-    }
-
-    /// Waits until what is on its way has come; gives up on faults, or after half a minute.
-    pub async fn wait_for(&self, complete: impl Fn() -> bool) {
-        let until = Instant::now() + PATIENCE;
-        while !complete() && Instant::now() < until && self.checks.faults() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
     }
 
     /// As `measure`, but so long; infinite = until `end_early`.

@@ -83,7 +83,7 @@ impl Profile for Chat {
         let board = Rc::new(Board::new(run, &groups, self.size));
         let (desks, users) = self.open(&board, &groups).await?;
         tokio::join!(self.send(&board, &groups, &desks), run.measure());
-        run.wait_for(|| board.complete()).await;
+        run.checks.wait_for(|| board.complete()).await;
         // Nothing is owed any more: what came now would be too much.
         tokio::time::sleep(Duration::from_millis(50)).await;
         for user in users {

@@ -92,7 +92,8 @@ impl Profile for Slow {
         let sending = spawn_local(sending);
         let measured = run.measure_for(f64::INFINITY);
         tokio::join!(measured, self.watch_over(&board, &stage));
-        run.wait_for(|| board.complete() && sending.is_finished())
+        run.checks
+            .wait_for(|| board.complete() && sending.is_finished())
             .await;
         sending.abort();
         for task in tasks {
