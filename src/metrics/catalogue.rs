@@ -83,6 +83,9 @@ families! {
     refusals: Counters "tideline_refusals_total" ["limit"]
         "Requests, writes and connections that were refused at a limit, by the limit's name in the configuration (or `compaction`, `disk_space`).",
         "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. Others: a client asks for too much at once.";
+    capacity_units: Counters "tideline_capacity_units_total" ["kind"]
+        "Capacity units (of 4 KiB) that Tablestore's operations used: `read`, `write`.",
+        "What clients would be billed for elsewhere; beside tideline_requests_total it tells how large rows are.";
     closes: Counters "tideline_closes_total" ["reason"]
         "Connections that the server closed, by the close code's name.",
         "`slow_consumer`: bad networks, or a client that stopped reading. `idle`: clients went without a word, normal on phones. `protocol_error`, `too_big`…: a client with an error.";

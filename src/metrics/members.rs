@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use super::catalogue::{
-    bind_handles, closes, page_messages, reclaimed_bytes, reclaimed_rows, refusals,
+    bind_handles, capacity_units, closes, page_messages, reclaimed_bytes, reclaimed_rows, refusals,
     request_seconds, requests, resumes, sync_by_news,
 };
 use super::{Counter, Histogram};
@@ -36,6 +36,9 @@ pub(super) fn bind_all() {
             reclaimed_rows().of(&[reason]),
             reclaimed_bytes().of(&[reason]),
         );
+    }
+    for kind in ["read", "write"] {
+        let _ = capacity_units().of(&[kind]);
     }
     for method in ["message.append", "sync", "subscribe"] {
         let _ = requests().of(&[method, "ok"]);

@@ -280,7 +280,8 @@ fn check_cell(table: &Table, cell: &PutCell) -> Result<usize, Error> {
     if let Some(version) = cell.version {
         check_version(version)?;
     }
-    Ok(cell.name.len() + length + if cell.version.is_some() { 8 } else { 0 })
+    // A version counts whoever made it, as it does when it is read.
+    Ok(cell.name.len() + 8 + length)
 }
 
 fn check_attribute(table: &Table, name: &str) -> Result<(), Error> {

@@ -1,6 +1,6 @@
-//! How fast one partition key may be used.
+//! Capacity units: how many were used, and how fast one partition key may use them.
 //!
-//! Owns: the units that each partition key has left. Promises: with no limit configured nothing is counted; a key that
+//! Owns: the units that each partition key has left. Promises: with no limit configured no key is looked at; a key that
 //! has used up a second's units is refused until time has given some back, whatever a single request costs; keys that
 //! rest take no memory. Must not: know what an operation costs; it is told.
 
@@ -9,6 +9,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::metrics::{self, Counter};
 use crate::table::{Consumed, KeyValue, Table};
 use crate::wire::tablestore::{Code, Failure};
 
@@ -18,6 +19,8 @@ pub(super) struct Rates {
     units_max: f64,
     hasher: RandomState,
     accounts: Mutex<Accounts>,
+    read: Counter,
+    written: Counter,
 }
 
 #[derive(Default)]
@@ -41,6 +44,8 @@ pub(super) struct Meter<'r> {
 }
 
 const SWEEP_AT_LEAST: usize = 1_024;
+/// The limit's name in the configuration.
+const LIMIT: &str = "tablestore_partition_key_units_max";
 
 impl Rates {
     pub(super) fn new(units_max: u32) -> Rates {
@@ -48,6 +53,8 @@ impl Rates {
             units_max: f64::from(units_max),
             hasher: RandomState::new(),
             accounts: Mutex::default(),
+            read: metrics::capacity_units().of(&["read"]),
+            written: metrics::capacity_units().of(&["write"]),
         }
     }
 
@@ -69,6 +76,7 @@ impl Rates {
         if let Some(account) = account
             && self.move_units(account, 0.0, Instant::now()) <= 0.0
         {
+            metrics::refusals().of(&[LIMIT]).increment(1);
             return Err(Failure::new(Code::CapacityUnitExhausted));
         }
         Ok(Meter {
@@ -106,6 +114,8 @@ impl Account {
 impl Meter<'_> {
     /// Takes what the request used.
     pub(super) fn spend(self, consumed: Consumed) {
+        self.rates.read.increment(consumed.read.into());
+        self.rates.written.increment(consumed.write.into());
         if let Some(account) = self.account {
             let units = f64::from(consumed.read) + f64::from(consumed.write);
             self.rates.move_units(account, units, Instant::now());
