@@ -26,6 +26,7 @@ pub(super) fn new_table(create: CreateTable) -> NewTable {
         stream: _,
         indexes: _,
         local_transactions: _,
+        encrypted: _,
     } = create;
     let key = meta.key.into_iter().map(|column| KeyColumn {
         name: column.name,

@@ -57,6 +57,10 @@ async fn create_table(shared: &Shared, create: CreateTable) -> Outcome {
     if create.local_transactions {
         return Err(Failure::invalid("Local transactions are not supported."));
     }
+    if create.encrypted {
+        let text = "Server side encryption is not supported.";
+        return Err(Failure::invalid(text));
+    }
     let done = shared.tablestore.tables.create(ask::new_table(create));
     done.await.map_err(refusal)?;
     Ok(Reply::Done)

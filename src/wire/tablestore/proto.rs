@@ -115,6 +115,11 @@ pub struct IndexMeta {
     #[prost(enumeration = "IndexType", optional, tag = "5")]
     pub index_type: ::core::option::Option<i32>,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SseSpecification {
+    #[prost(bool, optional, tag = "1")]
+    pub enable: ::core::option::Option<bool>,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateTableRequest {
     #[prost(message, optional, tag = "1")]
@@ -125,6 +130,8 @@ pub struct CreateTableRequest {
     pub table_options: ::core::option::Option<TableOptions>,
     #[prost(message, optional, tag = "5")]
     pub stream_spec: ::core::option::Option<StreamSpecification>,
+    #[prost(message, optional, tag = "6")]
+    pub sse_spec: ::core::option::Option<SseSpecification>,
     #[prost(message, repeated, tag = "7")]
     pub index_metas: ::prost::alloc::vec::Vec<IndexMeta>,
     #[prost(bool, optional, tag = "8")]

@@ -91,6 +91,8 @@ pub struct CreateTable {
     pub indexes: Vec<IndexMeta>,
     /// Whether it is to have local transactions.
     pub local_transactions: bool,
+    /// Whether it is to be encrypted on disk.
+    pub encrypted: bool,
 }
 
 /// UpdateTable; it names at least one change.
@@ -150,6 +152,7 @@ impl CreateTable {
             stream: message.stream_spec.map(stream).transpose()?,
             indexes: indexes.collect::<Result<_, _>>()?,
             local_transactions: message.enable_local_txn.unwrap_or(false),
+            encrypted: message.sse_spec.is_some_and(|spec| spec.enable()),
         })
     }
 }

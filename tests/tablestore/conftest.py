@@ -1,0 +1,60 @@
+"""One shared server per worker with the configuration as shipped; tables that go away with their test.
+
+`server` is the process handle of `tests/python/server.py`.
+"""
+
+import itertools
+
+import pytest
+from tablestore import CapacityUnit, OTSServiceError, ReservedThroughput, TableMeta, TableOptions
+
+from sdk import STRING_KEY, connect
+from server import Server
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    running = Server(tmp_path_factory.mktemp("shared")).start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    """A server of the test's own, to be stopped and killed; not yet started."""
+    running = Server(tmp_path)
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def client(server):
+    return connect(server)
+
+
+@pytest.fixture
+def make_table(client):
+    """Makes a table that no other test has, and deletes it after the test."""
+    made = []
+
+    def make(key=STRING_KEY, defined=None, throughput=(0, 0), **options):
+        name = f"table_{next(NUMBERS)}"
+        meta = TableMeta(name, list(key), defined)
+        client.create_table(meta, TableOptions(**options), ReservedThroughput(CapacityUnit(*throughput)))
+        made.append(name)
+        return name
+
+    yield make
+    for name in made:
+        try:
+            client.delete_table(name)
+        except OTSServiceError as gone:
+            assert gone.code == "OTSObjectNotExist", gone
+
+
+@pytest.fixture
+def table(make_table):
+    """A table with one text as key."""
+    return make_table()
