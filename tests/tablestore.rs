@@ -1,5 +1,5 @@
-//! Tablestore's API as its official SDKs see it: runs `tests/tablestore/`, whose clients are the SDKs for Python and for
-//! Node, unmodified, against the real binary.
+//! Tablestore's API as its official SDKs see it: runs `tests/tablestore/`, whose clients are the SDKs for Python and
+//! for Node, unmodified, against the real binary.
 //!
 //! Owns: the SDKs below `target/`, pinned. Promises: a failure shows the suite's own output. Must not: need anything
 //! but Python 3 on the machine: where there is no Node, PyPI has one.
