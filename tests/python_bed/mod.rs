@@ -65,6 +65,7 @@ impl Python {
     }
 
     /// Runs the pytest suite of a folder of `tests/`. The modules of `tests/python/` can be imported from any suite.
+    #[allow(clippy::disallowed_macros)] // seen with --nocapture
     pub(crate) fn run_suite(&self, folder: &str, environment: &[(&str, &OsStr)]) {
         let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
         let paths = [self.packages.clone(), Path::new(tests).join("python")];
@@ -86,7 +87,6 @@ impl Python {
             output.status.success(),
             "the Python suite failed:\n{said}\n{complained}"
         );
-        // Seen with --nocapture.
         eprintln!("{said}");
     }
 
