@@ -23,6 +23,7 @@ STATUS = {
     "OTSInvalidPK": 400,
     "OTSDataOutOfRange": 400,
     "OTSAuthFailed": 403,
+    "OTSNoPermissionAccess": 403,
     "OTSConditionCheckFail": 403,
     "OTSQuotaExhausted": 403,
     "OTSCapacityUnitExhausted": 403,
