@@ -22,6 +22,7 @@ STATUS = {
     "OTSParameterInvalid": 400,
     "OTSInvalidPK": 400,
     "OTSDataOutOfRange": 400,
+    "OTSSessionNotExist": 400,
     "OTSAuthFailed": 403,
     "OTSNoPermissionAccess": 403,
     "OTSConditionCheckFail": 403,

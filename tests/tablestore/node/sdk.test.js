@@ -243,5 +243,12 @@ test('a wrong secret', async () => {
 });
 
 test('what is not there yet is refused by name', async () => {
+  const withStream = {
+    tableMeta: { tableName: 'refused', primaryKey: textKey },
+    reservedThroughput: { capacityUnit: { read: 0, write: 0 } },
+    tableOptions: { timeToLive: -1, maxVersions: 1 },
+    streamSpecification: { enableStream: true, expirationTime: 24 },
+  };
+  await assert.rejects(client.createTable(withStream), refused(400, 'Streams are not supported.'));
   await assert.rejects(client.listSearchIndex({ tableName: 'a' }), refused(400, 'Unsupported operation: ListSearchIndex.'));
 });
