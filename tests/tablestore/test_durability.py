@@ -1,5 +1,6 @@
-"""What was answered is there after kill -9: rows, batches, numbers, tables and their options."""
+"""What was answered is there after kill -9, and after an orderly stop: rows, batches, numbers, tables and their options."""
 
+import signal
 import threading
 
 import pytest
@@ -45,8 +46,8 @@ class Writer(threading.Thread):
         self.numbered.append((returned.primary_key[1][1], name))
 
 
-@pytest.mark.parametrize("kills", [2])
-def test_what_was_answered_survives_kill_9(own_server, kills):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_was_answered_is_there_after_the_end(own_server, how):
     client = connect(own_server.start())
     create(client, "plain", [("k", "STRING")])
     create(client, "numbered", [("p", "STRING"), ("n", "INTEGER", PK_AUTO_INCR)], TableOptions(-1, 3, 500))
@@ -55,13 +56,14 @@ def test_what_was_answered_survives_kill_9(own_server, kills):
     client.delete_table("deleted")
     client.update_table("numbered", TableOptions(100_000, 4, None))
     rows, numbered = {}, {}
-    for life in range(kills):
+    for life in range(2):
         writers = [Writer(own_server, f"{life}-{number}") for number in range(4)]
         for writer in writers:
             writer.start()
         while min(len(writer.numbered) for writer in writers) < 20:
             assert any(writer.is_alive() for writer in writers), [writer.stopped for writer in writers]
-        own_server.kill()
+        code = own_server.stop(how)
+        assert how == signal.SIGKILL or code == 0
         for writer in writers:
             writer.join(60)
             rows.update(writer.rows)

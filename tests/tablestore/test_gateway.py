@@ -1,4 +1,4 @@
-"""The server around the tables: credentials, the rate of a partition key, shutdown, what is asked of it and not there."""
+"""The server around the tables: credentials, the rate of a partition key, what is asked of it and not there."""
 
 import pytest
 from tablestore import (
@@ -67,16 +67,6 @@ def test_a_partition_key_that_is_too_fast_is_slowed_down(configured):
     assert other.is_ok
     with refused("OTSCapacityUnitExhausted"):
         client.get_row("limited", key("busy_too"))
-
-
-def test_a_server_that_stops_has_done_what_it_answered(own_server):
-    client = connect(own_server.start())
-    create(client, "plain")
-    for number in range(50):
-        put(client, "plain", f"r{number:02}", [("c", number)])
-    assert own_server.stop() == 0
-    client = connect(own_server.start())
-    assert scan(client, "plain") == [[f"r{number:02}"] for number in range(50)]
 
 
 def test_transactions_never_began(client, table):
