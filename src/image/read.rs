@@ -46,12 +46,13 @@ impl<'t> PartReader<'t> {
         }
     }
 
-    /// The entry under exactly this key, and whether all of it: of a wide row perhaps only what is `wanted`.
+    /// The entry under exactly this key, and how many bytes of it were left out: of a wide row perhaps all but what is
+    /// `wanted`.
     pub(super) fn get(
         &self,
         key: &[u8],
         wanted: Option<&[&str]>,
-    ) -> Result<Option<(Entry, bool)>, Error> {
+    ) -> Result<Option<(Entry, u64)>, Error> {
         let Some(stored_key) = keys::find(self.run, self.rows_db, self.txn, key)? else {
             return Ok(None);
         };
@@ -60,17 +61,17 @@ impl<'t> PartReader<'t> {
         };
         let stored = self.check(stored_key.bytes(), value)?;
         if let (Shape::Directory, Some(wanted)) = (&stored.shape, wanted)
-            && let Some(entry) = self.picked(&stored, wanted)?
+            && let Some(picked) = self.picked(&stored, wanted)?
         {
-            return Ok(Some((entry, false)));
+            return Ok(Some(picked));
         }
-        Ok(Some((self.entry(&stored)?, true)))
+        Ok(Some((self.entry(&stored)?, 0)))
     }
 
     /// What is wanted of a wide row; `None` = it takes all pieces.
-    fn picked(&self, stored: &Stored<'_>, wanted: &[&str]) -> Result<Option<Entry>, Error> {
+    fn picked(&self, stored: &Stored<'_>, wanted: &[&str]) -> Result<Option<(Entry, u64)>, Error> {
         let pieced = self.pieced(stored)?;
-        let Some(picked) = self.rules.pick(pieced.head, wanted) else {
+        let Some((picked, left_bytes)) = self.rules.pick(pieced.head, wanted) else {
             return Ok(None);
         };
         let pieces = picked
@@ -82,7 +83,7 @@ impl<'t> PartReader<'t> {
             .join_picked(pieced.head, wanted, &pieces)
             .map_err(|what| self.damaged(pieced.head, what))?;
         let kind = stored.kind;
-        Ok(Some(Entry { kind, value }))
+        Ok(Some((Entry { kind, value }, left_bytes)))
     }
 
     /// Walks the rows between two keys, forward.

@@ -144,9 +144,9 @@ pub trait Rules: Send + Sync + 'static {
     /// Puts pieces together again: the inverse of `split`. `Err` says what does not fit.
     fn join(&self, directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'static str>;
 
-    /// The numbers of those pieces that hold what `wanted` names, in the words of the layer above and in order;
-    /// `None` = all of them.
-    fn pick(&self, _directory: &[u8], _wanted: &[&str]) -> Option<Vec<u32>> {
+    /// The numbers of those pieces that hold what `wanted` names, in the words of the layer above and in order, and how
+    /// many bytes the other pieces have; `None` = there are no others.
+    fn pick(&self, _directory: &[u8], _wanted: &[&str]) -> Option<(Vec<u32>, u64)> {
         None
     }
 

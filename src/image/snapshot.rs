@@ -58,15 +58,15 @@ impl Snapshot {
         self.get_some(key, None, found).map(|_| ())
     }
 
-    /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come. Tells
-    /// whether they are whole: with `wanted` a wide row may come with little else than what that names.
+    /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come. Tells how
+    /// many bytes of them were left out: with `wanted` a wide row may come with little else than what that names.
     pub fn get_some(
         &self,
         key: &[u8],
         wanted: Option<&[&str]>,
         found: &mut dyn FnMut(Entry) -> ControlFlow<()>,
-    ) -> Result<bool, Error> {
-        let mut are_whole = true;
+    ) -> Result<u64, Error> {
+        let mut left_bytes = 0;
         let mut hash = None;
         let in_filter = self.inner.rules.filter_key(key);
         for source in self.catalog.sources() {
@@ -82,16 +82,16 @@ impl Snapshot {
                     continue;
                 }
             }
-            let Some((entry, is_whole)) = self.reader(source.run, part).get(key, wanted)? else {
+            let Some((entry, left)) = self.reader(source.run, part).get(key, wanted)? else {
                 continue;
             };
-            are_whole &= is_whole;
+            left_bytes += left;
             let last = entry.kind != EntryKind::Delta;
             if found(entry).is_break() || last {
                 break;
             }
         }
-        Ok(are_whole)
+        Ok(left_bytes)
     }
 
     /// One lazy iterator per run that may hold keys of the range, newest run first, each in key order (or backward).

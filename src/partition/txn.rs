@@ -76,26 +76,26 @@ impl<'a> Txn<'a> {
         Ok(self.get_some(key, None)?.0)
     }
 
-    /// The same, and whether it is the whole value; see [`View::get_some`].
+    /// The same, and how many bytes of the value were left out; see [`View::get_some`].
     pub fn get_some(
         &self,
         key: &[u8],
         wanted: Option<&[&str]>,
-    ) -> Result<(Option<Bytes>, bool), ReadError> {
+    ) -> Result<(Option<Bytes>, u64), ReadError> {
         let Some(staged) = self.pending.find(key) else {
             return self.base.get_some(key, wanted);
         };
         match staged.kind {
-            EntryKind::Put => Ok((Some(self.pending.entry(&staged).value), true)),
-            EntryKind::Tombstone => Ok((None, true)),
+            EntryKind::Put => Ok((Some(self.pending.entry(&staged).value), 0)),
+            EntryKind::Tombstone => Ok((None, 0)),
             EntryKind::Delta => {
-                let (older, is_whole) = self.base.get_some(key, wanted)?;
+                let (older, left_bytes) = self.base.get_some(key, wanted)?;
                 let older = older.map_or_else(Entry::tombstone, Entry::put);
                 let merged = self
                     .rules
                     .compose(key, &older, &self.pending.entry(&staged));
                 let value = (merged.kind == EntryKind::Put).then_some(merged.value);
-                Ok((value, is_whole))
+                Ok((value, left_bytes))
             }
         }
     }

@@ -70,20 +70,20 @@ impl View {
         Ok(self.get_some(key, None)?.0)
     }
 
-    /// The same, and whether it is the whole value: with `wanted` (in the words of the layer above) a wide row may come
-    /// with little else than what that names.
+    /// The same, and how many bytes of the value were left out: with `wanted` (in the words of the layer above) a wide
+    /// row may come with little else than what that names.
     pub fn get_some(
         &self,
         key: &[u8],
         wanted: Option<&[&str]>,
-    ) -> Result<(Option<Bytes>, bool), ReadError> {
+    ) -> Result<(Option<Bytes>, u64), ReadError> {
         let mut stack = Stack::default();
         // Deltas by how far down their memtable reaches: those that the image holds too must not count twice.
         let mut reached = Vec::new();
         for memtable in self.memtables.iter() {
             memtable.get(key, self.position, |entry| stack.push(entry.clone()));
             if stack.is_complete() {
-                return Ok((stack.settle(key, &*self.rules), true));
+                return Ok((stack.settle(key, &*self.rules), 0));
             }
             reached.push((memtable.last(), stack.deltas()));
         }
@@ -91,11 +91,11 @@ impl View {
         let covered = snapshot.covered();
         let above = reached.iter().rev().find(|(last, _)| *last > covered);
         stack.keep_deltas(above.map_or(0, |(_, deltas)| *deltas));
-        let is_whole = snapshot.get_some(key, wanted, &mut |entry| match stack.push(entry) {
+        let left_bytes = snapshot.get_some(key, wanted, &mut |entry| match stack.push(entry) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         })?;
-        Ok((stack.settle(key, &*self.rules), is_whole))
+        Ok((stack.settle(key, &*self.rules), left_bytes))
     }
 
     /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), in the

@@ -18,9 +18,9 @@ pub trait Source {
     /// The value of a row.
     fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError>;
 
-    /// The value of a row, and whether all of it: of a wide row perhaps little else than these columns. `columns` are
-    /// in order.
-    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, bool), ReadError>;
+    /// The value of a row, and how many bytes of it were left out: of a wide row perhaps all but these columns.
+    /// `columns` are in order.
+    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, u64), ReadError>;
 }
 
 impl Source for View {
@@ -28,7 +28,7 @@ impl Source for View {
         self.get(key.as_bytes())
     }
 
-    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, bool), ReadError> {
+    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, u64), ReadError> {
         self.get_some(key.as_bytes(), Some(columns))
     }
 }
@@ -38,7 +38,7 @@ impl Source for Txn<'_> {
         self.get(key.as_bytes())
     }
 
-    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, bool), ReadError> {
+    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, u64), ReadError> {
         self.get_some(key.as_bytes(), Some(columns))
     }
 }

@@ -39,10 +39,10 @@ impl Checked {
             }
         }
         let key = key_of(self.table.id, &self.key);
-        let (stored, is_whole) = match (next.is_none() && self.reads(), self.touched()) {
-            (false, _) => (None, true),
+        let (stored, left_bytes) = match (next.is_none() && self.reads(), self.touched()) {
+            (false, _) => (None, 0),
             (true, Some(columns)) => txn.columns(&key, &columns)?,
-            (true, None) => (txn.row(&key)?, true),
+            (true, None) => (txn.row(&key)?, 0),
         };
         let judged = match &stored {
             Some(value) => Some(judge(value, &self.table.options, now).map_err(|_| bad(&key))?),
@@ -76,7 +76,7 @@ impl Checked {
                 let outcome = update(table, &changes, judged, now)?;
                 let cells = outcome.incremented.clone();
                 // What was read in part can't be written whole.
-                let below = Below { stored, is_whole };
+                let below = Below { stored, left_bytes };
                 store_update(txn, table, key, &below, outcome)?;
                 cells
             }
@@ -204,10 +204,14 @@ fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Erro
 /// is over goes at once. The changes of wider ones are small entries of their own.
 const WHOLE_ROW_BYTES_MAX: usize = 4_096;
 
+/// A row may be this large: it is read and merged in memory.
+pub const ROW_BYTES_MAX: usize = 64 << 20;
+
 /// What an update finds.
 struct Below {
     stored: Option<Bytes>,
-    is_whole: bool,
+    /// How many bytes of the row were not read.
+    left_bytes: u64,
 }
 
 fn store_update(
@@ -222,9 +226,14 @@ fn store_update(
     }
     let now = txn.now_ms().cast_signed();
     let stored = below.stored.as_ref();
-    let is_wide = !below.is_whole || stored.is_some_and(|value| value.len() > WHOLE_ROW_BYTES_MAX);
+    let is_whole = below.left_bytes == 0;
+    let size = stored.map_or(0, Bytes::len) as u64 + below.left_bytes + outcome.delta.len() as u64;
+    if outcome.adds && size > ROW_BYTES_MAX as u64 {
+        return Err(Error::RowTooLarge);
+    }
+    let is_wide = !is_whole || stored.is_some_and(|value| value.len() > WHOLE_ROW_BYTES_MAX);
     assert!(
-        below.is_whole || !outcome.deletes,
+        is_whole || !outcome.deletes,
         "deletes depend on the whole row"
     );
     let mut whole = None;

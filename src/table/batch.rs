@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::future::join_all;
 
@@ -13,6 +14,7 @@ use crate::ids::PartitionId;
 use crate::partition::SubmitError;
 
 use super::Error;
+use super::apply::ROW_BYTES_MAX;
 use super::found::Selection;
 use super::key_value::{KeyValue, PrimaryKey};
 use super::primary_key::{Use, check};
@@ -25,6 +27,8 @@ use super::write::{CellChange, Checked, RowChange, RowWrite, WRITE_BYTES_MAX, Wr
 pub const BATCH_WRITE_ROWS_MAX: usize = 200;
 /// The most rows of a batch that reads.
 pub const BATCH_GET_ROWS_MAX: usize = 100;
+/// Units that the rows of one answer may come to before the rest is refused: as many as one row of the largest size.
+const ANSWER_UNITS_MAX: u32 = (ROW_BYTES_MAX / 4_096) as u32;
 
 /// The answers of a batch, in the order of its rows.
 pub type Answers<T> = Vec<Result<T, Error>>;
@@ -119,8 +123,9 @@ impl Tables {
             });
         }
         let mut answers = Vec::with_capacity(tables.len());
+        let used = Arc::default();
         for (table, keys, selection) in tables {
-            answers.push(self.get_some(&table, keys, selection).await?);
+            answers.push(self.get_some(&table, keys, selection, &used).await?);
         }
         Ok(answers)
     }
@@ -131,6 +136,7 @@ impl Tables {
         table: &Arc<Table>,
         keys: Vec<PrimaryKey>,
         mut selection: Selection,
+        used: &Arc<AtomicU32>,
     ) -> Result<Answers<Got>, Error> {
         match selection.check() {
             Ok(()) => {}
@@ -153,15 +159,24 @@ impl Tables {
         let selection = Arc::new(selection);
         let reads = groups.into_iter().map(|(partition, keys)| {
             let (table, selection) = (Arc::clone(table), Arc::clone(&selection));
-            let now = self.now_ms();
+            let (used, now) = (Arc::clone(used), self.now_ms());
             self.partitions().read(partition, move |view| {
-                let read = |(at, key)| (at, get(view, &table, key, &selection, now));
+                let read = |(at, key)| {
+                    if used.load(Ordering::Relaxed) >= ANSWER_UNITS_MAX {
+                        return (at, Err(Error::AnswerTooLarge));
+                    }
+                    let got = get(view, &table, key, &selection, now).map_err(Error::from);
+                    if let Ok(got) = &got {
+                        used.fetch_add(got.consumed.read, Ordering::Relaxed);
+                    }
+                    (at, got)
+                };
                 Ok(keys.into_iter().map(read).collect::<Vec<_>>())
             })
         });
         for group in join_all(reads).await {
             for (at, got) in group? {
-                answers[at] = got.map_err(Error::from);
+                answers[at] = got;
             }
         }
         Ok(answers)

@@ -189,7 +189,7 @@ fn numbers<'s>(slots: &'s [Slot<'_>], stretch: &Stretch) -> impl Iterator<Item =
 }
 
 /// See [`crate::partition::Rules::pick`].
-pub(super) fn pick(directory: &[u8], wanted: &[&str]) -> Option<Vec<u32>> {
+pub(super) fn pick(directory: &[u8], wanted: &[&str]) -> Option<(Vec<u32>, u64)> {
     let slots = slots(directory).ok()?;
     let stretches = stretches(&slots, wanted);
     let picked: Vec<u32> = stretches
@@ -197,7 +197,17 @@ pub(super) fn pick(directory: &[u8], wanted: &[&str]) -> Option<Vec<u32>> {
         .flat_map(|stretch| numbers(&slots, stretch))
         .map(|piece| u32::try_from(piece).ok())
         .collect::<Option<_>>()?;
-    (picked.len() < slots.len()).then_some(picked)
+    let length = |piece: u32| Some(slots.get(piece as usize)?.length as u64);
+    let taken = picked
+        .iter()
+        .copied()
+        .filter_map(length)
+        .fold(0, u64::saturating_add);
+    let all = slots
+        .iter()
+        .map(|slot| slot.length as u64)
+        .fold(0, u64::saturating_add);
+    (picked.len() < slots.len()).then_some((picked, all - taken))
 }
 
 /// See [`crate::partition::Rules::join_picked`].
@@ -293,10 +303,12 @@ mod tests {
             };
             wanted.retain(|name| name != "f" || max % 2 == 0);
             let wanted: Vec<_> = wanted.iter().map(String::as_str).collect();
-            let Some(picked) = pick(&directory, &wanted) else {
+            let Some((picked, left_bytes)) = pick(&directory, &wanted) else {
                 return Ok(());
             };
             let picked: Vec<_> = picked.iter().map(|at| pieces[*at as usize].clone()).collect();
+            let bytes = |pieces: &[Bytes]| pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            prop_assert!(left_bytes > 0 && bytes(&picked) + left_bytes == bytes(&pieces));
             let some = join_picked(&directory, &wanted, &picked).unwrap();
             let found: Vec<_> = Row::parse(&some).unwrap().cells().map(Result::unwrap).collect();
             prop_assert!(found.iter().all(|cell| cells.contains(cell)));

@@ -124,6 +124,10 @@ pub enum Error {
         /// The given ones.
         size: usize,
     },
+    /// The row would become larger than any row may be.
+    RowTooLarge,
+    /// The rows before it took all that one answer may hold.
+    AnswerTooLarge,
     /// A version is no time that there is.
     VersionOutOfRange,
     /// A version is too far from now, or over already.

@@ -40,6 +40,8 @@ mod model;
 mod model_test;
 #[cfg(test)]
 mod reclaim_test;
+#[cfg(test)]
+mod row_size_test;
 
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
@@ -48,6 +50,7 @@ pub use crate::partition::{
     SubmitError, TableCounts, Tail, Txn, Verdict, View,
 };
 pub use access::{Source, damaged, delete, put, record, scan};
+pub use apply::ROW_BYTES_MAX;
 pub use batch::{Answers, BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
 pub use catalog::{Catalog, USER_TABLES_FROM};
 pub use cell::ValueRef;

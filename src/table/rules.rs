@@ -133,7 +133,7 @@ impl Rules for TableRules {
         chunks::join(directory, pieces)
     }
 
-    fn pick(&self, directory: &[u8], wanted: &[&str]) -> Option<Vec<u32>> {
+    fn pick(&self, directory: &[u8], wanted: &[&str]) -> Option<(Vec<u32>, u64)> {
         chunks::pick(directory, wanted)
     }
 

@@ -20,6 +20,8 @@ use super::{Error, ValueRef};
 pub(super) struct Outcome {
     /// Its changes, as bytes.
     pub(super) delta: Vec<u8>,
+    /// Whether it writes any cell.
+    pub(super) adds: bool,
     /// Whether it changes anything: deletes alone make no row.
     pub(super) takes_effect: bool,
     /// Whether it deletes anything.
@@ -66,6 +68,7 @@ pub(super) fn update(
     }
     Ok(Outcome {
         delta: update.delta.finish(),
+        adds: puts,
         takes_effect: puts || judged.is_some(),
         deletes,
         incremented,

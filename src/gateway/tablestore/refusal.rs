@@ -28,6 +28,11 @@ pub(super) fn refusal(error: Error) -> Failure {
             "The table shows timelines and can only be read.",
         ),
         Error::ConditionFailed => Failure::new(Code::ConditionCheckFail),
+        Error::RowTooLarge => Failure::new(Code::OutOfRowSizeLimit),
+        Error::AnswerTooLarge => Failure::with(
+            Code::OutOfRowSizeLimit,
+            "The rows before this one fill the answer; ask for it in another request.",
+        ),
         Error::OutOfAtomic { atomic, data } => {
             let (atomic, data) = (shown(&atomic), shown(&data));
             let text = format!(

@@ -1,0 +1,110 @@
+//! How large a row may become, and how much one answer may hold.
+//!
+//! Owns: the proof that both have an end, wherever the row lies. Promises: a row that is full can be read, made smaller
+//! and replaced. Must not: measure.
+
+use std::sync::Arc;
+
+use super::model_test::{NoRetention, START_MS};
+use super::{
+    Catalog, CellChange, Condition, Error, KeyColumn, KeyType, KeyValue, NewTable, Partitions,
+    PrimaryKey, PutCell, ROW_BYTES_MAX, ReturnContent, RowChange, RowWrite, Selection, Table,
+    TableOptions, TableRules, Tables, Throughput, Written,
+};
+use crate::ids::{Clock, PartitionId};
+use crate::partition::Options;
+use crate::value::Value;
+
+const MIB: usize = 1 << 20;
+
+fn key(number: i64) -> PrimaryKey {
+    vec![("k".to_owned(), KeyValue::Integer(number))]
+}
+
+/// Two columns of nearly 2 MiB.
+fn four_mib(turn: usize) -> RowChange {
+    let put = |name: String| PutCell {
+        name,
+        version: None,
+        value: Value::Binary(vec![7; 2 * MIB - 4_096].into()),
+    };
+    let cells = [put(format!("a{turn:02}")), put(format!("b{turn:02}"))];
+    RowChange::Update(cells.map(CellChange::Put).to_vec())
+}
+
+async fn write(tables: &Tables, table: &Arc<Table>, change: RowChange) -> Result<Written, Error> {
+    let write = RowWrite {
+        key: key(0),
+        change,
+        condition: Condition::default(),
+        content: ReturnContent::None,
+    };
+    tables.write(table, write).await
+}
+
+fn newest() -> Selection {
+    Selection {
+        max_versions: Some(1),
+        ..Selection::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_row_and_an_answer_have_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::default();
+    let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
+    let clock = Arc::new(Clock::fixed(START_MS));
+    let options = Options::default();
+    let partitions = Partitions::open(dir.path(), options, rules, Arc::clone(&clock)).unwrap();
+    let tables = Tables::open(partitions.clone(), catalog, Vec::new(), clock).unwrap();
+    let new = NewTable {
+        name: "wide".to_owned(),
+        primary_key: vec![KeyColumn {
+            name: "k".to_owned(),
+            kind: KeyType::Integer,
+            auto_increment: false,
+        }],
+        defined_columns: Vec::new(),
+        options: TableOptions::default(),
+        reserved: Throughput::default(),
+    };
+    tables.create(new).await.unwrap();
+    let table = tables.describe("wide").await.unwrap();
+    let fits = ROW_BYTES_MAX / (4 * MIB);
+    for turn in 0..fits {
+        write(&tables, &table, four_mib(turn)).await.unwrap();
+        if turn == fits / 2 {
+            // The rest comes on top of pieces, which are not read for it.
+            let partitions = partitions.clone();
+            let settled = tokio::task::spawn_blocking(move || partitions.settle(PartitionId(0)));
+            settled.await.unwrap();
+        }
+    }
+    let refused = write(&tables, &table, four_mib(fits)).await;
+    assert_eq!(refused, Err(Error::RowTooLarge));
+    let got = tables.get(&table, key(0), newest()).await.unwrap();
+    assert_eq!(got.row.unwrap().cells.len(), 2 * fits);
+
+    let asked = vec![(Arc::clone(&table), [0, 1, 0, 0].map(key).to_vec(), newest())];
+    let answers = tables.get_batch(asked).await.unwrap().remove(0);
+    let given = answers
+        .iter()
+        .map(|answer| answer.as_ref().map(|got| got.row.is_some()));
+    let full = &Error::AnswerTooLarge;
+    assert_eq!(
+        given.collect::<Vec<_>>(),
+        [Ok(true), Ok(false), Ok(true), Err(full)]
+    );
+
+    let name = "a00".to_owned();
+    let smaller = RowChange::Update(vec![CellChange::DeleteAll { name }]);
+    write(&tables, &table, smaller).await.unwrap();
+    write(&tables, &table, RowChange::Put(Vec::new()))
+        .await
+        .unwrap();
+    write(&tables, &table, four_mib(fits)).await.unwrap();
+    let got = tables.get(&table, key(0), newest()).await.unwrap();
+    assert_eq!(got.row.unwrap().cells.len(), 2);
+    partitions.close().await;
+}
