@@ -81,7 +81,8 @@ fn full_level(catalog: &Catalog, options: &Options, level: u8) -> Option<Plan> {
 }
 
 /// The run with the largest share of dead rows, if it is mostly dead, or if the image as a whole has too many. Of equal
-/// ones the oldest: what is gone below needs no tombstone above.
+/// ones the oldest: what is gone below needs no tombstone above. One without dead rows never: it would be rewritten for
+/// ever, and before the job of a higher level that frees something.
 fn dead_run(catalog: &Catalog, dead: &Dead, options: &Options) -> Option<Plan> {
     let idle = catalog.runs.iter().filter(|run| {
         catalog.job_of(run.number).is_none()
@@ -91,7 +92,8 @@ fn dead_run(catalog: &Catalog, dead: &Dead, options: &Options) -> Option<Plan> {
         .map(|run| (run, dead.percent(run.number)))
         .max_by_key(|(_, percent)| *percent)?;
     let due = percent >= 2 * options.dead_percent
-        || (percent >= options.dead_percent / 2 && dead.all_percent >= options.dead_percent);
+        || (percent >= (options.dead_percent / 2).max(1)
+            && dead.all_percent >= options.dead_percent);
     due.then(|| Plan {
         level: run.level,
         output_level: run.level,
