@@ -319,6 +319,20 @@ fn layers_import_only_what_the_table_allows() {
 }
 
 #[test]
+fn the_load_tool_imports_encodings_only() {
+    let mut breaches = Vec::new();
+    for file in rust_files("load") {
+        for (number, code) in file.code() {
+            let paths = code.match_indices("tideline::");
+            let ours =
+                paths.filter(|(at, _)| !code[*at..].starts_with("tideline::wire::tablestore"));
+            breaches.extend(ours.map(|_| format!("{}:{number}: {code}", file.path)));
+        }
+    }
+    report("imports of the server's crate in load/", &breaches);
+}
+
+#[test]
 fn modules_import_each_other_in_one_direction() {
     let files: Vec<Source> = rust_files("src")
         .into_iter()

@@ -14,7 +14,7 @@ use crate::profile::execute;
 use crate::scenario::Words;
 use crate::{
     append, chat, compare, connect, crash, fill, growth, mixed, pages, peers, pictures, poll,
-    replay, report, room, scenario, slow, soak, storm,
+    replay, report, room, scenario, slow, soak, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -53,6 +53,9 @@ pub enum Command {
     /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there
     #[command(after_help = exit::CODES, args_override_self = true)]
     Storm(storm::Storm),
+    /// Rows through Tablestore's HTTP API: puts, gets, ranges, updates of wide rows, and their latency
+    #[command(after_help = exit::CODES, args_override_self = true)]
+    Table(table::Table),
     /// Tideline beside Redis Streams, NATS and the bare machine, in turn
     #[command(after_help = exit::CODES)]
     Peers(peers::Peers),
@@ -106,6 +109,7 @@ impl Command {
             Command::Chat(args) => execute(&args),
             Command::Slow(args) => execute(&args),
             Command::Storm(args) => execute(&args),
+            Command::Table(args) => execute(&args),
             Command::Peers(args) => {
                 let json = args.json.clone();
                 report::say(&peers::titles());

@@ -1,7 +1,8 @@
 //! The load tool as a library: clients of the wire, the checker of histories, and the profiles that use both.
 //!
-//! Owns: everything that looks at a Tideline server from outside. Promises: it knows only PROTOCOL.md, so what it
-//! reports holds for any client. Must not: import the server's crate, or trust a reply that it can check.
+//! Owns: everything that looks at a Tideline server from outside. Promises: it knows only PROTOCOL.md and Tablestore's
+//! API, so what it reports holds for any client. Must not: import anything of the server's crate but the encodings of
+//! Tablestore's API (`wire::tablestore`, which the official SDKs hold on their own), or trust a reply that it can check.
 
 pub mod append;
 pub mod audience;
@@ -50,6 +51,7 @@ pub mod soak;
 pub mod storm;
 pub mod subscriber;
 pub mod summary;
+pub mod table;
 pub mod watch;
 pub mod writer;
 pub mod zipf;

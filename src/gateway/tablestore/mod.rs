@@ -134,7 +134,7 @@ async fn perform(
     dispatch::call(shared, wire::Request::decode(operation, body)?).await
 }
 
-fn signed_headers(headers: &HeaderMap) -> SignedHeaders {
+fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {
     let pairs = headers.iter();
     SignedHeaders::new(pairs.map(|(name, value)| (name.as_str(), value.as_bytes())))
 }

@@ -1,11 +1,11 @@
 //! Signatures of requests, V2 and V4, and of responses.
 //!
-//! Owns: which headers a request must have, what is signed and how, and the headers of an answer. Promises: signatures
-//! are compared in constant time; a head is accepted only if its date is within the window, its key and instance are
+//! Owns: which headers a request must have, what is signed and how, and the headers of an answer; both sides of each, so
+//! that a client of this crate signs with the code that checks. Promises: signatures are compared in constant time; a
+//! head is accepted only if its date is within the window, its key and instance are
 //! known and its signature is right, a body only if it is what the signed headers say. Must not: read the clock, keep
 //! secrets (the caller looks them up), or print one.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,21 +32,34 @@ const SIGN_DATE: &str = "x-ots-signdate";
 const SIGN_REGION: &str = "x-ots-signregion";
 const REQUEST_ID: &str = "x-ots-requestid";
 const CONTENT_TYPE: &str = "x-ots-contenttype";
+/// The header that signs an answer.
+pub const AUTHORIZATION: &str = "authorization";
 
-/// The headers of a request that take part in its signature, by lower-case name.
+/// The headers of a request or answer that take part in its signature, in the order in which they are signed.
 #[derive(Clone, Default)]
-pub struct SignedHeaders(BTreeMap<String, String>);
+pub struct SignedHeaders<'h>(Vec<(&'h str, &'h str)>);
 
-impl SignedHeaders {
-    /// Those of the headers that begin with `x-ots-`. Of a header that comes twice the last counts; a value that is not
-    /// text is as good as none.
-    pub fn new<'a>(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> SignedHeaders {
-        let ours = headers.into_iter().filter_map(|(name, value)| {
-            let name = name.to_ascii_lowercase();
-            let value = std::str::from_utf8(value).ok()?.trim().to_owned();
-            name.starts_with(PREFIX).then_some((name, value))
-        });
-        SignedHeaders(ours.collect())
+impl<'h> SignedHeaders<'h> {
+    /// Those of the headers that begin with `x-ots-`; names come in lower case, as HTTP libraries have them. Of a header
+    /// that comes twice the last counts; a value that is not text is as good as none.
+    pub fn new(headers: impl IntoIterator<Item = (&'h str, &'h [u8])>) -> SignedHeaders<'h> {
+        let mut ours: Vec<(&str, &str)> = Vec::with_capacity(8);
+        for (name, value) in headers {
+            if !name.starts_with(PREFIX) {
+                continue;
+            }
+            let Ok(value) = std::str::from_utf8(value) else {
+                continue;
+            };
+            match ours.iter_mut().find(|(known, _)| *known == name) {
+                Some(known) => known.1 = value.trim(),
+                None => ours.push((name, value.trim())),
+            }
+        }
+        // By whole lines: of two names of which one begins with the other, the character behind the name decides.
+        let line = |name: &'h str| name.bytes().chain([b':']);
+        ours.sort_unstable_by(|(left, _), (right, _)| line(left).cmp(line(right)));
+        SignedHeaders(ours)
     }
 
     /// Checks that a body is the one whose digest was signed.
@@ -54,32 +67,65 @@ impl SignedHeaders {
     /// # Errors
     /// Another body, or no digest.
     pub fn check_content(&self, body: &[u8]) -> Result<(), Failure> {
-        if same(
-            self.required(CONTENT_MD5)?,
-            &STANDARD.encode(Md5::digest(body)),
-        ) {
+        if same(self.required(CONTENT_MD5)?, &digest(body)) {
             return Ok(());
         }
         let text = "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.";
         Err(Failure::with(Code::AuthFailed, text))
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+    fn get(&self, name: &str) -> Option<&'h str> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| *value)
     }
 
-    fn required(&self, name: &str) -> Result<&str, Failure> {
+    fn required(&self, name: &str) -> Result<&'h str, Failure> {
         let missing = || Failure::invalid(format!("Missing header: {name}."));
         self.get(name).ok_or_else(missing)
     }
+
+    /// `name:value` of each header but the signature itself, a line each.
+    fn lines(&self) -> String {
+        let signed = |name: &str| name != SIGNATURE && name != SIGNATURE_V4;
+        lines(self.0.iter().copied().filter(|(name, _)| signed(name)))
+    }
 }
 
-/// What the answer to an accepted request is signed with.
+fn lines<'h>(headers: impl Iterator<Item = (&'h str, &'h str)>) -> String {
+    let mut text = String::with_capacity(LINES_BYTES);
+    for (name, value) in headers {
+        text.extend([name, ":", value, "\n"]);
+    }
+    text
+}
+
+/// About what the lines of an SDK's request take.
+const LINES_BYTES: usize = 256;
+
+/// What a request to one path and its answer are signed with.
 #[derive(Clone)]
 pub struct Signer {
     key_id: String,
     key: Vec<u8>,
     path: String,
+}
+
+impl Signer {
+    /// A client's, for requests of V2 to `path`, which is `/` and the operation.
+    #[must_use]
+    pub fn new(key_id: &str, secret: &str, path: &str) -> Signer {
+        Signer {
+            key_id: key_id.to_owned(),
+            key: secret.as_bytes().to_vec(),
+            path: path.to_owned(),
+        }
+    }
+
+    /// The header that signs an answer.
+    fn authorization(&self, lines: &str) -> String {
+        let signature = hmac_sha1(&self.key, &format!("{lines}{}", self.path));
+        format!("OTS {}:{signature}", self.key_id)
+    }
 }
 
 impl fmt::Debug for Signer {
@@ -98,7 +144,7 @@ impl fmt::Debug for Signer {
 /// instance, a wrong signature.
 pub fn verify(
     path: &str,
-    headers: &SignedHeaders,
+    headers: &SignedHeaders<'_>,
     now_ms: u64,
     secret: impl FnOnce(&str) -> Option<String>,
     instance: impl FnOnce(&str) -> bool,
@@ -117,23 +163,21 @@ pub fn verify(
     if !instance(instance_name) {
         return Err(denied("The instance is not found."));
     }
-    let mut text = format!("{path}\nPOST\n\n");
-    push_lines(&mut text, headers);
+    let text = request_text(path, &headers.lines());
     let (key, expected) = match headers.get(SIGNATURE_V4) {
         None => {
             let key = secret.into_bytes();
-            let expected = hmac_sha1(&key, text.as_bytes());
+            let expected = hmac_sha1(&key, &text);
             (key, expected)
         }
         Some(_) => {
             let day = headers.required(SIGN_DATE)?;
             let key = v4_key(&secret, day, headers.required(SIGN_REGION)?);
-            text.push_str("ots");
-            let expected = hmac_sha256(&key, text.as_bytes());
+            let expected = STANDARD.encode(hmac_sha256(&key, format!("{text}ots").as_bytes()));
             (key, expected)
         }
     };
-    if !same(sent, &STANDARD.encode(expected)) {
+    if !same(sent, &expected) {
         return Err(denied("Signature mismatch."));
     }
     Ok(Signer {
@@ -157,24 +201,22 @@ fn check_date(date: &str, now_ms: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `name:value` of each signed header, sorted as whole lines.
-fn push_lines(text: &mut String, headers: &SignedHeaders) {
-    let signed = |name: &str| name != SIGNATURE && name != SIGNATURE_V4;
-    let lines = headers.0.iter().filter(|(name, _)| signed(name));
-    let mut lines: Vec<String> = lines
-        .map(|(name, value)| format!("{name}:{value}\n"))
-        .collect();
-    lines.sort();
-    text.extend(lines);
+/// What is signed of a request.
+fn request_text(path: &str, lines: &str) -> String {
+    format!("{path}\nPOST\n\n{lines}")
 }
 
 fn same(sent: &str, expected: &str) -> bool {
     sent.as_bytes().ct_eq(expected.as_bytes()).into()
 }
 
-fn hmac_sha1(key: &[u8], text: &[u8]) -> Vec<u8> {
+fn digest(body: &[u8]) -> String {
+    STANDARD.encode(Md5::digest(body))
+}
+
+fn hmac_sha1(key: &[u8], text: &str) -> String {
     let mac = Hmac::<Sha1>::new_from_slice(key).expect("HMAC takes keys of any length");
-    mac.chain_update(text).finalize().into_bytes().to_vec()
+    STANDARD.encode(mac.chain_update(text).finalize().into_bytes())
 }
 
 fn hmac_sha256(key: &[u8], text: &[u8]) -> Vec<u8> {
@@ -203,21 +245,55 @@ pub fn answer_headers(
 ) -> Vec<(&'static str, String)> {
     // Sorted by name, as the signature wants them.
     let mut headers = vec![
-        (CONTENT_MD5, STANDARD.encode(Md5::digest(body))),
+        (CONTENT_MD5, digest(body)),
         (CONTENT_TYPE, "protocol buffer".to_owned()),
         (DATE, date(now_ms)),
         (REQUEST_ID, request_id.to_owned()),
     ];
     if let Some(signer) = signer {
-        let lines: String = headers
-            .iter()
-            .map(|(name, value)| format!("{name}:{value}\n"))
-            .collect();
-        let signature = hmac_sha1(&signer.key, format!("{lines}{}", signer.path).as_bytes());
-        let signature = format!("OTS {}:{}", signer.key_id, STANDARD.encode(signature));
-        headers.push(("authorization", signature));
+        let signed = headers.iter().map(|(name, value)| (*name, value.as_str()));
+        headers.push((AUTHORIZATION, signer.authorization(&lines(signed))));
     }
     headers
+}
+
+/// The headers of a client's request, signed as V2, the signature last.
+#[must_use]
+pub fn request_headers(
+    signer: &Signer,
+    instance: &str,
+    now_ms: u64,
+    body: &[u8],
+) -> Vec<(&'static str, String)> {
+    // Sorted by name, as the signature wants them.
+    let mut headers = vec![
+        (KEY_ID, signer.key_id.clone()),
+        (API_VERSION, "2015-12-31".to_owned()),
+        (CONTENT_MD5, digest(body)),
+        (DATE, date(now_ms)),
+        (INSTANCE, instance.to_owned()),
+    ];
+    let signed = headers.iter().map(|(name, value)| (*name, value.as_str()));
+    let text = request_text(&signer.path, &lines(signed));
+    headers.push((SIGNATURE, hmac_sha1(&signer.key, &text)));
+    headers
+}
+
+/// Checks, as a client, that an answer is from who knows the key, and its body the one that was signed.
+///
+/// # Errors
+/// Another body, another signature, or none of the two.
+pub fn check_answer(
+    signer: &Signer,
+    headers: &SignedHeaders<'_>,
+    authorization: &str,
+    body: &[u8],
+) -> Result<(), Failure> {
+    headers.check_content(body)?;
+    match same(authorization, &signer.authorization(&headers.lines())) {
+        true => Ok(()),
+        false => Err(Failure::with(Code::AuthFailed, "Signature mismatch.")),
+    }
 }
 
 fn date(now_ms: u64) -> String {

@@ -2,6 +2,8 @@
 //!
 //! Owns: the vectors. Promises: each refusal has its own code and text. Must not: need a clock.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// 2026-01-02T03:04:05Z.
@@ -15,7 +17,7 @@ type Pairs = Vec<(&'static str, String)>;
 fn unsigned() -> Pairs {
     [
         ("Host", "x"),
-        ("X-Ots-Date", "2026-01-02T03:04:05.000Z"),
+        ("x-ots-date", "2026-01-02T03:04:05.000Z"),
         ("x-ots-apiversion", "2015-12-31"),
         ("x-ots-accesskeyid", " fakeId "),
         ("x-ots-instancename", "inst"),
@@ -183,4 +185,40 @@ fn a_date_is_good_for_a_quarter_of_an_hour() {
         let text = "Mismatch between system time and x-ots-date: 2026-01-02T03:04:05.000Z.";
         assert_eq!(failure, Failure::with(Code::AuthFailed, text));
     }
+}
+
+#[test]
+fn what_a_client_signs_is_accepted_and_so_is_the_answer() {
+    let signer = Signer::new("fakeId", "fakeSecret", "/ListTable");
+    let sent: Pairs = request_headers(&signer, "inst", NOW_MS, b"body");
+    let server = check_at(&sent, b"body", NOW_MS).unwrap();
+    check_at(&sent, b"other", NOW_MS).unwrap_err();
+    let mut answer = answer_headers(Some(&server), "0005-abc", NOW_MS, b"reply");
+    let (_, authorization) = answer.pop().unwrap();
+    let came = |answer: &Pairs, authorization: &str, body: &[u8]| {
+        let pairs = answer.iter().map(|(name, value)| (*name, value.as_bytes()));
+        check_answer(&signer, &SignedHeaders::new(pairs), authorization, body)
+    };
+    came(&answer, &authorization, b"reply").unwrap();
+    came(&answer, &authorization, b"other").unwrap_err();
+    came(&answer, &authorization[1..], b"reply").unwrap_err();
+    for at in 0..answer.len() {
+        let mut other = answer.clone();
+        other[at].1.push('x');
+        came(&other, &authorization, b"reply").unwrap_err();
+    }
+}
+
+#[test]
+fn lines_are_signed_in_their_own_order_and_the_last_of_two_counts() {
+    let headers = [
+        ("x-ots-b-c", "1"),
+        ("x-ots-b", "2"),
+        ("host", "x"),
+        ("x-ots-a", "3"),
+        ("x-ots-b", " 4 "),
+    ];
+    let headers = SignedHeaders::new(headers.map(|(name, value)| (name, value.as_bytes())));
+    // A hyphen is before a colon.
+    assert_eq!(headers.lines(), "x-ots-a:3\nx-ots-b-c:1\nx-ots-b:4\n");
 }

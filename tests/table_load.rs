@@ -1,0 +1,85 @@
+//! `tideline-load table` from outside, briefly: every operation on rows, from several connections, in both loops.
+//!
+//! Owns: the proof that the profile drives a real server through Tablestore's API and checks what it says it checks. Must
+//! not: assert on time, or on a rate.
+
+use clap::Parser;
+use tideline_load::exit::Stop;
+use tideline_load::outcome::Outcome;
+use tideline_load::profile::measure;
+use tideline_load::table::Table;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    table: Table,
+}
+
+/// A run with these words against a server of its own.
+fn run(words: &str) -> Result<Outcome, Stop> {
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let folder = data.path().join("data");
+    let words = format!("table --quiet --warm-up 0.1 --seconds 1 --seed 7 --late-ms 1000 {words}");
+    let mut words: Vec<&str> = words.split_whitespace().collect();
+    let folder = folder.to_str().expect("a path that is text");
+    words.extend(["--binary", env!("CARGO_BIN_EXE_tideline"), "--data", folder]);
+    measure(&Line::parse_from(words).table)
+}
+
+fn held(words: &str) -> Outcome {
+    let outcome = run(words).expect("the server is there");
+    assert!(outcome.held(), "{words}: {:#?}", outcome.checks.told);
+    outcome
+}
+
+#[test]
+fn rows_are_what_was_written_and_ranges_are_whole() {
+    // Small memtables, so that rows come from sorted runs, too.
+    let words = "--connections 6 --mix put=4,get=4,range=1,update=4,cell=2 --rows 1500 --partition-keys 7 --row-bytes 300 \
+                 --range-rows 40 --wide-rows 3 --wide-columns 1700 --wide-value-bytes 20 \
+                 --env TIDELINE_MEMTABLE_BYTES=262144";
+    for pace in ["", "--rate 300"] {
+        let outcome = held(&format!("{words} {pace}"));
+        let made = &outcome.checks.made;
+        assert_eq!(made["rows read back"], 1_500, "{made:?}");
+        assert_eq!(made["wide rows read back"], 3);
+        assert_eq!(made["cells of wide rows read back"], 3 * 1_700);
+        for kind in ["put", "get", "range", "update", "cell"] {
+            assert!(outcome.latencies[kind].count > 0, "{kind}");
+        }
+        for kind in [
+            "rows compared whole",
+            "cells compared",
+            "capacity units compared",
+        ] {
+            assert!(made[kind] > 0, "{kind}: {made:?}");
+        }
+        // Pages of 40 rows and what is left at the end of the table.
+        assert!(made["rows of ranges in order"] > 0);
+        assert!(outcome.figures.contains_key("server_cpu_per_operation"));
+    }
+}
+
+#[test]
+fn rows_that_expire_may_be_missing_and_nothing_else() {
+    let words = "--connections 3 --mix put=1,get=1,range=1 --rows 300 --partition-keys 3 --row-bytes 5000 --columns 3 \
+                 --range-rows 30 --time-to-live 1 --max-versions 2 --settle 1.2";
+    let outcome = held(words);
+    // Written again, rows are there again.
+    assert!(outcome.checks.made["rows of ranges in order"] > 0);
+}
+
+#[test]
+fn what_can_not_be_measured_is_said() {
+    let refused = |words: &str, part: &str| {
+        let Err(stop) = run(words) else {
+            panic!("{words} was run");
+        };
+        assert!(stop.to_string().contains(part), "{words}: {stop}");
+    };
+    refused("--connections 20 --rows 10", "of its own");
+    refused("--row-bytes 40", "at least 8 bytes");
+    refused("--mix update=1 --time-to-live 5", "never expire");
+    refused("--key-secret other", "Signature mismatch");
+    refused("--instance elsewhere", "The instance is not found");
+}
