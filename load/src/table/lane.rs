@@ -118,7 +118,7 @@ impl Lane {
         let request = put_row(&sheet.name, &whole);
         let answer: proto::PutRowResponse = self.ask(Kind::Put, scheduled, &request).await?;
         sheet.ledger.ack(row as usize, generation);
-        let expected = sheet.write_units(0..sheet.size.columns);
+        let expected = units(sheet.bytes(0..sheet.size.columns));
         board.compare_units(&answer.consumed, 0, expected)
     }
 
@@ -131,7 +131,7 @@ impl Lane {
         let request = update_row(&sheet.name, &sheet.row(row, column..column + 1, generation));
         let answer: proto::UpdateRowResponse = self.ask(Kind::Update, scheduled, &request).await?;
         sheet.ledger.ack(place, generation);
-        let expected = sheet.write_units(column..column + 1);
+        let expected = units(sheet.bytes(column..column + 1));
         board.compare_units(&answer.consumed, 0, expected)
     }
 
@@ -150,7 +150,7 @@ impl Lane {
         let came = decoded(decode_row(&answer.row))?;
         let checked = sheet.check(&came, row, columns.clone(), |_| oldest);
         checked.map_err(Trouble::Wrong)?;
-        board.compare_units(&answer.consumed, units(sheet.read_bytes(columns)), 0)
+        board.compare_units(&answer.consumed, units(sheet.bytes(columns)), 0)
     }
 
     async fn cell(&mut self, scheduled: Option<Instant>) -> Result<(), Trouble> {
@@ -166,7 +166,7 @@ impl Lane {
         let (came, columns) = (decoded(decode_row(&answer.row))?, column..column + 1);
         let checked = sheet.check(&came, row, columns.clone(), |_| oldest);
         checked.map_err(Trouble::Wrong)?;
-        board.compare_units(&answer.consumed, units(sheet.read_bytes(columns)), 0)
+        board.compare_units(&answer.consumed, units(sheet.bytes(columns)), 0)
     }
 
     async fn range(&mut self, scheduled: Option<Instant>) -> Result<(), Trouble> {
@@ -187,7 +187,7 @@ impl Lane {
         let next = page.check(sheet, &walk, &oldest, board.range_rows);
         board.run.checks.made("rows of ranges in order", count);
         let next = next.map_err(Trouble::Wrong)?;
-        let bytes = page.rows.len() * sheet.read_bytes(0..sheet.size.columns);
+        let bytes = page.rows.len() * sheet.bytes(0..sheet.size.columns);
         board.compare_units(&page.consumed, units(bytes), 0)?;
         self.walk = walk.after(page, next);
         Ok(())

@@ -250,23 +250,14 @@ impl Sheet {
         self.time_to_live.is_some_and(about)
     }
 
-    /// What a row counts when these columns of it are read, in bytes.
-    pub(super) fn read_bytes(&self, columns: Range<usize>) -> usize {
-        self.key_bytes() + self.cell_bytes(&columns) + 8 * columns.len()
-    }
-
-    /// What writing these columns costs.
-    pub(super) fn write_units(&self, columns: Range<usize>) -> u32 {
-        units(self.key_bytes() + self.cell_bytes(&columns))
+    /// What these columns of a row count, in bytes, read or written: names, values, versions, and the key's.
+    pub(super) fn bytes(&self, columns: Range<usize>) -> usize {
+        let bytes = |column: usize| self.columns[column].len() + self.value_bytes(column) + 8;
+        self.key_bytes() + columns.map(bytes).sum::<usize>()
     }
 
     fn key_bytes(&self) -> usize {
         PARTITION_KEY.len() + PARTITION_DIGITS + ROW_KEY.len() + 8
-    }
-
-    fn cell_bytes(&self, columns: &Range<usize>) -> usize {
-        let bytes = |column: usize| self.columns[column].len() + self.value_bytes(column);
-        columns.clone().map(bytes).sum()
     }
 }
 
