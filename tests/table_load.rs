@@ -1,7 +1,7 @@
 //! `tideline-load table` from outside, briefly: every operation on rows, from several connections, in both loops.
 //!
-//! Owns: the proof that the profile drives a real server through Tablestore's API and checks what it says it checks. Must
-//! not: assert on time, or on a rate.
+//! Owns: the proof that the profile drives a real server through Tablestore's API and checks what it says it checks.
+//! Must not: assert on time, or on a rate.
 
 use clap::Parser;
 use tideline_load::exit::Stop;

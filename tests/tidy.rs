@@ -323,9 +323,9 @@ fn the_load_tool_imports_encodings_only() {
     let mut breaches = Vec::new();
     for file in rust_files("load") {
         for (number, code) in file.code() {
-            let paths = code.match_indices("tideline::");
+            let paths = code.match_indices(" tideline::");
             let ours =
-                paths.filter(|(at, _)| !code[*at..].starts_with("tideline::wire::tablestore"));
+                paths.filter(|(at, _)| !code[*at..].starts_with(" tideline::wire::tablestore"));
             breaches.extend(ours.map(|_| format!("{}:{number}: {code}", file.path)));
         }
     }

@@ -1,7 +1,7 @@
 //! One keep-alive connection to Tablestore's API: a signed POST, its answer checked as the SDKs check it.
 //!
-//! Owns: headers, signatures, statuses. Promises: an answer that comes out is whole and signed by who knows the key; one
-//! request is on the way at a time, as SDKs do it. Must not: know what is asked, or try again.
+//! Owns: headers, signatures, statuses. Promises: an answer that comes out is whole and signed by who knows the key;
+//! one request is on the way at a time, as SDKs do it. Must not: know what is asked, or try again.
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: generations (the how many-th write of a place was sent, and acknowledged) and the values that belong to them.
 //! Promises: a value tells its generation, and the rest of it follows from seed, place and generation, so a value of
-//! another place, of a lost write or cut short is found. Must not: speak with the server. One writer per place at a time.
+//! another place, of a lost write or cut short is found. Must not: speak with the server; a place has one writer.
 
 use std::cell::Cell;
 

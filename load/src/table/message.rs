@@ -1,7 +1,7 @@
 //! The messages that a connection sends, as an SDK fills them.
 //!
-//! Owns: what stands in each field. Promises: writes have no condition, so each is one operation of the store. Must not:
-//! know what a row should hold.
+//! Owns: what stands in each field. Promises: writes have no condition, so each is one operation of the store. Must
+//! not: know what a row should hold.
 
 use tideline::wire::tablestore::plainbuffer::{self, Row, encode_row};
 use tideline::wire::tablestore::proto;

@@ -1,7 +1,7 @@
 //! Which operations a connection chooses, and how often each.
 //!
-//! Owns: the kinds of operations and their shares. Promises: the same seed makes the same choices. Must not: know how an
-//! operation is sent.
+//! Owns: the kinds of operations and their shares. Promises: the same seed makes the same choices. Must not: know how
+//! an operation is sent.
 
 use std::str::FromStr;
 

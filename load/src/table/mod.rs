@@ -1,8 +1,8 @@
 //! `table`: rows of a table through Tablestore's HTTP API: puts, gets, pages of ranges, one column of wide rows.
 //!
-//! Owns: the measurement: a closed loop of keep-alive connections with one request on the way each, as SDKs work, or with
-//! --rate an open loop. Promises: every row that is read must be the one that its writer was last told of, whole; ranges
-//! are in the order of keys, with no row missing or twice, also from page to page; columns that were not updated stay;
+//! Owns: the measurement: a closed loop of keep-alive connections with one request on the way each, as SDKs work, or
+//! with --rate an open loop. Promises: every row that is read must be the one that its writer was last told of, whole;
+//! ranges are in the order of keys, with no row missing or twice, also from page to page; columns that were not updated stay;
 //! capacity units are what the data counts. Must not: speak anything but Tablestore's API.
 
 mod connection;
@@ -56,7 +56,7 @@ pub struct Table {
     /// How operations follow one another with --rate
     #[arg(long, value_enum, default_value_t = Gaps::Exponential)]
     pub gaps: Gaps,
-    /// Operations and how often each is chosen: put, get (a row), range (a page), update, cell (one column of a wide row)
+    /// Operations and how often each is chosen: put, get (a row), range (a page), update, cell (a column of a wide row)
     #[arg(long, default_value = "put=1,get=1")]
     pub mix: Mix,
     /// Rows, all of them written before the measurement

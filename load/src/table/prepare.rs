@@ -1,7 +1,7 @@
 //! Before and after the measurement: tables made and filled, read back, and deleted.
 //!
-//! Owns: what stands there first. Promises: every row that is counted on was acknowledged; what is read back at the end is
-//! what was acknowledged last, since nothing is on the way any more. Must not: count for the figures.
+//! Owns: what stands there first. Promises: every row that is counted on was acknowledged; what is read back at the end
+//! is what was acknowledged last, since nothing is on the way any more. Must not: count for the figures.
 
 use std::cell::Cell;
 use std::ops::Range;
