@@ -2,8 +2,8 @@
 //!
 //! Owns: the measurement: a closed loop of keep-alive connections with one request on the way each, as SDKs work, or
 //! with --rate an open loop. Promises: every row that is read must be the one that its writer was last told of, whole;
-//! ranges are in the order of keys, with no row missing or twice, also from page to page; columns that were not updated stay;
-//! capacity units are what the data counts. Must not: speak anything but Tablestore's API.
+//! ranges are in the order of keys, with no row missing or twice, also from page to page; columns that were not updated
+//! stay; capacity units are what the data counts. Must not: speak anything but Tablestore's API.
 
 mod connection;
 mod lane;

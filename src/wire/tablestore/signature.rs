@@ -1,10 +1,10 @@
 //! Signatures of requests, V2 and V4, and of responses.
 //!
-//! Owns: which headers a request must have, what is signed and how, and the headers of an answer; both sides of each, so
-//! that a client of this crate signs with the code that checks. Promises: signatures are compared in constant time; a
-//! head is accepted only if its date is within the window, its key and instance are
-//! known and its signature is right, a body only if it is what the signed headers say. Must not: read the clock, keep
-//! secrets (the caller looks them up), or print one.
+//! Owns: which headers a request must have, what is signed and how, and the headers of an answer; both sides of each,
+//! so that a client of this crate signs with the code that checks. Promises: signatures are compared in constant time;
+//! a head is accepted only if its date is within the window, its key and instance are known and its signature is right,
+//! a body only if it is what the signed headers say. Must not: read the clock, keep secrets (the caller looks them up),
+//! or print one.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -40,8 +40,8 @@ pub const AUTHORIZATION: &str = "authorization";
 pub struct SignedHeaders<'h>(Vec<(&'h str, &'h str)>);
 
 impl<'h> SignedHeaders<'h> {
-    /// Those of the headers that begin with `x-ots-`; names come in lower case, as HTTP libraries have them. Of a header
-    /// that comes twice the last counts; a value that is not text is as good as none.
+    /// Those of the headers that begin with `x-ots-`; names come in lower case, as HTTP libraries have them. Of a
+    /// header that comes twice the last counts; a value that is not text is as good as none.
     pub fn new(headers: impl IntoIterator<Item = (&'h str, &'h [u8])>) -> SignedHeaders<'h> {
         let mut ours: Vec<(&str, &str)> = Vec::with_capacity(8);
         for (name, value) in headers {

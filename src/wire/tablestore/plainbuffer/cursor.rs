@@ -5,7 +5,7 @@
 
 #![allow(clippy::little_endian_bytes)] // the format is not ours
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 
 use super::Error;
 
@@ -38,7 +38,7 @@ impl Cursor {
     pub(super) fn skip(&mut self, tag: u8) -> bool {
         let there = self.peek() == Some(tag);
         if there {
-            self.rest = self.rest.slice(1..);
+            self.rest.advance(1);
         }
         there
     }
@@ -66,8 +66,9 @@ impl Cursor {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let bytes = self.take(N)?;
-        Ok(std::array::from_fn(|index| bytes[index]))
+        let bytes = *self.rest.first_chunk().ok_or(Error::Truncated)?;
+        self.rest.advance(N);
+        Ok(bytes)
     }
 
     pub(super) fn u8(&mut self) -> Result<u8, Error> {

@@ -67,7 +67,7 @@ pub fn decode_variant(bytes: &Bytes, column: &str) -> Result<Variant, Error> {
             1 => Variant::Boolean(true),
             _ => return Err(Error::Malformed),
         },
-        TYPE_STRING => Variant::String(text(&payload(&mut cursor)?, column)?),
+        TYPE_STRING => Variant::String(text(&payload(&mut cursor)?, || column.to_owned())?),
         TYPE_NULL => Variant::Null,
         TYPE_BINARY => Variant::Binary(payload(&mut cursor)?),
         TYPE_INF_MIN => Variant::InfMin,
@@ -89,10 +89,10 @@ fn payload(cursor: &mut Cursor) -> Result<Bytes, Error> {
     cursor.take(bytes).map_err(|_| Error::StringLength(length))
 }
 
-fn text(bytes: &[u8], column: &str) -> Result<String, Error> {
+fn text(bytes: &[u8], column: impl FnOnce() -> String) -> Result<String, Error> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(Error::NotUtf8(column.to_owned())),
+        Err(_) => Err(Error::NotUtf8(column())),
     }
 }
 
@@ -182,7 +182,7 @@ fn cell(cursor: &mut Cursor, row: &mut Checksum, unnamed: Error) -> Result<Cell,
         Checksum::of_cell(&name, variant.as_deref(), stamp, operation),
     )?;
     *row = row.with(&[sent]);
-    let name = text(&name, &lossy())?;
+    let name = text(&name, lossy)?;
     let value = variant.map(|variant| decode_variant(&variant, &name));
     Ok(Cell {
         value: value.transpose()?,

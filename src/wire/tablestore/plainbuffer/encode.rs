@@ -49,6 +49,7 @@ pub fn encode_variant(variant: &Variant) -> Bytes {
 }
 
 fn push_row(out: &mut Vec<u8>, row: &Row) {
+    out.reserve(room(row));
     let mut sum = Checksum::default();
     out.push(TAG_PRIMARY_KEY);
     for cell in &row.primary_key {
@@ -68,6 +69,24 @@ fn push_row(out: &mut Vec<u8>, row: &Row) {
     }
     out.extend_from_slice(&[TAG_ROW_CHECKSUM, sum.of_row(row.delete_marker)]);
 }
+
+/// At most what a row takes that has no sequence: rows of a stream are not what a buffer is made in a hurry for.
+fn room(row: &Row) -> usize {
+    let cells = row.primary_key.iter().chain(&row.attributes);
+    let bytes = cells.map(|cell| {
+        let value = match &cell.value {
+            Some(Variant::String(text)) => text.len(),
+            Some(Variant::Binary(bytes)) => bytes.len(),
+            _ => 0,
+        };
+        CELL_BYTES + cell.name.len() + value
+    });
+    ROW_BYTES + bytes.sum::<usize>()
+}
+
+/// What a cell takes beside its name and the bytes of a text or binary, and a row beside its cells.
+const CELL_BYTES: usize = 40;
+const ROW_BYTES: usize = 8;
 
 fn push_cell(out: &mut Vec<u8>, cell: &Cell, row: &mut Checksum) {
     out.extend_from_slice(&[TAG_CELL, TAG_NAME]);
