@@ -173,7 +173,7 @@ pub struct DescribeTableResponse {
     pub reserved_throughput_details: ReservedThroughputDetails,
     #[prost(message, required, tag = "3")]
     pub table_options: TableOptions,
-    /// Required by the Node SDK, unknown to the others.
+    /// Required by the SDKs for Node and Go, unknown to that for Python.
     #[prost(enumeration = "TableStatus", required, tag = "4")]
     pub table_status: i32,
     #[prost(message, optional, tag = "5")]
