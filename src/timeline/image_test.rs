@@ -44,7 +44,7 @@ impl Bed {
             memtable_bytes: 12 << 10,
             image: ImageOptions {
                 part_bytes_max: 64 << 10,
-                slice_bytes: 16 << 10,
+                slice_bytes: 64 << 10,
                 fan_in: 3,
                 dead_percent: 1,
                 survey_rest_ms: 0,
