@@ -8,11 +8,18 @@ use std::path::Path;
 
 use crate::ids::PartitionId;
 use crate::partition::{Inspected, Inspection, OpenError};
+use crate::table::Catalog;
 use crate::timeline::{Limits, Survey, Surveyed, Timelines};
 
 /// Checks a data directory and writes what it finds. `true` = no problem.
 pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool, VerifyError> {
-    let inspection = Inspection::open(data, Timelines::rules(limits)).map_err(VerifyError::Open)?;
+    let catalog = Catalog::default();
+    let rules = Timelines::rules_with(limits, catalog.clone());
+    let inspection = Inspection::open(data, rules).map_err(VerifyError::Open)?;
+    // What of users' rows may have gone is told by their tables. If these can't be read, the check says so again.
+    if let Ok(home) = inspection.partition(Catalog::HOME, false, &mut drop) {
+        let _ = catalog.load(&home.view);
+    }
     let mut problems = Vec::new();
     let mut total = Surveyed::default();
     for id in inspection.ids() {

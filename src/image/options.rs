@@ -24,7 +24,7 @@ pub struct Options {
     pub filter_memory_bytes: u64,
     /// Puts above this size are cut into pieces by the row rules.
     pub wide_row_bytes: usize,
-    /// With no merge to do, each call of `compact` looks at so many rows, or `slice_bytes`, for what could be dropped.
+    /// With no merge to do, each call of `compact` looks at so many rows (16 MiB at most) for what could be dropped.
     pub survey_rows: u64,
     /// Between two whole looks at all rows, ms.
     pub survey_rest_ms: u64,

@@ -17,6 +17,9 @@ use super::merge::Sieve;
 use super::scan::RunScan;
 use super::{Error, Inner, Rules, State};
 
+/// A step ends after so many bytes, however few rows they are: a flush waits for it.
+const STEP_BYTES_MAX: u64 = 16 << 20;
+
 /// What the walk has found so far.
 #[derive(Default)]
 pub(super) struct Survey {
@@ -211,7 +214,7 @@ impl Inner {
         let mut scan = RunScan::new(run.number, parts, range, false, &txn, &*self.rules);
         let sieve = Sieve::new(&catalog, run.number, &*self.rules, now_ms, read);
         let (mut after, mut read_bytes) = (None, 0);
-        while step.rows < self.options.survey_rows && read_bytes < self.options.slice_bytes {
+        while step.rows < self.options.survey_rows && read_bytes < STEP_BYTES_MAX {
             let Some((row, reader)) = scan.next()? else {
                 let (number, found) = (at.run, at.so_far);
                 state.survey.end_run(&catalog, number, found, now_ms);

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::directory::Directory;
 use super::memtable::Memtable;
 use super::view::View;
-use super::{ImageOptions, OpenError, ReadError, Rules};
+use super::{Entry, ImageOptions, OpenError, ReadError, Rules};
 use crate::ids::{Clock, EntryKind, HistoryId, PartitionId, Position};
 use crate::image::{DropContext, Image, Problem, Verdict};
 use crate::log::{self, Effect, Frame, LocalStorage};
@@ -151,7 +151,8 @@ impl Inspection {
         })
     }
 
-    /// Of a frame's effects, those that the image should have and no rule lets be dropped.
+    /// Of a frame's effects, those of which the image should have something else than it has, once the rules have taken
+    /// what is over out of both.
     fn judge(
         &self,
         frame: &Frame,
@@ -170,9 +171,15 @@ impl Inspection {
                 oldest: true,
                 read: &read,
             };
-            let is_gone = read(&effect.key).is_none();
-            let verdict = self.rules.verdict(&effect.key, &effect.entry(), &context);
-            if !(is_gone && effect.kind == EntryKind::Put && matches!(verdict, Verdict::Drop(_))) {
+            let left = |entry: Entry| match self.rules.verdict(&effect.key, &entry, &context) {
+                _ if entry.kind != EntryKind::Put => None,
+                Verdict::Keep => Some(entry.value),
+                Verdict::Replace(less, _) => Some(less.value),
+                Verdict::Drop(_) => None,
+            };
+            let stored = read(&effect.key);
+            let is_gone = stored.is_none();
+            if left(effect.entry()) != stored.and_then(|value| left(Entry::put(value))) {
                 let (batch, key) = (frame.position, effect.key.escape_ascii());
                 let what = if is_gone {
                     "lacks it"

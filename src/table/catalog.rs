@@ -82,8 +82,11 @@ impl Catalog {
         Ok(self.inner.known.load_full())
     }
 
-    /// Reads everything from a view of partition 0.
-    pub(super) fn load(&self, view: &View) -> Result<(), ReadError> {
+    /// The partition that holds the definitions of all tables.
+    pub const HOME: PartitionId = HOME;
+
+    /// Reads everything from a view of [`Catalog::HOME`].
+    pub fn load(&self, view: &View) -> Result<(), ReadError> {
         let mut fresh = Snapshot {
             is_loaded: true,
             position: view.position(),

@@ -5,6 +5,7 @@
 //! is the same with more of it; a bug that is planted is found. Must not: be in a build that is not a test.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -719,6 +720,15 @@ fn tables_do_what_the_model_says() {
     let seed = u8::try_from(number("TABLE_MODEL_SEED", 1)).unwrap();
     for partitions in [1, 3] {
         play(seed, operations / 2, restarts / 2, partitions, 86_400);
+    }
+    // All of it beside compaction that gave up what was over.
+    let told = crate::metrics::install().render();
+    for reason in ["expired", "surplus", "table_deleted"] {
+        let name = format!("tideline_reclaimed_bytes_total{{reason=\"{reason}\"}} ");
+        let bytes = told.lines().find_map(|line| line.strip_prefix(&name));
+        let bytes = bytes.unwrap();
+        writeln!(std::io::stdout(), "{reason}: {bytes} bytes reclaimed").unwrap();
+        assert_ne!(bytes, "0", "nothing was {reason}");
     }
 }
 
