@@ -160,6 +160,12 @@ pub trait Rules: Send + Sync + 'static {
         Err("pieces can't be picked")
     }
 
+    /// An entry with nothing but what `wanted` names, for who composes many or wide ones; `None` = leave it as it is.
+    /// Composing what was narrowed is right about what is `wanted` and about whether there is a row.
+    fn narrow(&self, _entry: &Entry, _wanted: &[&str]) -> Option<Entry> {
+        None
+    }
+
     /// The prefix of `key` that a filter should cover besides the key itself (the partition key), or `None` if only
     /// whole keys are asked for. The image puts both into the run's filter. Every key that starts with such a prefix
     /// must have that very prefix: ranges within it are skipped by the filter.

@@ -65,9 +65,18 @@ impl Stack {
 
     /// One entry that does what all of them do to whatever is older. `None` = there were none.
     pub(super) fn collapse(mut self, key: &[u8], rules: &dyn Rules) -> Option<Entry> {
-        let oldest = self.base.or_else(|| self.deltas.pop())?;
-        let newer = self.deltas.iter().rev();
-        Some(newer.fold(oldest, |below, delta| rules.compose(key, &below, delta)))
+        // Neighbours first: a wide row below many changes is composed once.
+        while self.deltas.len() > 1 {
+            let pairs = self.deltas.chunks(2).map(|pair| match pair {
+                [newer, older] => rules.compose(key, older, newer),
+                rest => rest[0].clone(),
+            });
+            self.deltas = pairs.collect();
+        }
+        match (self.base, self.deltas.pop()) {
+            (Some(base), Some(delta)) => Some(rules.compose(key, &base, &delta)),
+            (base, delta) => base.or(delta),
+        }
     }
 }
 

@@ -52,7 +52,7 @@ pub use merge::Direction;
 use reads::Reads;
 use shared::{Refusal, Shared};
 pub use txn::Txn;
-pub use view::{Rows, View};
+pub use view::{Found, Rows, View};
 
 /// The partitions of one data directory. Cheap to clone.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::merge::{Direction, Entries, Merge};
-use super::view::{Rows, View, settled};
+use super::view::{Found, Rows, View, settled};
 use super::{ReadError, Rules};
 use crate::ids::{EntryKind, Position};
 use crate::image::Entry;
@@ -73,29 +73,35 @@ impl<'a> Txn<'a> {
 
     /// The newest value of a key, this batch included. `Err` = damage or a failing disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
-        Ok(self.get_some(key, None)?.0)
+        Ok(self.get_some(key, None)?.value)
     }
 
-    /// The same, and how many bytes of the value were left out; see [`View::get_some`].
-    pub fn get_some(
-        &self,
-        key: &[u8],
-        wanted: Option<&[&str]>,
-    ) -> Result<(Option<Bytes>, u64), ReadError> {
+    /// The same, and what it is made of; see [`View::get_some`].
+    pub fn get_some(&self, key: &[u8], wanted: Option<&[&str]>) -> Result<Found, ReadError> {
         let Some(staged) = self.pending.find(key) else {
             return self.base.get_some(key, wanted);
         };
+        let entry = self.pending.entry(&staged);
+        let narrowed = wanted.and_then(|wanted| self.rules.narrow(&entry, wanted));
+        let whole_bytes = entry.value.len();
+        let entry = narrowed.unwrap_or(entry);
+        let left_bytes = (whole_bytes - entry.value.len()) as u64;
         match staged.kind {
-            EntryKind::Put => Ok((Some(self.pending.entry(&staged).value), 0)),
-            EntryKind::Tombstone => Ok((None, 0)),
+            EntryKind::Put => Ok(Found {
+                value: Some(entry.value),
+                left_bytes,
+                deltas: 0,
+            }),
+            EntryKind::Tombstone => Ok(Found::default()),
             EntryKind::Delta => {
-                let (older, left_bytes) = self.base.get_some(key, wanted)?;
-                let older = older.map_or_else(Entry::tombstone, Entry::put);
-                let merged = self
-                    .rules
-                    .compose(key, &older, &self.pending.entry(&staged));
-                let value = (merged.kind == EntryKind::Put).then_some(merged.value);
-                Ok((value, left_bytes))
+                let below = self.base.get_some(key, wanted)?;
+                let older = below.value.map_or_else(Entry::tombstone, Entry::put);
+                let merged = self.rules.compose(key, &older, &entry);
+                Ok(Found {
+                    value: (merged.kind == EntryKind::Put).then_some(merged.value),
+                    left_bytes: left_bytes + below.left_bytes,
+                    deltas: below.deltas + 1,
+                })
             }
         }
     }

@@ -14,10 +14,29 @@ use super::memtable::Memtable;
 use super::merge::{Direction, Entries, Merge, Stack};
 use super::{ReadError, Rules};
 use crate::ids::Position;
-use crate::image::{Image, Snapshot};
+use crate::image::{Entry, Image, Snapshot};
 
 /// Rows in key order, either way; a row is (key, value).
 pub type Rows<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes), ReadError>> + 'a>;
+
+/// A value that was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// It; `None` = there is no such row.
+    pub value: Option<Bytes>,
+    /// How many bytes of it, and of what it was composed of, were left out.
+    pub left_bytes: u64,
+    /// How many changes it was composed of, beside the row below them.
+    pub deltas: usize,
+}
+
+impl Found {
+    /// About how many bytes all of it has; more, if versions are among them that are over.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.value.as_ref().map_or(0, Bytes::len) as u64 + self.left_bytes
+    }
+}
 
 /// The partition as of one position. Short-lived: one page, never across an `.await`.
 pub struct View {
@@ -67,23 +86,28 @@ impl View {
 
     /// A key's newest value. `Err` = damage or a failing disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
-        Ok(self.get_some(key, None)?.0)
+        Ok(self.get_some(key, None)?.value)
     }
 
-    /// The same, and how many bytes of the value were left out: with `wanted` (in the words of the layer above) a wide
-    /// row may come with little else than what that names.
-    pub fn get_some(
-        &self,
-        key: &[u8],
-        wanted: Option<&[&str]>,
-    ) -> Result<(Option<Bytes>, u64), ReadError> {
+    /// The same, and what it is made of: with `wanted` (in the words of the layer above) a wide row may come with
+    /// little else than what that names.
+    pub fn get_some(&self, key: &[u8], wanted: Option<&[&str]>) -> Result<Found, ReadError> {
         let mut stack = Stack::default();
+        let mut left_bytes = 0;
+        let mut narrow = |entry: Entry| {
+            let narrowed = wanted.and_then(|wanted| self.rules.narrow(&entry, wanted));
+            let less = narrowed.unwrap_or_else(|| entry.clone());
+            left_bytes += (entry.value.len() - less.value.len()) as u64;
+            less
+        };
         // Deltas by how far down their memtable reaches: those that the image holds too must not count twice.
         let mut reached = Vec::new();
         for memtable in self.memtables.iter() {
-            memtable.get(key, self.position, |entry| stack.push(entry.clone()));
+            memtable.get(key, self.position, |entry| {
+                stack.push(narrow(entry.clone()))
+            });
             if stack.is_complete() {
-                return Ok((stack.settle(key, &*self.rules), 0));
+                return Ok(self.found(key, stack, left_bytes));
             }
             reached.push((memtable.last(), stack.deltas()));
         }
@@ -91,11 +115,20 @@ impl View {
         let covered = snapshot.covered();
         let above = reached.iter().rev().find(|(last, _)| *last > covered);
         stack.keep_deltas(above.map_or(0, |(_, deltas)| *deltas));
-        let left_bytes = snapshot.get_some(key, wanted, &mut |entry| match stack.push(entry) {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        })?;
-        Ok((stack.settle(key, &*self.rules), left_bytes))
+        let in_image =
+            snapshot.get_some(key, wanted, &mut |entry| match stack.push(narrow(entry)) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })?;
+        Ok(self.found(key, stack, left_bytes + in_image))
+    }
+
+    fn found(&self, key: &[u8], stack: Stack, left_bytes: u64) -> Found {
+        Found {
+            deltas: stack.deltas(),
+            value: stack.settle(key, &*self.rules),
+            left_bytes,
+        }
     }
 
     /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), in the

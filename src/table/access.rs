@@ -11,16 +11,15 @@ use super::change::{Action, Change};
 use super::key::Key;
 use super::row::RowWriter;
 use crate::ids::TableId;
-use crate::partition::{Direction, ReadError, Rows, Txn, View};
+use crate::partition::{Direction, Found, ReadError, Rows, Txn, View};
 
 /// Where rows are read: a view, or a transaction that also sees its own batch.
 pub trait Source {
     /// The value of a row.
     fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError>;
 
-    /// The value of a row, and how many bytes of it were left out: of a wide row perhaps all but these columns.
-    /// `columns` are in order.
-    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, u64), ReadError>;
+    /// The value of a row; of a wide one perhaps little else than these columns, which are in order. `None` = all.
+    fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError>;
 }
 
 impl Source for View {
@@ -28,8 +27,8 @@ impl Source for View {
         self.get(key.as_bytes())
     }
 
-    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, u64), ReadError> {
-        self.get_some(key.as_bytes(), Some(columns))
+    fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError> {
+        self.get_some(key.as_bytes(), columns)
     }
 }
 
@@ -38,8 +37,8 @@ impl Source for Txn<'_> {
         self.get(key.as_bytes())
     }
 
-    fn columns(&self, key: &Key, columns: &[&str]) -> Result<(Option<Bytes>, u64), ReadError> {
-        self.get_some(key.as_bytes(), Some(columns))
+    fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError> {
+        self.get_some(key.as_bytes(), columns)
     }
 }
 

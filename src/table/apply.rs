@@ -3,10 +3,8 @@
 //! Owns: the order of these. Promises: a write that is refused has left nothing in the batch. Rows are read only where
 //! something depends on them. Must not: check what `write.rs` has checked.
 
-use bytes::Bytes;
-
 use crate::ids::EntryKind;
-use crate::partition::{Entry, Txn};
+use crate::partition::{Entry, Found, Txn};
 
 use super::Error;
 use super::Key;
@@ -39,12 +37,11 @@ impl Checked {
             }
         }
         let key = key_of(self.table.id, &self.key);
-        let (stored, left_bytes) = match (next.is_none() && self.reads(), self.touched()) {
-            (false, _) => (None, 0),
-            (true, Some(columns)) => txn.columns(&key, &columns)?,
-            (true, None) => (txn.row(&key)?, 0),
+        let below = match next.is_none() && self.reads() {
+            false => Found::default(),
+            true => self.read(txn, &key)?,
         };
-        let judged = match &stored {
+        let judged = match &below.value {
             Some(value) => Some(judge(value, &self.table.options, now).map_err(|_| bad(&key))?),
             None => None,
         };
@@ -75,8 +72,6 @@ impl Checked {
                 let judged = judged.as_ref();
                 let outcome = update(table, &changes, judged, now)?;
                 let cells = outcome.incremented.clone();
-                // What was read in part can't be written whole.
-                let below = Below { stored, left_bytes };
                 store_update(txn, table, key, &below, outcome)?;
                 cells
             }
@@ -91,6 +86,15 @@ impl Checked {
         }
         written.row = answer(self.content, self.key, incremented);
         Ok(written)
+    }
+
+    /// What this write depends on.
+    fn read(&self, txn: &Txn<'_>, key: &Key) -> Result<Found, Error> {
+        let mut found = txn.columns(key, self.touched().as_deref())?;
+        if found.left_bytes > 0 && is_deep(&found) {
+            found = txn.columns(key, None)?;
+        }
+        Ok(found)
     }
 
     /// Whether anything depends on the row as it is.
@@ -202,36 +206,47 @@ fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Erro
 
 /// Rows up to this size are written whole when they are updated: reading them again then costs no composing, and what
 /// is over goes at once. The changes of wider ones are small entries of their own.
-const WHOLE_ROW_BYTES_MAX: usize = 4_096;
+pub(super) const WHOLE_ROW_BYTES_MAX: u64 = 4_096;
 
 /// A row may be this large: it is read and merged in memory.
 pub const ROW_BYTES_MAX: usize = 64 << 20;
 
-/// What an update finds.
-struct Below {
-    stored: Option<Bytes>,
-    /// How many bytes of the row were not read.
-    left_bytes: u64,
+/// Below so many changes a wide row is written whole once, or whoever reads it would have to compose ever more of them
+/// until they are flushed.
+const CHANGES_MAX: usize = if cfg!(test) { 4 } else { 256 };
+/// Wider rows are not written whole even then.
+const DEEP_ROW_BYTES_MAX: u64 = 1 << 20;
+
+/// Whether so many changes lie above a row that is not too large.
+fn is_deep(found: &Found) -> bool {
+    found.deltas > 0
+        && found.deltas.is_multiple_of(CHANGES_MAX)
+        && found.bytes() <= DEEP_ROW_BYTES_MAX
 }
 
 fn store_update(
     txn: &mut Txn<'_>,
     table: &Table,
     key: Key,
-    below: &Below,
+    below: &Found,
     outcome: Outcome,
 ) -> Result<(), Error> {
     if !outcome.takes_effect {
         return Ok(());
     }
     let now = txn.now_ms().cast_signed();
-    let stored = below.stored.as_ref();
+    let stored = below.value.as_ref();
     let is_whole = below.left_bytes == 0;
-    let size = stored.map_or(0, Bytes::len) as u64 + below.left_bytes + outcome.delta.len() as u64;
+    let size = below.bytes() + outcome.delta.len() as u64;
     if outcome.adds && size > ROW_BYTES_MAX as u64 {
         return Err(Error::RowTooLarge);
     }
-    let is_wide = !is_whole || stored.is_some_and(|value| value.len() > WHOLE_ROW_BYTES_MAX);
+    let whole_bytes_max = match is_deep(below) {
+        true => DEEP_ROW_BYTES_MAX,
+        false => WHOLE_ROW_BYTES_MAX,
+    };
+    // What was read in part can't be written whole.
+    let is_wide = !is_whole || below.bytes() > whole_bytes_max;
     assert!(
         is_whole || !outcome.deletes,
         "deletes depend on the whole row"

@@ -116,13 +116,46 @@ pub(super) fn compose(older: &Entry, newer: &Entry) -> Entry {
     }
 }
 
+/// A row or delta with the columns `wanted` only, which are in order; `None` = it can't be read.
+pub(super) fn narrow(entry: &Entry, wanted: &[&str]) -> Option<Entry> {
+    let format = format_of(entry.kind)?;
+    let (flags, base, cells) = split_header(&entry.value, format).ok()?;
+    let mut cells = Cells::new(cells, base);
+    let mut out = Vec::with_capacity(HEADER_BYTES + 64);
+    push_header(&mut out, format, flags, base);
+    for name in wanted {
+        let mut next = cells.seek(name).ok()?;
+        let mut first = Some(*name);
+        while let Some(cell) = next.filter(|cell| cell.name == *name) {
+            let own = (cell.version != base).then(|| cell.version.abs_diff(base));
+            push_cell(&mut out, first.take(), own, cell.content);
+            // What comes behind the column is looked at again: it may be the next one that is wanted.
+            let before = cells.clone();
+            next = cells.next_cell().ok()?;
+            if next.as_ref().is_some_and(|cell| cell.name != *name) {
+                cells = before;
+                break;
+            }
+        }
+    }
+    Some(Entry {
+        kind: entry.kind,
+        value: out.into(),
+    })
+}
+
+/// The first byte of such an entry.
+fn format_of(kind: EntryKind) -> Option<u8> {
+    match kind {
+        EntryKind::Put => Some(ROW),
+        EntryKind::Delta => Some(DELTA),
+        EntryKind::Tombstone => None,
+    }
+}
+
 /// The lowest and the highest version of the cells of a row or delta; `None` = there are none, or they can't be read.
 pub(super) fn span(entry: &Entry) -> Option<(i64, i64)> {
-    let format = match entry.kind {
-        EntryKind::Put => ROW,
-        EntryKind::Delta => DELTA,
-        EntryKind::Tombstone => return None,
-    };
+    let format = format_of(entry.kind)?;
     let (_, base, cells) = split_header(&entry.value, format).ok()?;
     let mut cells = Cells::new(cells, base);
     let mut span = None;
@@ -398,6 +431,31 @@ mod tests {
         }
 
         #[test]
+        fn what_was_narrowed_composes_to_the_same_columns(
+            below in proptest::option::of(steps()),
+            lists in proptest::collection::vec(steps(), 1..5),
+            wanted in proptest::collection::btree_set(prop_oneof!["[abd]", "c{1,3}"], 0..3),
+        ) {
+            let wanted: Vec<_> = wanted.iter().map(String::as_str).collect();
+            let less = |entry: &Entry| match entry.kind {
+                EntryKind::Tombstone => entry.clone(),
+                _ => narrow(entry, &wanted).unwrap(),
+            };
+            let base = below.map_or_else(tombstone, |steps| compose(&tombstone(), &delta(&steps)));
+            let deltas: Vec<_> = lists.iter().map(|steps| delta(steps)).collect();
+            let over = |base: Entry, deltas: &[Entry]| {
+                deltas.iter().fold(base, |older, newer| compose(&older, newer))
+            };
+            let narrowed: Vec<_> = deltas.iter().map(less).collect();
+            let (all, some) = (over(base.clone(), &deltas), over(less(&base), &narrowed));
+            let asked = |row: Model| row.map(|cells| {
+                let is_asked = |key: &(String, i64)| wanted.contains(&key.0.as_str());
+                cells.into_iter().filter(|(key, _)| is_asked(key)).collect::<BTreeMap<_, _>>()
+            });
+            prop_assert_eq!(read(&some), asked(read(&all)));
+        }
+
+        #[test]
         fn damage_never_panics(
             bytes in proptest::collection::vec(any::<u8>(), 0..40),
             steps in steps(),
@@ -412,6 +470,7 @@ mod tests {
                 let bad = Entry { kind: EntryKind::Delta, value: value.clone().into() };
                 let put = Entry { kind: EntryKind::Put, value: value.into() };
                 compose(&good, &bad);
+                let _ = (narrow(&bad, &["a"]), narrow(&put, &["a"]), span(&bad), span(&put));
                 compose(&bad, &good);
                 compose(&put, &good);
             }

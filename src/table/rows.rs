@@ -35,7 +35,7 @@ impl Table {
     ) -> Result<Option<Bytes>, ReadError> {
         match (&self.virtual_rows, columns) {
             (Some(rows), _) => rows.row(view, key),
-            (None, Some(columns)) => Ok(view.columns(&key_of(self.id, key), columns)?.0),
+            (None, Some(columns)) => Ok(view.columns(&key_of(self.id, key), Some(columns))?.value),
             (None, None) => Source::row(view, &key_of(self.id, key)),
         }
     }

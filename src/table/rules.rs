@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::ids::{EntryKind, TableId};
 use crate::partition::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
 
+use super::apply::WHOLE_ROW_BYTES_MAX;
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
 use super::options::TableOptions;
@@ -144,6 +145,16 @@ impl Rules for TableRules {
         picked: &[Bytes],
     ) -> Result<Bytes, &'static str> {
         chunks::join_picked(directory, wanted, picked)
+    }
+
+    fn narrow(&self, entry: &Entry, wanted: &[&str]) -> Option<Entry> {
+        // Narrower rows are read whole: an update writes them whole.
+        let is_narrow =
+            entry.kind == EntryKind::Put && entry.value.len() as u64 <= WHOLE_ROW_BYTES_MAX;
+        if is_narrow {
+            return None;
+        }
+        delta::narrow(entry, wanted)
     }
 
     fn filter_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
