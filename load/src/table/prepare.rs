@@ -216,23 +216,26 @@ pub(super) async fn read_back(
     most: u64,
     run: &Run,
 ) -> Result<(), Trouble> {
-    const LIMIT: usize = 1_000;
-    let most = most.min(sheet.size.rows);
-    let first = Random::new(run.seed_of(READ_BACK)).below(sheet.size.rows - most + 1);
-    let pages = u32::try_from(most.div_ceil(LIMIT as u64)).unwrap_or(u32::MAX);
-    let mut walk = (pages > 0).then(|| Walk::new(sheet, first, true, pages));
-    while let Some(walking) = walk.take() {
-        let request = get_range(sheet, &walking.start, true, LIMIT);
+    let mut left = most.min(sheet.size.rows);
+    let first = Random::new(run.seed_of(READ_BACK)).below(sheet.size.rows - left + 1);
+    let mut walk = Some(Walk::new(sheet, first, true, u32::MAX));
+    while let Some(walking) = walk.take().filter(|_| left > 0) {
+        let limit = left.min(PAGE_ROWS) as usize;
+        let request = get_range(sheet, &walking.start, true, limit);
         let answer = connection.call(Operation::GetRange, &request).await?;
         let page = Page::read(answer)?;
-        let oldest = Oldest::now(sheet, &walking, LIMIT);
+        let oldest = Oldest::now(sheet, &walking, limit);
+        let next = page.check(sheet, &walking, &oldest, limit);
+        let next = next.map_err(Trouble::Wrong)?;
         run.checks.made("rows read back", page.rows.len() as u64);
-        let next = page.check(sheet, &walking, &oldest, LIMIT);
-        walk = walking.after(page, next.map_err(Trouble::Wrong)?);
+        left = left.saturating_sub(page.rows.len() as u64);
+        walk = walking.after(page, next);
     }
     Ok(())
 }
 
+/// Rows in a page that is read back.
+const PAGE_ROWS: u64 = 1_000;
 /// The part of the seed that this reads by.
 const READ_BACK: u64 = 1 << 34;
 
