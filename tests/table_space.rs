@@ -263,14 +263,7 @@ fn a_second_load_fits_where_the_first_one_was() {
 #[test]
 #[ignore = "a million rows"]
 fn a_second_million_fits_where_the_first_one_was() {
-    // All as by default, but the log, which is kept for followers whatever expires: here less than a load's.
-    let options = Options {
-        log: LogOptions {
-            retention_bytes: number("RETENTION_BYTES", 128 << 20),
-            ..LogOptions::default()
-        },
-        ..Options::default()
-    };
+    let options = Options::default();
     let base = std::env::var_os("DIR").unwrap_or_else(|| std::env::temp_dir().into());
     let dir = tempfile::tempdir_in(base).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -136,7 +136,7 @@ keys! {
         /// A segment of a commit log is kept at least until all in it is older than this, in ms …
         retention_age_ms: u64 = 86_400_000, 0 to 31_536_000_000;
         /// … or the partition's log takes more bytes than this.
-        retention_bytes: u64 = 4_294_967_296, 1_048_576 to 1_099_511_627_776;
+        retention_bytes: u64 = 134_217_728, 1_048_576 to 1_099_511_627_776;
         /// Bytes of the newest batches of a partition kept in memory for those who follow its log.
         tail_bytes: usize = 33_554_432, 1_048_576 to 4_294_967_296;
         /// Address space reserved for a partition's LMDB file, in bytes; the file can't grow past it.

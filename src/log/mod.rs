@@ -65,7 +65,8 @@ impl Default for Options {
         Options {
             segment_bytes: 64 * 1024 * 1024,
             retention_age_ms: 24 * 60 * 60 * 1000,
-            retention_bytes: 4 * 1024 * 1024 * 1024,
+            // Nobody reads further back than followers lag; what a restart needs is kept in any case.
+            retention_bytes: 128 * 1024 * 1024,
             tail_bytes: 32 * 1024 * 1024,
             spare_segments: 2,
         }
