@@ -6,24 +6,9 @@ import os
 import pytest
 
 from client import Client, Refused
-from server import Server
+from fixtures import own_server, server  # noqa: F401, pytest finds them here
 
 NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    running = Server(tmp_path_factory.mktemp("shared")).start()
-    yield running
-    running.kill()
-
-
-@pytest.fixture
-def own_server(tmp_path):
-    """A server of the test's own, to be stopped and killed; not yet started."""
-    running = Server(tmp_path)
-    yield running
-    running.kill()
 
 
 @pytest.fixture

@@ -71,7 +71,6 @@ pub(super) fn description(table: &Table) -> Description {
             defined_columns: defined.collect(),
         },
         state: state(table),
-        indexes: Vec::new(),
         created_micros: table.created_us.cast_signed(),
     }
 }
@@ -97,6 +96,5 @@ pub(super) fn state(table: &Table) -> TableState {
             allow_update: options.allow_update,
             update_full_row: options.update_full_row,
         },
-        stream: None,
     }
 }

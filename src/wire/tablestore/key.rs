@@ -22,18 +22,6 @@ pub enum KeyType {
     Binary,
 }
 
-impl KeyType {
-    /// As the service's messages name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            KeyType::Integer => "VT_INTEGER",
-            KeyType::String => "VT_STRING",
-            KeyType::Binary => "VT_BLOB",
-        }
-    }
-}
-
 /// The value of a key column. Values of one type are ordered as rows are: integers signed, the others bytewise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyValue {
@@ -78,9 +66,6 @@ pub trait KeyColumn: Sized {
 
     /// The value, if there is one.
     fn value(&self) -> Option<&KeyValue>;
-
-    /// The type as the service's messages name it.
-    fn type_name(&self) -> &'static str;
 }
 
 impl KeyColumn for KeyValue {
@@ -100,10 +85,6 @@ impl KeyColumn for KeyValue {
     fn value(&self) -> Option<&KeyValue> {
         Some(self)
     }
-
-    fn type_name(&self) -> &'static str {
-        self.key_type().name()
-    }
 }
 
 impl KeyColumn for WriteKeyValue {
@@ -118,13 +99,6 @@ impl KeyColumn for WriteKeyValue {
         match self {
             WriteKeyValue::Given(value) => Some(value),
             WriteKeyValue::AutoIncrement => None,
-        }
-    }
-
-    fn type_name(&self) -> &'static str {
-        match self {
-            WriteKeyValue::Given(value) => value.type_name(),
-            WriteKeyValue::AutoIncrement => Variant::AutoIncrement.type_name(),
         }
     }
 }
@@ -144,27 +118,9 @@ impl KeyColumn for BoundValue {
             BoundValue::InfMin | BoundValue::InfMax => None,
         }
     }
-
-    fn type_name(&self) -> &'static str {
-        match self {
-            BoundValue::InfMin => Variant::InfMin.type_name(),
-            BoundValue::At(value) => value.type_name(),
-            BoundValue::InfMax => Variant::InfMax.type_name(),
-        }
-    }
 }
 
 impl KeyValue {
-    /// The value's type.
-    #[must_use]
-    pub fn key_type(&self) -> KeyType {
-        match self {
-            KeyValue::Integer(_) => KeyType::Integer,
-            KeyValue::String(_) => KeyType::String,
-            KeyValue::Binary(_) => KeyType::Binary,
-        }
-    }
-
     /// What the value counts for in capacity units, and against the limit of 1 KiB.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -44,20 +44,6 @@ pub struct OptionsChange {
     pub allow_update: Option<bool>,
 }
 
-impl OptionsChange {
-    /// The options after the change.
-    #[must_use]
-    pub fn apply(&self, options: TableOptions) -> TableOptions {
-        TableOptions {
-            time_to_live: self.time_to_live.unwrap_or(options.time_to_live),
-            max_versions: self.max_versions.unwrap_or(options.max_versions),
-            deviation_seconds: self.deviation_seconds.unwrap_or(options.deviation_seconds),
-            allow_update: self.allow_update.unwrap_or(options.allow_update),
-            update_full_row: options.update_full_row,
-        }
-    }
-}
-
 /// Reserved capacity units per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throughput {

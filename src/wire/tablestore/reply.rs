@@ -13,7 +13,7 @@ use super::key::{KeySchema, KeyType};
 use super::options::{TableOptions, Throughput, TimeToLive};
 use super::plainbuffer::{Row, encode_row, encode_rows};
 use super::proto;
-use super::table::{ColumnType, IndexMeta, StreamSpec, TableMeta};
+use super::table::{ColumnType, TableMeta};
 
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
@@ -47,19 +47,6 @@ pub struct TableState {
     pub last_decrease_seconds: Option<i64>,
     /// Options.
     pub options: TableOptions,
-    /// The stream, if there is one.
-    pub stream: Option<StreamState>,
-}
-
-/// A table's stream.
-#[derive(Clone, Debug)]
-pub struct StreamState {
-    /// Its name among streams.
-    pub id: String,
-    /// How it was asked for.
-    pub spec: StreamSpec,
-    /// Since when, microseconds since 1970.
-    pub since_micros: i64,
 }
 
 /// Everything about a table.
@@ -69,8 +56,6 @@ pub struct Description {
     pub meta: TableMeta,
     /// What can change.
     pub state: TableState,
-    /// Its indexes.
-    pub indexes: Vec<IndexMeta>,
     /// When it was made, microseconds since 1970.
     pub created_micros: i64,
 }
@@ -118,7 +103,7 @@ impl Reply {
             Reply::Updated(state) => proto::UpdateTableResponse {
                 reserved_throughput_details: state.throughput_message(),
                 table_options: options_message(&state.options),
-                stream_details: Some(state.stream_message()),
+                stream_details: Some(proto::StreamDetails::default()),
             }
             .encode_to_vec(),
             Reply::Read(reply) => proto::GetRowResponse {
@@ -193,20 +178,6 @@ impl TableState {
             last_decrease_time: self.last_decrease_seconds,
         }
     }
-
-    fn stream_message(&self) -> proto::StreamDetails {
-        let Some(stream) = &self.stream else {
-            return proto::StreamDetails::default();
-        };
-        let hours = stream.spec.hours;
-        proto::StreamDetails {
-            enable_stream: stream.spec.enabled,
-            stream_id: Some(stream.id.clone()),
-            expiration_time: hours.map(|hours| i32::try_from(hours).unwrap_or(i32::MAX)),
-            last_enable_time: Some(stream.since_micros),
-            columns_to_get: stream.spec.columns.clone(),
-        }
-    }
 }
 
 fn options_message(options: &TableOptions) -> proto::TableOptions {
@@ -242,10 +213,10 @@ impl Description {
             table_options: options_message(&self.state.options),
             // A table is there at once, or not at all.
             table_status: proto::TableStatus::Active.into(),
-            stream_details: Some(self.state.stream_message()),
+            stream_details: Some(proto::StreamDetails::default()),
             // One split: this server.
             shard_splits: Vec::new(),
-            index_metas: self.indexes.iter().map(index_message).collect(),
+            index_metas: Vec::new(),
             creation_time: Some(self.created_micros),
         }
     }
@@ -272,26 +243,6 @@ fn column_type(column: ColumnType) -> proto::DefinedColumnType {
         ColumnType::Boolean => proto::DefinedColumnType::DctBoolean,
         ColumnType::String => proto::DefinedColumnType::DctString,
         ColumnType::Binary => proto::DefinedColumnType::DctBlob,
-    }
-}
-
-fn index_message(index: &IndexMeta) -> proto::IndexMeta {
-    let mode = if index.synchronous {
-        proto::IndexUpdateMode::IumSyncIndex
-    } else {
-        proto::IndexUpdateMode::IumAsyncIndex
-    };
-    let kind = if index.local {
-        proto::IndexType::ItLocalIndex
-    } else {
-        proto::IndexType::ItGlobalIndex
-    };
-    proto::IndexMeta {
-        name: Some(index.name.clone()),
-        primary_key: index.key.clone(),
-        defined_column: index.columns.clone(),
-        index_update_mode: Some(mode.into()),
-        index_type: Some(kind.into()),
     }
 }
 

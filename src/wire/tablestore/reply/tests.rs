@@ -98,7 +98,6 @@ fn a_table_is_told_whole() {
             allow_update: true,
             update_full_row: false,
         },
-        stream: None,
     };
     let updated = Reply::Updated(Box::new(state.clone())).encode();
     let updated = proto::UpdateTableResponse::decode(updated).unwrap();
@@ -113,7 +112,6 @@ fn a_table_is_told_whole() {
             defined_columns: Vec::new(),
         },
         state,
-        indexes: Vec::new(),
         created_micros: 9,
     };
     let told = Reply::Table(Box::new(description)).encode();
