@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("disk", &[]),
     ("ids", &[]),
     ("ordered", &[]),
     ("metrics", &[]),
     ("value", &[]),
-    ("log", ZERO),
-    ("image", ZERO),
+    ("log", STORE),
+    ("image", STORE),
     (
         "partition",
-        &["ids", "ordered", "metrics", "value", "log", "image"],
+        &["disk", "ids", "ordered", "metrics", "value", "log", "image"],
     ),
     (
         "table",
@@ -42,6 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("admin", SIX),
 ];
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "value"];
+const STORE: &[&str] = &["disk", "ids", "ordered", "metrics", "value"];
 const SIX: &[&str] = &[
     "ids", "ordered", "metrics", "value", "table", "timeline", "feed", "wire",
 ];

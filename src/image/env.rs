@@ -5,21 +5,30 @@
 //! content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
 
 use std::fs::{self, File, TryLockError};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use super::Error;
+use crate::disk;
 
 /// A sub-database of plain bytes, in LMDB's own (bytewise) order.
 pub(super) type Db = heed::Database<'static, Raw, Raw>;
 /// A read transaction that owns its environment and may move between threads.
 pub(super) type ReadTxn = RoTxn<'static, WithoutTls>;
 
-/// LMDB's name for the file.
+/// LMDB's names for its files.
 const DATA: &str = "data.mdb";
+const LOCK: &str = "lock.mdb";
+/// LMDB's table of readers: a head, and 64 bytes for each of [`READERS_MAX`].
+const LOCK_BYTES: u64 = 17 * PAGE_BYTES as u64;
+/// What an image gets above its file's length at the least, if `map_bytes` would leave it less than half of that.
+const MAP_ROOM_BYTES: u64 = 8 << 20;
 /// Read transactions open at once. Past it a read fails with `Full`; callers bound themselves below it.
 const READERS_MAX: u32 = 1024;
 /// Sub-databases, the catalog's included. LMDB clears an array of this length for each transaction.
@@ -42,6 +51,7 @@ pub(super) struct Store {
     /// The catalog's sub-database.
     pub(super) catalog: Db,
     slots: RwLock<Vec<Db>>,
+    dir: PathBuf,
     /// Held for as long as the environment is open.
     _lock: File,
 }
@@ -49,6 +59,11 @@ pub(super) struct Store {
 impl Store {
     /// Opens or makes the environment in `dir`, which must be on a local file system.
     pub(super) fn open(dir: &Path, map_bytes: usize) -> Result<Store, Error> {
+        let store = Store::open_files(dir, map_bytes);
+        store.map_err(|error| error.with_room(|| left(dir)))
+    }
+
+    fn open_files(dir: &Path, map_bytes: usize) -> Result<Store, Error> {
         fs::create_dir_all(dir)?;
         let lock = File::create(dir.join("image.lock"))?;
         match lock.try_lock() {
@@ -56,7 +71,8 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(Error::Locked),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        let env = open_env(dir, map_bytes)?;
+        fill_lock_file(dir)?;
+        let env = open_env(dir, map_bytes_needed(dir, map_bytes)?)?;
         back_all_pages(&env, dir)?;
         let wtxn = env.write_txn()?;
         let catalog = env
@@ -70,6 +86,7 @@ impl Store {
             env,
             catalog,
             slots: RwLock::default(),
+            dir: dir.to_owned(),
             _lock: lock,
         };
         store.open_slots()?;
@@ -145,6 +162,18 @@ impl Store {
         Ok(self.env.write_txn()?)
     }
 
+    /// Whether a commit failed so late that nobody knows its outcome. An earlier failure has left nothing: LMDB marks the
+    /// environment only when the write of the meta page fails, and refuses all that follows.
+    pub(super) fn is_unsettled(&self) -> bool {
+        let begun = self.env.read_txn();
+        matches!(begun, Err(heed::Error::Mdb(heed::MdbError::Panic)))
+    }
+
+    /// Bytes that may still be written; `None` if nobody knows.
+    pub(super) fn left(&self) -> Option<u64> {
+        left(&self.dir)
+    }
+
     /// Bytes of the file that have ever been used. The file never shrinks.
     pub(super) fn file_bytes(&self) -> u64 {
         (self.env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64
@@ -169,6 +198,43 @@ impl Store {
     /// Bytes of the reserved map.
     pub(super) fn map_bytes(&self) -> u64 {
         self.env.info().map_size as u64
+    }
+}
+
+fn left(dir: &Path) -> Option<u64> {
+    let data = fs::metadata(dir.join(DATA)).map_or(0, |file| file.len());
+    disk::left(dir, data)
+}
+
+/// How much to reserve: what the setting says, but never less than the file and room to work in, or a full image could
+/// not even be compacted.
+fn map_bytes_needed(dir: &Path, map_bytes: usize) -> Result<usize, Error> {
+    let file = match fs::metadata(dir.join(DATA)) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(map_bytes),
+        Err(error) => return Err(error.into()),
+    };
+    let room = (file / 4).max(MAP_ROOM_BYTES);
+    let needed = (file + room).next_multiple_of(MAP_ROOM_BYTES);
+    match file + room / 2 > map_bytes as u64 {
+        true => usize::try_from(needed).map_err(|_| Error::AddressSpace(usize::MAX)),
+        false => Ok(map_bytes),
+    }
+}
+
+/// Gives LMDB's table of readers all its bytes before LMDB maps it. In a file with holes the disk could be full when a
+/// reader comes first to a page of the table, and that ends the process with SIGBUS. No other descriptor may be opened
+/// for this file while LMDB has it open: closing one would drop LMDB's lock.
+fn fill_lock_file(dir: &Path) -> Result<(), Error> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(dir.join(LOCK))?;
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, LOCK_BYTES) {
+        // A file system that can't: as before.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
     }
 }
 
@@ -198,5 +264,11 @@ fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
     // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive
     // lock on `image.lock` in this directory for the environment's whole life, so no second process of ours opens it;
     // heed refuses a second opening in this process; no flag is set that would weaken LMDB's own locking.
-    Ok(unsafe { options.open(dir)? })
+    let opened = unsafe { options.open(dir) };
+    opened.map_err(|error| match error {
+        heed::Error::Io(error) if error.raw_os_error() == Some(Errno::NOMEM.raw_os_error()) => {
+            Error::AddressSpace(map_bytes)
+        }
+        error => error.into(),
+    })
 }
