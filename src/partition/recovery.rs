@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::flusher::{self, Flusher};
 use super::memtable::Memtable;
+use super::reserve::Reserve;
 use super::shared::Shared;
 use super::syncer::Syncer;
 use super::txn::Pending;
@@ -51,6 +52,10 @@ pub(super) fn start(
         memtables,
         stores,
         Arc::clone(&rules),
+        Reserve::new(
+            image_folder.parent().unwrap_or(image_folder),
+            options.reserve_bytes,
+        ),
     );
     let shared = Arc::new(shared);
     let flusher = Flusher {
@@ -88,6 +93,7 @@ pub(super) fn start(
         syncer: Syncer::start(id).map_err(thread)?,
         is_closing: false,
         is_rotating: false,
+        makes_room: false,
         flusher: wake,
         flushing,
     };
