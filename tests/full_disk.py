@@ -349,7 +349,8 @@ def main():
     if bad:
         print(f"logs: {work}")
         sys.exit(1)
-    shutil.rmtree(work)
+    if not options.keep:
+        shutil.rmtree(work)
 
 
 if __name__ == "__main__":

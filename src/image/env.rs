@@ -162,8 +162,8 @@ impl Store {
         Ok(self.env.write_txn()?)
     }
 
-    /// Whether a commit failed so late that nobody knows its outcome. An earlier failure has left nothing: LMDB marks the
-    /// environment only when the write of the meta page fails, and refuses all that follows.
+    /// Whether a commit failed so late that nobody knows its outcome. An earlier failure has left nothing: LMDB marks
+    /// the environment only when the write of the meta page fails, and refuses all that follows.
     pub(super) fn is_unsettled(&self) -> bool {
         let begun = self.env.read_txn();
         matches!(begun, Err(heed::Error::Mdb(heed::MdbError::Panic)))
