@@ -204,7 +204,7 @@ impl Flusher {
             .retain(self.shared.covered(), now_ms)
             .map(|_| ());
         if is_tight {
-            kept = kept.and(self.keeper.give_back_spares());
+            kept = kept.and_then(|()| self.keeper.give_back_spares());
         }
         let prepared = self.keeper.prepare();
         if let Err(error) = kept.and(prepared) {

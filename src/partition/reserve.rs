@@ -61,7 +61,7 @@ impl Reserve {
         if *is_held {
             return true;
         }
-        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let folder = self.path.parent().unwrap_or(&self.path);
         let there = fs::metadata(&self.path).map_or(0, |file| file.len());
         let needed = match is_idle {
             true => self.bytes / 2,
