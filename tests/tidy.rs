@@ -1,8 +1,8 @@
 //! The house rules that a compiler does not hold: layers, cycles, names, sizes, what a file says of itself.
 //!
 //! Owns: the layer table of ARCHITECTURE.md as data. Promises: every breach is listed with its file and line, all at
-//! once; only files that git tracks are looked at, because users keep theirs beside them. Must not: repeat what rustfmt,
-//! rustc's and clippy's lints hold already (widths, function lengths, unbounded channels).
+//! once; only files that git tracks are looked at, because users keep theirs beside them. Must not: repeat what
+//! rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded channels).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
