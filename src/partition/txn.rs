@@ -45,6 +45,12 @@ impl<'a> Txn<'a> {
         self.pending.position
     }
 
+    /// The running closure's number in its batch, from 0: with the position it names the closure for ever.
+    #[must_use]
+    pub fn turn(&self) -> u32 {
+        self.pending.turn
+    }
+
     /// The batch's commit time, ms since 1970; the same for the whole batch, never below an earlier batch's.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
@@ -69,6 +75,7 @@ impl<'a> Txn<'a> {
         } else {
             self.pending.take_back();
         }
+        self.pending.turn += 1;
     }
 
     /// The newest value of a key, this batch included. `Err` = damage or a failing disk.
@@ -152,6 +159,8 @@ impl<'a> Txn<'a> {
 pub(super) struct Pending {
     pub(super) position: Position,
     pub(super) now_ms: u64,
+    /// Closures that have ended.
+    turn: u32,
     /// The bytes of keys, values and records one behind the other, so that a batch costs no memory of its own.
     held: Vec<u8>,
     effects: Vec<Staged>,
@@ -194,6 +203,7 @@ impl Pending {
         Pending {
             position: Position::ZERO,
             now_ms: 0,
+            turn: 0,
             held: Vec::new(),
             effects: Vec::new(),
             changes: Vec::new(),
@@ -209,6 +219,7 @@ impl Pending {
     pub(super) fn begin(&mut self, position: Position, now_ms: u64) {
         self.position = position;
         self.now_ms = now_ms;
+        self.turn = 0;
         self.effects.clear();
         self.changes.clear();
         self.index.clear();
