@@ -62,9 +62,13 @@ struct Options {
     /// Directory that holds everything; made if it is not there [default: ./data].
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
-    /// Address and port to listen on [default: 127.0.0.1:7070].
-    #[arg(long, value_name = "ADDRESS", global = true)]
+    /// Address (or name) and port to listen on [default: 127.0.0.1:7070].
+    #[arg(long, value_name = "ADDRESS", global = true, value_parser = config::address)]
     listen: Option<SocketAddr>,
+    /// Serve an address that is not loopback, though there is no authentication yet: whoever reaches it may read, write
+    /// and delete everything.
+    #[arg(long, global = true)]
+    insecure: bool,
     /// Partitions of a new data directory; one that stands keeps its number [default: 1].
     #[arg(long, value_name = "NUMBER", global = true)]
     partitions: Option<u16>,
@@ -126,12 +130,14 @@ fn run(command: Command, options: Options) -> Result<(), Failure> {
         config,
         data,
         listen,
+        insecure,
         partitions,
     } = options;
     let flags = Flags {
         config,
         data,
         listen,
+        insecure,
         partitions,
     };
     // Names or texts that are not UTF-8 can't be ours.
