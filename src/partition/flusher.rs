@@ -120,7 +120,8 @@ impl Flusher {
             .keeper
             .retain(self.shared.covered(), self.clock.now_ms());
         let prepared = self.keeper.prepare();
-        if let Err(error) = kept.and(prepared) {
+        let noted = self.keeper.note();
+        if let Err(error) = kept.and(prepared).and(noted) {
             tracing::warn!(%error, "the log's segments could not be looked after");
         }
     }
