@@ -5,11 +5,12 @@
 //! content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::Path;
 use std::sync::RwLock;
 
 use heed::types::Bytes as Raw;
-use heed::{CommitOrAbort, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use heed::{CommitOrAbort, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 
 use super::Error;
 
@@ -32,8 +33,12 @@ pub(super) const SLOTS_MAX: u16 = (DBS_MAX - 1) / SLOT_STEP * SLOT_STEP;
 pub(super) const PAGE_BYTES: usize = 4096;
 
 /// Whether a directory holds an image, however damaged.
-pub(super) fn is_there(dir: &Path) -> bool {
-    fs::metadata(dir.join(DATA)).is_ok_and(|file| file.len() > 0)
+pub(super) fn is_there(dir: &Path) -> io::Result<bool> {
+    match fs::metadata(dir.join(DATA)) {
+        Ok(file) => Ok(file.len() > 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// One open environment.
@@ -42,30 +47,42 @@ pub(super) struct Store {
     /// The catalog's sub-database.
     pub(super) catalog: Db,
     slots: RwLock<Vec<Db>>,
-    /// Held for as long as the environment is open.
-    _lock: File,
+    /// Held for as long as the environment is open; `None` where there was nothing to hold, and nothing may be made.
+    _lock: Option<File>,
 }
 
 impl Store {
-    /// Opens or makes the environment in `dir`, which must be on a local file system.
-    pub(super) fn open(dir: &Path, map_bytes: usize) -> Result<Store, Error> {
-        fs::create_dir_all(dir)?;
-        let lock = File::create(dir.join("image.lock"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
+    /// Opens the environment in `dir`, which must be on a local file system. Makes it if it is not there, unless it is
+    /// only to be read: then no file is made, written to, or expected to be writable.
+    pub(super) fn open(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Store, Error> {
+        if !read_only {
+            fs::create_dir_all(dir)?;
         }
-        let env = open_env(dir, map_bytes)?;
-        back_all_pages(&env, dir)?;
-        let wtxn = env.write_txn()?;
-        let catalog = env
-            .create_databases_and_commit(wtxn, |opener, wtxn| {
+        let lock = lock(dir, read_only)?;
+        let env = open_env(dir, map_bytes, read_only)?;
+        match back_all_pages(&env, dir) {
+            Err(error) if !read_only => return Err(error),
+            // Where the file may not be changed, a page that it lacks ends the process; see `tideline verify`.
+            _ => {}
+        }
+        let catalog = if read_only {
+            let rtxn = env.read_txn()?;
+            env.open_databases_and_commit(rtxn, |opener, rtxn| {
+                opener
+                    .open_database::<Raw, Raw>(rtxn, Some("catalog"))
+                    .map(CommitOrAbort::<_, ()>::Commit)
+            })?
+            .unwrap_commit()
+            .ok_or_else(|| Error::damaged("catalog", "missing"))?
+        } else {
+            let wtxn = env.write_txn()?;
+            env.create_databases_and_commit(wtxn, |opener, wtxn| {
                 opener
                     .create_database::<Raw, Raw>(wtxn, Some("catalog"))
                     .map(CommitOrAbort::<_, ()>::Commit)
             })?
-            .unwrap_commit();
+            .unwrap_commit()
+        };
         let store = Store {
             env,
             catalog,
@@ -172,6 +189,25 @@ impl Store {
     }
 }
 
+fn lock(dir: &Path, read_only: bool) -> Result<Option<File>, Error> {
+    let name = dir.join("image.lock");
+    let file = match read_only {
+        true => File::open(name),
+        false => File::create(name),
+    };
+    let file = match file {
+        Ok(file) => file,
+        // Whoever writes makes it first.
+        Err(error) if read_only && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
 /// Gives the file the length that its newest meta page tells, by a hole. A file that was cut would end the process with
 /// SIGBUS where a missing page is touched; pages of zeros are only wrong, and LMDB and our checksums say so. Also a
 /// whole file may be a little shorter: pages at its end that were never written because they were free again.
@@ -189,7 +225,7 @@ fn slot_name(slot: u16) -> String {
 }
 
 #[allow(unsafe_code)]
-fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
+fn open_env(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Env<WithoutTls>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
         .map_size(map_bytes)
@@ -197,6 +233,13 @@ fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
         .max_dbs(u32::from(DBS_MAX));
     // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive
     // lock on `image.lock` in this directory for the environment's whole life, so no second process of ours opens it;
-    // heed refuses a second opening in this process; no flag is set that would weaken LMDB's own locking.
-    Ok(unsafe { options.open(dir)? })
+    // heed refuses a second opening in this process. LMDB's own locking, which has to write, is turned off only for
+    // reading, under the same lock or in a copy that has none because nobody has ever written there.
+    let env = unsafe {
+        if read_only {
+            options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK);
+        }
+        options.open(dir)?
+    };
+    Ok(env)
 }

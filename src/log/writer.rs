@@ -211,8 +211,8 @@ impl Writer {
         }
     }
 
-    /// Before the first frame of a segment: from here on the segment's loss, and that of anything before it, is noticed.
-    /// Costs one write over a block that exists and one sync.
+    /// Before the first frame of a segment: from here on the segment's loss, and that of anything before it, is
+    /// noticed. Costs one write over a block that exists and one sync.
     fn note_segment(&mut self) -> Result<(), AppendError> {
         let mut state = lock(&self.shared.state);
         let noted = state.note_segment(self.last.position, self.segment.first);
