@@ -127,6 +127,10 @@ impl Image {
     /// is cleared before its place is used again.
     pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
         let store = Store::open(dir, options.map_bytes, options.read_only)?;
+        let map_bytes = store.map_bytes();
+        if map_bytes > options.map_bytes as u64 {
+            tracing::warn!(dir = %dir.display(), map_bytes, "map_bytes is lower than what the image needs; reserved more");
+        }
         let txn = store.read()?;
         let catalog = match store.catalog.get(&txn, VERSION_KEY)? {
             Some(_) => read_catalog(&store, &txn)?,
@@ -189,6 +193,24 @@ impl Image {
     /// The log position that the image covers.
     pub fn covered(&self) -> Position {
         self.inner.catalog().covered
+    }
+
+    /// Whether a commit failed with an unknown outcome, so that only opening again helps.
+    pub fn is_stopped(&self) -> bool {
+        self.inner.stopped.load(Ordering::Acquire)
+    }
+
+    /// Clears what steps that failed have left, so that its room can be used again.
+    pub fn clear(&self) -> Result<(), Error> {
+        let inner = &*self.inner;
+        let mut state = inner.lock()?;
+        while inner.clear_one(&mut state.slots)? {}
+        Ok(())
+    }
+
+    /// Bytes that may still be written on the image's disk; `None` if nobody knows.
+    pub fn left(&self) -> Option<u64> {
+        self.inner.store.left()
     }
 
     /// Starts reading. `Full` if too many snapshots are alive.
@@ -278,7 +300,7 @@ impl Inner {
     /// Commits a transaction that leaves the catalog as it is.
     fn commit_rows(&self, wtxn: RwTxn<'_>) -> Result<(), Error> {
         let done = wtxn.commit().map_err(Error::from);
-        if !matches!(done, Ok(()) | Err(Error::Full(_))) {
+        if done.is_err() && self.store.is_unsettled() {
             // Perhaps the new meta page is on disk all the same: nothing may be built on either state.
             self.stopped.store(true, Ordering::Release);
         }

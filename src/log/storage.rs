@@ -29,6 +29,11 @@ pub trait Storage: Send + Sync {
 
     /// Makes creations, renames and removals durable.
     fn sync_dir(&self) -> io::Result<()>;
+
+    /// Bytes that may still be written; `None` if nobody knows.
+    fn left(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// An open file. All calls take an offset, so that one handle serves the writer and every reader.
@@ -129,6 +134,10 @@ impl Storage for LocalStorage {
 
     fn sync_dir(&self) -> io::Result<()> {
         self.directory.sync_all()
+    }
+
+    fn left(&self) -> Option<u64> {
+        crate::disk::left(&self.path, 0)
     }
 }
 

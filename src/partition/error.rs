@@ -108,6 +108,12 @@ pub enum OpenError {
         /// What it said.
         error: io::Error,
     },
+    /// A store can't be opened now, but nothing says that its data is not whole: no room, no descriptor, no memory, a
+    /// failing disk, another format.
+    Refused {
+        /// What, and what to do about it.
+        text: String,
+    },
     /// The bytes on disk are not those that were written.
     Damaged {
         /// Where and how.
@@ -181,8 +187,10 @@ impl fmt::Display for OpenError {
                 path.display()
             ),
             OpenError::Io { what, path, error } => {
-                write!(out, "cannot {what} {}: {error}", path.display())
+                let advice = crate::disk::advice(error);
+                write!(out, "cannot {what} {}: {error}{advice}", path.display())
             }
+            OpenError::Refused { text } => write!(out, "cannot open the data: {text}"),
             OpenError::Damaged { text } => write!(out, "damaged data: {text}"),
         }
     }
