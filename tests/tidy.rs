@@ -12,15 +12,16 @@ use std::sync::OnceLock;
 
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("disk", &[]),
     ("ids", &[]),
     ("ordered", &[]),
     ("metrics", &[]),
     ("value", &[]),
-    ("log", ZERO),
-    ("image", ZERO),
+    ("log", STORE),
+    ("image", STORE),
     (
         "partition",
-        &["ids", "ordered", "metrics", "value", "log", "image"],
+        &["disk", "ids", "ordered", "metrics", "value", "log", "image"],
     ),
     (
         "table",
@@ -44,6 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("admin", SIX),
 ];
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "value"];
+const STORE: &[&str] = &["disk", "ids", "ordered", "metrics", "value"];
 const SIX: &[&str] = &[
     "ids", "ordered", "metrics", "value", "table", "timeline", "feed", "wire",
 ];

@@ -113,8 +113,9 @@ keys! {
         drain_spread_ms: u64 = 10_000, 500 to 600_000;
     }
     "partitions" {
-        /// Partitions of a new data directory; one that stands keeps its number. Each costs a writer thread and a log.
-        partitions: u16 = 1, 1 to 64;
+        /// Partitions of a new data directory. Each costs a writer thread and a log. A directory that stands has the
+        /// number that it was made with; another one here is an error. 0 = as it is, and 1 in a new one.
+        partitions: u16 = 0, 0 to 64;
         /// Writes that may wait for a partition's writer; beyond it they are answered `busy`.
         queue_jobs_max: usize = 65_536, 256 to 16_777_216;
         /// Bytes that waiting writes of a partition may hold; beyond it they are answered `busy`.
@@ -394,7 +395,7 @@ mod tests {
         };
         assert_eq!(
             config.check().unwrap_err().0,
-            "partitions is 65, but must be from 1 to 64"
+            "partitions is 65, but must be from 0 to 64"
         );
     }
 

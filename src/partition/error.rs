@@ -59,10 +59,29 @@ pub enum OpenError {
         /// The data directory.
         path: PathBuf,
     },
-    /// There are other things in it, or nothing where something should be.
+    /// There are other things in it.
     NotOurs {
         /// The data directory.
         path: PathBuf,
+    },
+    /// There is nothing to look into.
+    NothingThere {
+        /// The data directory that was named.
+        path: PathBuf,
+    },
+    /// Something of it is missing, too many or from elsewhere.
+    DoesNotFit {
+        /// What, with its path.
+        text: String,
+    },
+    /// It has another number of partitions than was asked for.
+    OtherPartitions {
+        /// The data directory.
+        path: PathBuf,
+        /// How many it has.
+        found: u16,
+        /// How many were asked for.
+        wanted: u16,
     },
     /// Made by another version of the formats.
     OtherVersion {
@@ -89,7 +108,13 @@ pub enum OpenError {
         /// What it said.
         error: io::Error,
     },
-    /// What is on disk contradicts itself.
+    /// A store can't be opened now, but nothing says that its data is not whole: no room, no descriptor, no memory, a
+    /// failing disk, another format.
+    Refused {
+        /// What, and what to do about it.
+        text: String,
+    },
+    /// The bytes on disk are not those that were written.
     Damaged {
         /// Where and how.
         text: String,
@@ -97,6 +122,16 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The same, with the folder where it was met.
+    pub(super) fn within(self, folder: &Path) -> OpenError {
+        match self {
+            OpenError::Damaged { text } => OpenError::Damaged {
+                text: format!("{}: {text}", folder.display()),
+            },
+            other => other,
+        }
+    }
+
     pub(super) fn from_io(what: &'static str, path: &Path, error: io::Error) -> OpenError {
         OpenError::Io {
             what,
@@ -121,6 +156,26 @@ impl fmt::Display for OpenError {
                 "{} is not a Tideline data directory; name an empty or new one",
                 path.display()
             ),
+            OpenError::NothingThere { path } => write!(
+                out,
+                "{} is not a Tideline data directory: it has no directory.toml",
+                path.display()
+            ),
+            OpenError::DoesNotFit { text } => write!(
+                out,
+                "the data directory does not belong together: {text}; put back what was there, or a copy of the \
+                 whole directory"
+            ),
+            OpenError::OtherPartitions {
+                path,
+                found,
+                wanted,
+            } => write!(
+                out,
+                "{} has {found} partitions and can't be given {wanted}: their number is chosen when a data \
+                 directory is made; leave `partitions` out, or name a new directory",
+                path.display()
+            ),
             OpenError::OtherVersion { path, found, known } => write!(
                 out,
                 "{} has data format {found}; this version reads format {known}",
@@ -132,8 +187,10 @@ impl fmt::Display for OpenError {
                 path.display()
             ),
             OpenError::Io { what, path, error } => {
-                write!(out, "cannot {what} {}: {error}", path.display())
+                let advice = crate::disk::advice(error);
+                write!(out, "cannot {what} {}: {error}{advice}", path.display())
             }
+            OpenError::Refused { text } => write!(out, "cannot open the data: {text}"),
             OpenError::Damaged { text } => write!(out, "damaged data: {text}"),
         }
     }

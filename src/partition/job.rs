@@ -13,6 +13,7 @@ use super::{SubmitError, Txn};
 pub(super) enum Outcome {
     Committed,
     Full,
+    Busy,
     Unknown,
     Unavailable,
     ShuttingDown,
@@ -133,6 +134,7 @@ fn lost<E>(outcome: Outcome) -> SubmitError<E> {
     match outcome {
         Outcome::Committed => unreachable!("a committed closure has run"),
         Outcome::Full => SubmitError::StorageFull,
+        Outcome::Busy => SubmitError::Busy,
         Outcome::Unknown => SubmitError::OutcomeUnknown,
         Outcome::Unavailable => SubmitError::Unavailable,
         Outcome::ShuttingDown => SubmitError::ShuttingDown,

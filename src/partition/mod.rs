@@ -13,6 +13,7 @@ mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod flusher;
+mod identity;
 mod inspection;
 mod job;
 mod memtable;
@@ -71,7 +72,8 @@ struct Inner {
 /// Limits of a partition. Every unit is in its field's name.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many partitions a new data directory gets.
+    /// How many partitions a new data directory gets, or one that stands must have. 0 = as many as there are, one in a
+    /// new one.
     pub partitions: u16,
     /// Closures that may wait for the writer, per partition.
     pub queue_jobs_max: usize,
@@ -103,7 +105,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            partitions: 1,
+            partitions: 0,
             queue_jobs_max: 65_536,
             queue_bytes_max: 64 << 20,
             batch_jobs_max: 4_096,
@@ -152,21 +154,18 @@ impl Partitions {
         rules: Arc<dyn Rules>,
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
-        let directory = Directory::open(dir, Some(options.partitions))?;
+        let mut directory = Directory::open(dir, options.partitions)?;
+        identity::settle(&directory, &options.image, &rules)?;
+        directory.seal()?;
         let mut partitions = Vec::new();
-        for id in (0..directory.partitions).map(PartitionId) {
+        for id in directory.ids() {
             let log_folder = directory.log(id);
             let storage = LocalStorage::new(&log_folder)
                 .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
             let handed = (Arc::clone(&rules), Arc::clone(&clock));
             let image = directory.image(id);
-            partitions.push(recovery::start(
-                id,
-                Arc::new(storage),
-                &image,
-                &options,
-                handed,
-            )?);
+            let started = recovery::start(id, Arc::new(storage), &image, &options, handed);
+            partitions.push(started.map_err(|error| error.within(&directory.folder(id)))?);
         }
         let inner = Inner {
             history: directory.history,

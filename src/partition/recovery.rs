@@ -36,7 +36,8 @@ pub(super) fn start(
     if let Some(cut) = &opened.cut {
         tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
     }
-    let (memtable, position, last_ms) = replay(&log, &image, options, (&*rules, &clock))?;
+    let (memtables, position, last_ms) = replay(&log, &image, options, (&*rules, &clock))?;
+    let memtable = Arc::clone(&memtables[0]);
     tracing::info!(partition = %id, %position, covered = %image.covered(), "partition is open");
 
     let (queue, jobs) = mpsc::channel(options.queue_jobs_max);
@@ -47,7 +48,7 @@ pub(super) fn start(
         queue,
         options,
         tail_watched,
-        Arc::clone(&memtable),
+        memtables,
         stores,
         Arc::clone(&rules),
     );
@@ -62,6 +63,8 @@ pub(super) fn start(
         keeper: log.keeper(),
         kept: Instant::now(),
         merge_from: Instant::now(),
+        full: None,
+        failures: 0,
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = Builder::new()
@@ -96,28 +99,41 @@ pub(super) fn start(
     Ok(shared)
 }
 
-/// Brings back what the image does not cover. Gives the memtable, the last position and its commit time.
+/// Brings back what the image does not cover. Gives the memtables, the newest first, the last position and its commit
+/// time. More than one memtable = the disk is full: reads need none of its room, and the flusher tries again.
 fn replay(
     log: &Log,
     image: &Image,
     options: &Options,
     (rules, clock): (&dyn Rules, &Clock),
-) -> Result<(Arc<Memtable>, Position, u64), OpenError> {
+) -> Result<(Vec<Arc<Memtable>>, Position, u64), OpenError> {
     let mut position = image.covered();
     // The log remembers the time of its last batch, whether or not that is replayed.
     let last_ms = log.commit_ms(0);
     let rows = options.memtable_rows_expected();
     let mut memtable = Memtable::new(position, clock.now_ms(), rows);
+    let mut frozen = Vec::new();
     for frame in log.replay(position)? {
         let frame = frame?;
         memtable.insert(frame.position, &frame.effects, frame.bytes, rules);
         position = frame.position;
         if memtable.bytes() >= options.memtable_bytes {
-            flusher::flush(image, &memtable, rules)?;
-            memtable = Memtable::new(position, clock.now_ms(), rows);
+            let full =
+                std::mem::replace(&mut memtable, Memtable::new(position, clock.now_ms(), rows));
+            // They are flushed in order: behind one that waits, all wait.
+            let flushed = match frozen.is_empty() {
+                true => flusher::flush(image, &full, rules),
+                false => Err(image::Error::Full("a flush waits")),
+            };
+            match flushed {
+                Ok(()) => {}
+                Err(image::Error::Full(_)) => frozen.insert(0, Arc::new(full)),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
-    Ok((Arc::new(memtable), position, last_ms))
+    frozen.insert(0, Arc::new(memtable));
+    Ok((frozen, position, last_ms))
 }
 
 /// A panic of a thread that owns the store leaves it in an unknown state: the process must not go on.
@@ -131,26 +147,34 @@ fn or_abort(name: &str, run: impl FnOnce()) {
     }
 }
 
+impl OpenError {
+    fn of(is_damage: bool, error: &dyn std::error::Error) -> OpenError {
+        let text = error.to_string();
+        match is_damage {
+            true => OpenError::Damaged { text },
+            false => OpenError::Refused { text },
+        }
+    }
+}
+
 impl From<image::Error> for OpenError {
     fn from(error: image::Error) -> OpenError {
-        OpenError::Damaged {
-            text: error.to_string(),
-        }
+        use image::Error as E;
+        let is_damage = matches!(error, E::Damaged(_) | E::NotNext { .. } | E::BadKey(_));
+        OpenError::of(is_damage, &error)
     }
 }
 
 impl From<log::ReadError> for OpenError {
     fn from(error: log::ReadError) -> OpenError {
-        OpenError::Damaged {
-            text: error.to_string(),
-        }
+        OpenError::of(!matches!(error, log::ReadError::Io { .. }), &error)
     }
 }
 
 impl From<log::Error> for OpenError {
     fn from(error: log::Error) -> OpenError {
-        OpenError::Damaged {
-            text: error.to_string(),
-        }
+        use log::Error as E;
+        let is_damage = !matches!(error, E::Io { .. } | E::Format { .. });
+        OpenError::of(is_damage, &error)
     }
 }

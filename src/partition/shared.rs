@@ -102,7 +102,7 @@ impl Shared {
         queue: mpsc::Sender<Queued>,
         options: &Options,
         tail_watched: watch::Receiver<Position>,
-        memtable: Arc<Memtable>,
+        memtables: Vec<Arc<Memtable>>,
         (image, log): (Image, log::Reader),
         rules: Arc<dyn Rules>,
     ) -> Shared {
@@ -119,7 +119,7 @@ impl Shared {
             pressure: AtomicU32::new(0),
             tail: AtomicU64::new(tail),
             tail_watched,
-            memtables: ArcSwap::from_pointee(vec![memtable]),
+            memtables: ArcSwap::from_pointee(memtables),
             spare: Mutex::new(None),
             image,
             log,

@@ -252,6 +252,10 @@ impl Writer {
                     .increment(closures as u64);
                 Outcome::Full
             }
+            AppendError::Busy(error) => {
+                tracing::warn!(%error, "no file could be opened; writes are refused");
+                Outcome::Busy
+            }
             AppendError::Unknown(error) => {
                 tracing::error!(%error, "the log failed; the partition stops");
                 metrics::commit().failed.increment(1);

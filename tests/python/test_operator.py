@@ -62,12 +62,12 @@ def test_a_directory_of_another_version_is_not_touched(own_server, refusal):
     manifest = os.path.join(own_server.data, "directory.toml")
     with open(manifest) as file:
         text = file.read()
-    assert "format = 1" in text
-    newer = text.replace("format = 1", "format = 2") + "something_new = true\n"
+    assert "format = 2" in text
+    newer = text.replace("format = 2", "format = 3") + "something_new = true\n"
     with open(manifest, "w") as file:
         file.write(newer)
     line = refusal(own_server.data)
-    assert own_server.data in line and "format 2" in line and "format 1" in line
+    assert own_server.data in line and "format 3" in line and "format 2" in line
     with open(manifest) as file:
         assert file.read() == newer
     with open(manifest, "w") as file:
@@ -156,4 +156,21 @@ def test_looking_at_what_is_not_there_makes_nothing(own_server, tmp_path):
         ended = subprocess.run([own_server.binary, command, str(missing)], capture_output=True, text=True, timeout=20)
         assert ended.returncode == 1
         assert len(ended.stderr.splitlines()) == 1 and str(missing) in ended.stderr
+        assert "it has no directory.toml" in ended.stderr and "empty" not in ended.stderr
         assert not missing.exists()
+        shown = subprocess.run([own_server.binary, command, "--help"], capture_output=True, text=True, timeout=20).stdout
+        assert "--config" in shown and "--listen" not in shown and "--partitions" not in shown
+
+
+def test_another_number_of_partitions_is_an_error(own_server, refusal, monkeypatch, tmp_path):
+    own_server.start()
+    own_server.stop()
+    monkeypatch.setenv("TIDELINE_PARTITIONS", "4")
+    line = refusal(own_server.data)
+    assert own_server.data in line and "has 1 partitions" in line and "4" in line
+    monkeypatch.setenv("TIDELINE_PARTITIONS", "1")
+    own_server.start()
+    own_server.stop()
+    # `tideline config` prints what fits every directory.
+    printed = subprocess.run([own_server.binary, "config"], capture_output=True, text=True, timeout=20, env={})
+    assert "partitions = 0\n" in printed.stdout
