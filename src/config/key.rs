@@ -122,7 +122,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|error| format!("{expected}, found `{text}` ({error})"))?
         .collect();
     let best = found.iter().find(|address| address.is_ipv4());
-    best.or(found.first())
+    best.or_else(|| found.first())
         .copied()
         .ok_or_else(|| format!("{expected}; `{text}` has no address"))
 }
