@@ -14,9 +14,10 @@ use tokio::sync::{mpsc, watch};
 
 use super::flusher::{self, Flusher};
 use super::memtable::Memtable;
+use super::panics::caught;
+use super::pending::Pending;
 use super::shared::Shared;
 use super::syncer::Syncer;
-use super::txn::Pending;
 use super::writer::Writer;
 use super::{OpenError, Options, Rules};
 use crate::ids::{Clock, PartitionId, Position};
@@ -64,9 +65,16 @@ pub(super) fn start(
         merge_from: Instant::now(),
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
+    let flushed = Arc::clone(&shared);
     let flushing = Builder::new()
         .name(format!("flusher-{id}"))
-        .spawn(move || or_abort("flusher", || flusher.run()))
+        .spawn(move || {
+            // What it was about to write is still in memory and in the log, and what the image shows is whole. Nothing
+            // is written to it any more; aborting would only have the next start meet the same row.
+            if caught("the flusher", || flusher.run()).is_none() {
+                flushed.stop();
+            }
+        })
         .map_err(thread)?;
     let writer = Writer {
         shared: Arc::clone(&shared),
@@ -79,7 +87,8 @@ pub(super) fn start(
         clock,
         position,
         last_ms,
-        pending: Pending::new(),
+        pending: Pending::new(options.batch_bytes_max),
+        rest: None,
         answers: Vec::new(),
         in_flight: None,
         syncer: Syncer::start(id).map_err(thread)?,
@@ -120,7 +129,7 @@ fn replay(
     Ok((Arc::new(memtable), position, last_ms))
 }
 
-/// A panic of a thread that owns the store leaves it in an unknown state: the process must not go on.
+/// A panic of the writer, but in a closure, leaves memory and log in an unknown state: the process must not go on.
 fn or_abort(name: &str, run: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
         tracing::error!(
