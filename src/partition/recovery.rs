@@ -20,7 +20,7 @@ use super::shared::Shared;
 use super::syncer::Syncer;
 use super::writer::Writer;
 use super::{OpenError, Options, Rules};
-use crate::ids::{Clock, PartitionId, Position};
+use crate::ids::{CLOCK_JUMP_MS, Clock, PartitionId, Position};
 use crate::image::{self, Image};
 use crate::log::{self, Log, Storage};
 
@@ -37,7 +37,8 @@ pub(super) fn start(
     if let Some(cut) = &opened.cut {
         tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
     }
-    let (memtable, position, last_ms) = replay(&log, &image, options, (&*rules, &clock))?;
+    warn_of_the_future(id, log.commit_ms(0), clock.now_ms());
+    let (memtable, position) = replay(&log, &image, options, (&*rules, &clock))?;
     tracing::info!(partition = %id, %position, covered = %image.covered(), "partition is open");
 
     let (queue, jobs) = mpsc::channel(options.queue_jobs_max);
@@ -86,7 +87,6 @@ pub(super) fn start(
         rules,
         clock,
         position,
-        last_ms,
         pending: Pending::new(options.batch_bytes_max),
         rest: None,
         answers: Vec::new(),
@@ -105,16 +105,23 @@ pub(super) fn start(
     Ok(shared)
 }
 
-/// Brings back what the image does not cover. Gives the memtable, the last position and its commit time.
+/// Tells of a log whose last batch lies ahead of the clock. Only the times of timelines that were written then stay
+/// ahead; the log's own never fall, and its segments count as young until then.
+fn warn_of_the_future(id: PartitionId, last_ms: u64, now_ms: u64) {
+    let ahead_ms = last_ms.saturating_sub(now_ms);
+    if ahead_ms > CLOCK_JUMP_MS {
+        tracing::warn!(partition = %id, ahead_ms, "the log was last written by a clock that was ahead of this one");
+    }
+}
+
+/// Brings back what the image does not cover. Gives the memtable and the last position.
 fn replay(
     log: &Log,
     image: &Image,
     options: &Options,
     (rules, clock): (&dyn Rules, &Clock),
-) -> Result<(Arc<Memtable>, Position, u64), OpenError> {
+) -> Result<(Arc<Memtable>, Position), OpenError> {
     let mut position = image.covered();
-    // The log remembers the time of its last batch, whether or not that is replayed.
-    let last_ms = log.commit_ms(0);
     let rows = options.memtable_rows_expected();
     let mut memtable = Memtable::new(position, clock.now_ms(), rows);
     for frame in log.replay(position)? {
@@ -126,7 +133,7 @@ fn replay(
             memtable = Memtable::new(position, clock.now_ms(), rows);
         }
     }
-    Ok((Arc::new(memtable), position, last_ms))
+    Ok((Arc::new(memtable), position))
 }
 
 /// A panic of the writer, but in a closure, leaves memory and log in an unknown state: the process must not go on.

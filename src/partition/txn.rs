@@ -41,7 +41,8 @@ impl<'a> Txn<'a> {
         self.pending.position
     }
 
-    /// The batch's commit time, ms since 1970; the same for the whole batch, never below an earlier batch's.
+    /// The clock's time, ms since 1970; the same for the whole batch. It may be below an earlier batch's, if the clock
+    /// was set back: who needs times that never fall keeps the last one with what they are of.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         self.pending.now_ms

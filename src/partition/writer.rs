@@ -33,8 +33,6 @@ pub(super) struct Writer {
     pub(super) rules: Arc<dyn Rules>,
     pub(super) clock: Arc<Clock>,
     pub(super) position: Position,
-    /// Commit time of the newest batch: time never falls.
-    pub(super) last_ms: u64,
     pub(super) pending: Pending,
     /// Jobs of the batch that is being filled, which wait for their answer.
     pub(super) answers: Vec<Box<dyn Job>>,
@@ -126,8 +124,8 @@ impl Writer {
     /// see the batch that is still being synced: if its sync fails, theirs is never written.
     fn fill(&mut self, first: Queued) {
         let started = Instant::now();
-        self.last_ms = self.clock.now_ms().max(self.last_ms);
-        self.pending.begin(self.position.next(), self.last_ms);
+        self.pending
+            .begin(self.position.next(), self.clock.now_ms());
         let base = self.shared.writers_view(self.position);
         let mut next = Some(first);
         let (mut freed, mut closures) = (0, 0);
@@ -208,7 +206,6 @@ impl Writer {
         self.memtable
             .insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
         self.position = frame.position;
-        self.last_ms = frame.commit_ms;
         let answers = std::mem::take(&mut self.answers);
         self.in_flight = Some(InFlight { answers, synced });
         if is_alone {
@@ -330,7 +327,8 @@ impl Writer {
     /// What is due from time to time: an old memtable is frozen.
     fn upkeep(&mut self) {
         let now_ms = self.clock.now_ms();
-        if now_ms.saturating_sub(self.memtable.created_ms()) >= self.options.memtable_age_ms {
+        // Also if the clock was set back.
+        if now_ms.abs_diff(self.memtable.created_ms()) >= self.options.memtable_age_ms {
             self.rotate();
         }
     }

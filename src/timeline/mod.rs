@@ -22,6 +22,8 @@ mod virtual_tables;
 mod write;
 
 #[cfg(test)]
+mod clock_test;
+#[cfg(test)]
 mod image_test;
 #[cfg(test)]
 mod model;
