@@ -123,7 +123,7 @@ keys! {
         /// Writes in one commit at most.
         commit_jobs_max: usize = 4_096, 1 to 65_536;
         /// Payload bytes after which a commit is closed.
-        commit_bytes_max: usize = 4_194_304, 65_536 to 67_108_864;
+        commit_bytes_max: usize = 4_194_304, 65_536 to 33_554_432;
         /// Reads of the store that run at the same time.
         reads_max: usize = 16, 1 to 512;
     }
@@ -369,6 +369,7 @@ fn is_key_id(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::partition::BATCH_BYTES_MAX;
 
     #[test]
     fn the_default_file_reads_back_as_the_defaults_and_names_every_key() {
@@ -397,6 +398,16 @@ mod tests {
             config.check().unwrap_err().0,
             "partitions is 65, but must be from 0 to 64"
         );
+    }
+
+    #[test]
+    fn a_full_commit_and_one_more_write_are_a_frame_that_the_log_takes() {
+        let config = |commit_bytes_max| Config {
+            commit_bytes_max,
+            ..Config::default()
+        };
+        config(BATCH_BYTES_MAX).check().unwrap();
+        config(BATCH_BYTES_MAX + 1).check().unwrap_err();
     }
 
     #[test]

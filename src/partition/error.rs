@@ -25,6 +25,15 @@ pub enum SubmitError<E> {
     Unavailable,
     /// The server is shutting down.
     ShuttingDown,
+    /// The closure wrote more than one may.
+    TooLarge {
+        /// How many bytes it may write.
+        limit: usize,
+        /// How many it wrote.
+        actual: usize,
+    },
+    /// The closure panicked, or its batch could not be written by an error of ours: the same will happen again.
+    Internal,
 }
 
 /// A read that failed: damage, a failing disk. Says where and what, for the log; clients get "unavailable".
@@ -32,10 +41,22 @@ pub enum SubmitError<E> {
 pub struct ReadError(pub String);
 
 impl ReadError {
+    /// Where damage is not to blame, but an error of ours: the same read meets it again. It was logged.
+    #[must_use]
+    pub fn is_panic(&self) -> bool {
+        self.0 == PANICKED
+    }
+
+    pub(super) fn panicked() -> ReadError {
+        ReadError(PANICKED.to_owned())
+    }
+
     pub(crate) fn new(text: impl Into<String>) -> ReadError {
         ReadError(text.into())
     }
 }
+
+const PANICKED: &str = "a read panicked";
 
 impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,11 +16,15 @@ mod flusher;
 mod identity;
 mod inspection;
 mod job;
+#[cfg(test)]
+mod member_test;
 mod memtable;
 mod merge;
 #[cfg(test)]
 mod model_test;
 mod observe;
+mod panics;
+mod pending;
 #[cfg(test)]
 mod pipeline_test;
 mod reads;
@@ -50,6 +54,7 @@ pub use error::{OpenError, ReadError, SubmitError};
 pub use faults::Fault;
 pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
+pub use pending::{BATCH_BYTES_MAX, MEMBER_BYTES_MAX};
 use reads::Reads;
 use shared::{Refusal, Shared};
 pub use txn::Txn;
@@ -239,8 +244,9 @@ impl Partitions {
     }
 
     /// The same for closures that come together: `run` is called with each of `members`, in order. Each stands or
-    /// refuses for itself, all are of one batch, and one waking brings all their answers, in their order, with what
-    /// `run` made of the members. Room in the queue is for all of them or none.
+    /// refuses for itself, nothing else comes between them, and one waking brings all their answers, in their order, with
+    /// what `run` made of the members. They are of one batch unless they fill it. Room in the queue is for all of them
+    /// or none.
     pub fn submit_all<M, R, E, F>(
         &self,
         at: PartitionId,
@@ -259,11 +265,7 @@ impl Partitions {
         let refused = self.at(at).enqueue(bytes, bundle).err();
         async move {
             let refusal = match refused {
-                None => match answer.await {
-                    Ok(told) => return told.answers(),
-                    // A writer that is gone without an answer died in the middle of something.
-                    Err(_) => || SubmitError::OutcomeUnknown,
-                },
+                None => return job::answers(answer, count).await,
                 Some(Refusal::Busy) => || SubmitError::Busy,
                 Some(Refusal::Full) => || SubmitError::StorageFull,
                 Some(Refusal::ShuttingDown) => || SubmitError::ShuttingDown,
@@ -303,7 +305,7 @@ impl Partitions {
         let reads = Arc::clone(&self.inner.reads);
         async move {
             let ended = reads.run(move || read(&partition.view()?)).await;
-            ended.unwrap_or_else(|| Err(ReadError::new("a read did not end")))
+            ended.unwrap_or_else(|| Err(ReadError::panicked()))
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) enum Refusal {
 pub(super) enum Queued {
     /// A bundle with the bytes that it holds.
     Job { bytes: usize, job: Box<dyn Job> },
+    /// What a batch had no room for of a bundle that was in the queue. Only the writer makes it.
+    Rest(Box<dyn Job>),
     /// Time for upkeep.
     Tick,
     /// Freeze the memtable now.

@@ -352,7 +352,7 @@ pub enum Error {
         /// The current one.
         actual: String,
     },
-    /// The message or meta would pass a limit after the update.
+    /// The message or meta would pass a limit after the update, or the write what one may come to in the log.
     TooLarge {
         /// Name of the limit.
         limit: &'static str,
@@ -373,10 +373,15 @@ pub enum Error {
     Unavailable,
     /// The server is shutting down.
     ShuttingDown,
+    /// An error of the server: the same call meets it again.
+    Internal,
 }
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Error {
+        if error.is_panic() {
+            return Error::Internal;
+        }
         tracing::error!(error = error.0, "read failed");
         Error::Unavailable
     }

@@ -140,6 +140,7 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::OutcomeUnknown => Reason::OutcomeUnknown.into(),
         Error::Unavailable => Reason::Unavailable.into(),
         Error::ShuttingDown => Reason::ShuttingDown.into(),
+        Error::Internal => Reason::InternalError.into(),
     }
 }
 
