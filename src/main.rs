@@ -81,9 +81,13 @@ struct Options {
     /// Directory that holds everything; made if it is not there [default: ./data].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Address and port to listen on [default: 127.0.0.1:7070].
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address (or name) and port to listen on [default: 127.0.0.1:7070].
+    #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
     listen: Option<SocketAddr>,
+    /// Serve an address that is not loopback, though there is no authentication yet: whoever reaches it may read, write
+    /// and delete everything.
+    #[arg(long)]
+    insecure: bool,
     /// Partitions of a new data directory; one that stands must have as many [default: as it has; 1 in a new one].
     #[arg(long, value_name = "NUMBER")]
     partitions: Option<u16>,
@@ -96,6 +100,7 @@ impl Options {
             config: self.config.or(before.config),
             data: self.data.or(before.data),
             listen: self.listen.or(before.listen),
+            insecure: self.insecure || before.insecure,
             partitions: self.partitions.or(before.partitions),
         }
     }

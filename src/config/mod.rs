@@ -11,6 +11,7 @@ mod load;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use key::address;
 pub use load::{Flags, load};
 
 use key::Key;
@@ -90,15 +91,18 @@ macro_rules! keys {
 const HEADING: &str = "\
 # Tideline's configuration. Every key with its default; leave out what you do not change.
 # Each can also be set in the environment as TIDELINE_ and its name in capitals (lists with commas),
-# which wins over this file; the flags --data, --listen and --partitions win over both.
+# which wins over this file; the flags --data, --listen, --insecure and --partitions win over both.
 ";
 
 keys! {
     "server" {
         /// Directory that holds everything. Made if it is not there.
         data: PathBuf = PathBuf::from("./data");
-        /// Address and port of WebSocket and HTTP. Without authentication keep it on loopback.
+        /// Address (or name) and port of WebSocket and HTTP. Off loopback the server starts only with `insecure`.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7070));
+        /// Whether to serve an address that is not loopback, though there is no authentication yet: whoever reaches it
+        /// may read, write and delete everything, as anybody.
+        insecure: bool = false;
         /// What is logged to standard error: error, warn, info, debug, or per module as in
         /// "info,tideline::gateway=debug".
         log: String = "info".to_owned();
@@ -160,8 +164,8 @@ keys! {
         fresh_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
     }
     "HTTP" {
-        /// Pages from these origins may talk to the server, like "https://chat.example.org"; its own are always
-        /// allowed.
+        /// Pages from these origins may talk to the server, by WebSocket and by HTTP (CORS), like
+        /// "https://chat.example.org"; its own are always allowed.
         allowed_origins: Vec<String> = Vec::new();
         /// Names under which the server may be called besides its address and localhost, like "chat.example.org".
         allowed_hosts: Vec<String> = Vec::new();
@@ -176,7 +180,7 @@ keys! {
     }
     "Tablestore" {
         /// Keys that Tablestore's requests are signed with, each "ID:secret". Without any, nobody may call. The
-        /// default counts on loopback only: its secret is known to everybody.
+        /// default counts only alone, on loopback and not through a proxy: its secret is known to everybody.
         tablestore_credentials: Vec<String> = vec![DEVELOPMENT.to_owned()];
         /// Instance names that this server answers to.
         tablestore_instances: Vec<String> = vec!["tideline".to_owned()];
@@ -222,7 +226,7 @@ keys! {
     }
 }
 
-/// The credential of a server on loopback; off loopback it counts for nothing.
+/// The credential of a server that nobody has configured; see [`Config::takes_development_key`].
 const DEVELOPMENT: &str = "development:development";
 
 fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), ConfigError> {
@@ -288,7 +292,44 @@ impl Config {
         self.wire_limits()
             .check()
             .map_err(|rule| ConfigError(rule.to_owned()))?;
+        self.check_names()?;
         self.check_tablestore()
+    }
+
+    /// Whether others than this machine can reach the server.
+    #[must_use]
+    pub fn is_exposed(&self) -> bool {
+        !self.listen.ip().to_canonical().is_loopback()
+    }
+
+    /// Whether the key that everybody knows opens the tables: as long as nobody has set others, to this machine alone.
+    #[must_use]
+    pub fn takes_development_key(&self) -> bool {
+        !self.is_exposed() && self.tablestore_credentials == [DEVELOPMENT]
+    }
+
+    /// Names that no request could ever have would seem to be allowed.
+    fn check_names(&self) -> Result<(), ConfigError> {
+        let is_origin = |text: &str| {
+            text.split_once("://").is_some_and(|(scheme, host)| {
+                !scheme.is_empty() && !host.is_empty() && !host.contains(['/', '*', ' '])
+            })
+        };
+        for origin in &self.allowed_origins {
+            if !is_origin(origin.trim_end_matches('/')) {
+                return Err(ConfigError(format!(
+                    "allowed_origins: `{origin}` is not an origin like \"https://chat.example.org\""
+                )));
+            }
+        }
+        for host in &self.allowed_hosts {
+            if host.is_empty() || host.contains(['/', '*', ' ']) {
+                return Err(ConfigError(format!(
+                    "allowed_hosts: `{host}` is not a name like \"chat.example.org\""
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check_tablestore(&self) -> Result<(), ConfigError> {
@@ -398,6 +439,7 @@ mod tests {
         let plain = [
             "data",
             "listen",
+            "insecure",
             "log",
             "partitions",
             "queue_jobs_max",

@@ -20,6 +20,8 @@ use crate::log::{EffectRef, FRAME_BYTES_MAX};
 pub(super) struct Pending {
     pub(super) position: Position,
     pub(super) now_ms: u64,
+    /// Closures that have ended.
+    pub(super) turn: u32,
     /// The bytes of keys, values and records one behind the other, so that a batch costs no memory of its own.
     held: Vec<u8>,
     effects: Vec<Staged>,
@@ -74,6 +76,7 @@ impl Pending {
             over: None,
             position: Position::ZERO,
             now_ms: 0,
+            turn: 0,
             held: Vec::new(),
             effects: Vec::new(),
             changes: Vec::new(),
@@ -89,6 +92,7 @@ impl Pending {
     pub(super) fn begin(&mut self, position: Position, now_ms: u64) {
         self.position = position;
         self.now_ms = now_ms;
+        self.turn = 0;
         self.effects.clear();
         self.changes.clear();
         self.index.clear();

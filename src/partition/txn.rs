@@ -41,6 +41,12 @@ impl<'a> Txn<'a> {
         self.pending.position
     }
 
+    /// The running closure's number in its batch, from 0: with the position it names the closure for ever.
+    #[must_use]
+    pub fn turn(&self) -> u32 {
+        self.pending.turn
+    }
+
     /// The clock's time, ms since 1970; the same for the whole batch. It may be below an earlier batch's, if the clock
     /// was set back: who needs times that never fall keeps the last one with what they are of.
     #[must_use]
@@ -66,6 +72,7 @@ impl<'a> Txn<'a> {
         } else {
             self.pending.take_back();
         }
+        self.pending.turn += 1;
     }
 
     /// Whether the batch is to be written before another closure runs.
