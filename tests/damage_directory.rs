@@ -441,7 +441,7 @@ impl Dice {
 }
 
 fn random_damage_is_refused_or_harmless(bed: &mut Bed) {
-    let rounds = std::env::var("DAMAGE_ROUNDS").map_or(12, |text| text.parse().unwrap());
+    let rounds = std::env::var("DAMAGE_ROUNDS").map_or(8, |text| text.parse().unwrap());
     let mut outcomes = [0, 0];
     for seed in 0..rounds {
         let mut dice = Dice(seed);

@@ -113,7 +113,7 @@ fn replay(
         memtable.insert(frame.position, &frame.effects, frame.bytes, rules);
         position = frame.position;
         if memtable.bytes() >= options.memtable_bytes {
-            flusher::flush(image, &memtable, rules)?;
+            flusher::flush(image, &memtable, rules, &mut || {})?;
             memtable = Memtable::new(position, clock.now_ms(), rows);
         }
     }
