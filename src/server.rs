@@ -63,6 +63,10 @@ impl fmt::Display for StartError {
             StartError::Listen(address, error) => {
                 write!(out, "cannot listen on {address}: {error}")
             }
+            StartError::Open(error @ OpenError::Damaged { .. }) => write!(
+                out,
+                "{error}; `tideline verify` tells how far it goes, README (\"After a crash\") what can be done"
+            ),
             StartError::Open(error) => write!(out, "{error}"),
             StartError::Tables(error) => write!(out, "cannot read the tables: {}", error.0),
         }

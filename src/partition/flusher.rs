@@ -195,7 +195,9 @@ impl Flusher {
 
     fn flush(&self, memtable: Arc<Memtable>) -> Result<(), Error> {
         let started = Instant::now();
-        flush(&self.image, &memtable, &*self.rules)?;
+        // A flush takes long. A note that fails is tried again, and told, by the log's upkeep.
+        let mut note = || drop(self.keeper.note());
+        flush(&self.image, &memtable, &*self.rules, &mut note)?;
         let metrics = metrics::memtables();
         metrics
             .flush_seconds
@@ -263,8 +265,13 @@ impl Flusher {
     }
 }
 
-/// Writes a memtable into the image as its newest run.
-pub(super) fn flush(image: &Image, memtable: &Memtable, rules: &dyn Rules) -> Result<(), Error> {
+/// Writes a memtable into the image as its newest run. `between` is called now and then.
+pub(super) fn flush(
+    image: &Image,
+    memtable: &Memtable,
+    rules: &dyn Rules,
+    between: &mut dyn FnMut(),
+) -> Result<(), Error> {
     let mut entries = memtable.collapsed(rules);
-    image.flush(memtable.after(), memtable.last(), &mut entries, &mut || {})
+    image.flush(memtable.after(), memtable.last(), &mut entries, between)
 }

@@ -138,7 +138,7 @@ fn replay(
                 std::mem::replace(&mut memtable, Memtable::new(position, clock.now_ms(), rows));
             // They are flushed in order: behind one that waits, all wait.
             let flushed = match frozen.is_empty() {
-                true => flusher::flush(image, &full, rules),
+                true => flusher::flush(image, &full, rules, &mut || {}),
                 false => Err(image::Error::Full("a flush waits")),
             };
             match flushed {
