@@ -63,10 +63,14 @@ impl Allowed {
         if name == "localhost" || self.hosts.iter().any(|known| known == name) {
             return true;
         }
-        let literal = name.trim_start_matches('[').trim_end_matches(']');
-        literal
-            .parse::<IpAddr>()
-            .is_ok_and(|ip| ip.is_loopback() || ip.to_canonical() == local.to_canonical())
+        // An IPv6 address stands in brackets, another one never does.
+        let literal = match name.strip_prefix('[') {
+            Some(rest) => rest
+                .strip_suffix(']')
+                .and_then(|ip| ip.parse().ok().map(IpAddr::V6)),
+            None => name.parse().ok().map(IpAddr::V4),
+        };
+        literal.is_some_and(|ip| ip.is_loopback() || ip.to_canonical() == local.to_canonical())
     }
 }
 
@@ -116,6 +120,11 @@ mod tests {
             "evil.example:7070",
             "localhost.evil.example",
             "192.0.2.8",
+            "[::1",
+            "[::1:7070",
+            "::1",
+            "::1]:7070",
+            "[127.0.0.1]",
             "",
         ] {
             assert!(!permits(&nothing, host, None), "{host}");
