@@ -239,6 +239,8 @@ fn show_limits(config: &Config) {
             usize::try_from(config.filter_memory_bytes).unwrap_or(usize::MAX),
         ),
         ("fresh_bytes_max", config.fresh_bytes_max),
+        ("inbound_bytes_max", config.inbound_bytes_max),
+        ("answers_bytes_max", config.answers_bytes_max),
     ] {
         metrics::limit().of(&[name]).count(limit as u64);
     }

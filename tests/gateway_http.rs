@@ -314,6 +314,75 @@ async fn bodies_of_the_wrong_kind_or_size_are_refused() {
     bed.stop().await;
 }
 
+/// A 4.5 MB POST of a client that writes all of it before it reads, and what it gets.
+async fn post_large(bed: &Bed, head: &str, body: &[u8]) -> std::io::Result<String> {
+    let mut socket = bed.raw().await;
+    let head = format!("{head}\r\ncontent-length: {}\r\n\r\n", body.len());
+    socket.write_all(head.as_bytes()).await?;
+    within(socket.write_all(body)).await?;
+    let mut answer = String::new();
+    within(socket.read_to_string(&mut answer)).await?;
+    Ok(answer)
+}
+
+/// Of each kind 8, or as many as REFUSED_POSTS says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_arrives_though_its_body_is_not_wanted() {
+    let bed = Bed::start().await;
+    let tries = std::env::var("REFUSED_POSTS").map_or(8, |tries| tries.parse().unwrap());
+    let body = vec![b'x'; 4_500_000];
+    let host = "HTTP/1.1\r\nhost: localhost";
+    let kind = "content-type: application/json";
+    for (head, expected) in [
+        (
+            format!("POST /v1/rpc HTTP/1.1\r\nhost: evil.example\r\n{kind}"),
+            "403",
+        ),
+        (format!("POST /nothing {host}"), "404"),
+        (format!("POST / {host}"), "405"),
+        (format!("POST /v1/rpc {host}\r\n{kind}"), "413"),
+        (format!("POST /v1/rpc {host}"), "415"),
+        (
+            format!("POST /v1/rpc {host}\r\n{kind}\r\ntideline-user: "),
+            "400",
+        ),
+        (format!("POST /GetRow {host}"), "400"),
+        (format!("POST /ListTable {host}"), "400"),
+    ] {
+        for attempt in 0..tries {
+            let answer = post_large(&bed, &head, &body).await;
+            let answer = answer.unwrap_or_else(|error| panic!("{head}, {attempt}: {error}"));
+            assert_eq!(status(&answer), expected, "{head}, {attempt}: {answer}");
+            assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+        }
+    }
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_goes_on_after_a_small_body_that_was_not_wanted() {
+    let bed = Bed::with(|config| config.http_body_ms_max = 300).await;
+    let mut socket = bed.raw().await;
+    for _ in 0..3 {
+        let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-length: 30000\r\n\r\n";
+        socket.write_all(head.as_bytes()).await.unwrap();
+        socket.write_all(&[b'x'; 30_000]).await.unwrap();
+        let answer = read_answer(&mut socket).await;
+        assert_eq!(status(&answer), "415");
+        assert!(!answer.contains("connection: close"), "{answer}");
+    }
+    // A body that never comes, and one that the client holds back until it is asked for.
+    let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-length: 30000\r\n";
+    let json_type = "content-type: application/json\r\n";
+    for (headers, expected) in [(json_type, "408"), ("expect: 100-continue\r\n", "415")] {
+        let answer = bed.http(format!("{head}{headers}\r\n")).await;
+        assert_eq!(status(&answer), expected);
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+    drop(socket);
+    bed.stop().await;
+}
+
 #[tokio::test]
 async fn heads_that_dribble_or_never_come_end_at_the_deadline() {
     let bed = Bed::with(|config| config.http_head_ms_max = 300).await;

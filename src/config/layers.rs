@@ -97,6 +97,9 @@ impl Config {
         gateway::Options {
             limits: self.wire_limits(),
             requests_in_flight_bytes_max: self.requests_in_flight_bytes_max,
+            inbound_bytes_max: self.inbound_bytes_max,
+            answers_bytes_max: self.answers_bytes_max,
+            request_time_max: Duration::from_millis(self.request_ms_max),
             session_reads_max: self.session_reads_max,
             session_waits_max: self.session_waits_max,
             heartbeat: Duration::from_millis(self.heartbeat_ms),

@@ -175,8 +175,14 @@ keys! {
         http_head_bytes_max: usize = 16_384, 8_192 to 1_048_576;
         /// Time for a request's head, and to the next one on a kept connection, in ms.
         http_head_ms_max: u64 = 10_000, 100 to 600_000;
-        /// Time for a request's body, in ms.
+        /// Time for a request's body, and for each MiB of a response, in ms.
         http_body_ms_max: u64 = 30_000, 100 to 600_000;
+        /// Bytes that all connections together may hold of requests that come in or are not answered yet, up to 16 KiB
+        /// of each left out; at it large requests get 503, or a WebSocket is closed with 1013.
+        inbound_bytes_max: usize = 268_435_456, 16_777_216 to 1_099_511_627_776;
+        /// Bytes that all connections together may hold of answers that their clients have not read, up to 16 KiB of
+        /// each left out; at it large reads get 503, and WebSockets that do not read are closed with 4000.
+        answers_bytes_max: usize = 268_435_456, 134_217_728 to 1_099_511_627_776;
     }
     "Tablestore" {
         /// Keys that Tablestore's requests are signed with, each "ID:secret". Without any, nobody may call. The
@@ -211,6 +217,9 @@ keys! {
         requests_in_flight_max: usize = 256, 1 to 65_536;
         /// Bytes of such requests; at it the server stops reading the socket.
         requests_in_flight_bytes_max: usize = 8_388_608, 1_024 to 1_073_741_824;
+        /// Time for one message, from its first byte to its last; a client that takes longer is closed with 4003. In
+        /// ms.
+        request_ms_max: u64 = 30_000, 100 to 600_000;
         /// Reads of one connection that run at the same time; the others wait their turn.
         session_reads_max: usize = 8, 1 to 1_024;
         /// Waiting syncs of one connection; further ones are answered `rate_limited`.
@@ -244,7 +253,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;
         // What is let in must fit into what it goes through, or a request could never succeed.
-        let ordered: [(&str, usize, &str, usize); 6] = [
+        let ordered: [(&str, usize, &str, usize); 7] = [
             (
                 "entry_bytes_max",
                 self.entry_bytes_max,
@@ -262,6 +271,12 @@ impl Config {
                 self.inbound_frame_bytes_max,
                 "requests_in_flight_bytes_max",
                 self.requests_in_flight_bytes_max,
+            ),
+            (
+                "inbound_frame_bytes_max",
+                self.inbound_frame_bytes_max,
+                "inbound_bytes_max",
+                self.inbound_bytes_max,
             ),
             (
                 "batch_bytes_max",

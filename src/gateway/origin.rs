@@ -142,10 +142,14 @@ fn is_own_address(host: &str, local: IpAddr) -> bool {
     if name == "localhost" {
         return true;
     }
-    let literal = name.trim_start_matches('[').trim_end_matches(']');
-    literal
-        .parse::<IpAddr>()
-        .is_ok_and(|ip| ip.is_loopback() || ip.to_canonical() == local.to_canonical())
+    // An IPv6 address stands in brackets, another one never does.
+    let literal = match name.strip_prefix('[') {
+        Some(rest) => rest
+            .strip_suffix(']')
+            .and_then(|ip| ip.parse().ok().map(IpAddr::V6)),
+        None => name.parse().ok().map(IpAddr::V4),
+    };
+    literal.is_some_and(|ip| ip.is_loopback() || ip.to_canonical() == local.to_canonical())
 }
 
 /// Whether only proxies say this. Some say nothing; then the request is theirs.
@@ -209,6 +213,11 @@ mod tests {
             "evil.example:7070",
             "localhost.evil.example",
             "192.0.2.8",
+            "[::1",
+            "[::1:7070",
+            "::1",
+            "::1]:7070",
+            "[127.0.0.1]",
             "",
         ] {
             assert!(!permits(&nothing, host, None), "{host}");

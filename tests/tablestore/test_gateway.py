@@ -1,12 +1,14 @@
 """The server around the tables: credentials, the rate of a partition key, what is asked of it and not there."""
 
+import socket
+
 import pytest
 from tablestore import (
     INF_MAX, INF_MIN, BatchWriteRowRequest, CapacityUnit, PutRowItem, ReservedThroughput, Row, TableInBatchWriteRowItem,
     TableMeta, TableOptions,
 )
 
-from sdk import IGNORE, STRING_KEY, connect, invalid, key, put, refused, scan, signed
+from sdk import IGNORE, STRING_KEY, connect, get, invalid, key, put, refused, scan, signed
 from server import Server
 
 
@@ -90,6 +92,33 @@ def test_a_partition_key_that_is_too_fast_is_slowed_down(configured):
     assert other.is_ok
     with refused("OTSCapacityUnitExhausted"):
         client.get_row("limited", key("busy_too"))
+
+
+def test_answers_that_nobody_reads_are_bounded_over_all_connections(configured):
+    server = configured(answers_bytes_max=str(128 << 20))
+    client = connect(server)
+    create(client, "wide")
+    put(client, "wide", "small", [("c", 1)])
+    for number in range(9):
+        client.update_row("wide", Row(key("row"), {"put": [(f"c{number}", bytearray(2_000_000))]}), IGNORE)
+    encoder = client.protocol.encoder
+    body = encoder.encode_request("GetRow", "wide", key("row"), None, None, 1, None, None, None, None, None)
+    body = body.SerializeToString()
+    headers = "".join(f"{name}: {value}\r\n" for name, value in signed(client, "GetRow", body).items())
+    head = f"POST /GetRow HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
+    refusals, lazy = 0, []
+    for _ in range(12):
+        reader = socket.create_connection(("127.0.0.1", server.port), 20)
+        reader.sendall(head.encode() + body)
+        refusals += reader.recv(12) == b"HTTP/1.1 503"
+        lazy.append(reader)
+    # An answer takes 18 MB: seven of them fit.
+    assert refusals == 5
+    assert get(client, "wide", "small")
+    for reader in lazy:
+        reader.close()
+    # The SDK tries again until there is room.
+    assert len(get(client, "wide", "row")) == 9
 
 
 def test_transactions_never_began(client, table):
