@@ -6,6 +6,7 @@
 
 mod body;
 mod budget;
+mod cors;
 mod counters;
 mod dispatch;
 mod http;
@@ -15,6 +16,7 @@ mod outbound;
 mod patience;
 mod respond;
 mod rpc;
+mod seldom;
 mod session;
 mod tablestore;
 mod upgrade;

@@ -44,6 +44,15 @@ impl Image {
         now_ms: u64,
         read: &dyn Fn(&[u8]) -> Option<Bytes>,
     ) -> Result<Compacted, Error> {
+        let done = self.compact_step(now_ms, read);
+        done.map_err(|error| error.with_room(|| self.inner.store.left()))
+    }
+
+    fn compact_step(
+        &self,
+        now_ms: u64,
+        read: &dyn Fn(&[u8]) -> Option<Bytes>,
+    ) -> Result<Compacted, Error> {
         let inner = &*self.inner;
         let mut state = inner.lock()?;
         if inner.clear_one(&mut state.slots)? {

@@ -5,21 +5,30 @@
 //! content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
 
 use std::fs::{self, File, TryLockError};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 use heed::types::Bytes as Raw;
-use heed::{CommitOrAbort, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use heed::{CommitOrAbort, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use super::Error;
+use crate::disk;
 
 /// A sub-database of plain bytes, in LMDB's own (bytewise) order.
 pub(super) type Db = heed::Database<'static, Raw, Raw>;
 /// A read transaction that owns its environment and may move between threads.
 pub(super) type ReadTxn = RoTxn<'static, WithoutTls>;
 
-/// LMDB's name for the file.
+/// LMDB's names for its files.
 const DATA: &str = "data.mdb";
+const LOCK: &str = "lock.mdb";
+/// LMDB's table of readers: a head, and 64 bytes for each of [`READERS_MAX`].
+const LOCK_BYTES: u64 = 17 * PAGE_BYTES as u64;
+/// What an image gets above its file's length at the least, if `map_bytes` would leave it less than half of that.
+const MAP_ROOM_BYTES: u64 = 8 << 20;
 /// Read transactions open at once. Past it a read fails with `Full`; callers bound themselves below it.
 const READERS_MAX: u32 = 1024;
 /// Sub-databases, the catalog's included. LMDB clears an array of this length for each transaction.
@@ -32,8 +41,12 @@ pub(super) const SLOTS_MAX: u16 = (DBS_MAX - 1) / SLOT_STEP * SLOT_STEP;
 pub(super) const PAGE_BYTES: usize = 4096;
 
 /// Whether a directory holds an image, however damaged.
-pub(super) fn is_there(dir: &Path) -> bool {
-    fs::metadata(dir.join(DATA)).is_ok_and(|file| file.len() > 0)
+pub(super) fn is_there(dir: &Path) -> io::Result<bool> {
+    match fs::metadata(dir.join(DATA)) {
+        Ok(file) => Ok(file.len() > 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// One open environment.
@@ -42,34 +55,56 @@ pub(super) struct Store {
     /// The catalog's sub-database.
     pub(super) catalog: Db,
     slots: RwLock<Vec<Db>>,
-    /// Held for as long as the environment is open.
-    _lock: File,
+    dir: PathBuf,
+    /// Held for as long as the environment is open; `None` where there was nothing to hold, and nothing may be made.
+    _lock: Option<File>,
 }
 
 impl Store {
-    /// Opens or makes the environment in `dir`, which must be on a local file system.
-    pub(super) fn open(dir: &Path, map_bytes: usize) -> Result<Store, Error> {
-        fs::create_dir_all(dir)?;
-        let lock = File::create(dir.join("image.lock"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
+    /// Opens the environment in `dir`, which must be on a local file system. Makes it if it is not there, unless it is
+    /// only to be read: then no file is made, written to, or expected to be writable.
+    pub(super) fn open(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Store, Error> {
+        let store = Store::open_files(dir, map_bytes, read_only);
+        store.map_err(|error| error.with_room(|| left(dir)))
+    }
+
+    fn open_files(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Store, Error> {
+        if !read_only {
+            fs::create_dir_all(dir)?;
         }
-        let env = open_env(dir, map_bytes)?;
-        back_all_pages(&env, dir)?;
-        let wtxn = env.write_txn()?;
-        let catalog = env
-            .create_databases_and_commit(wtxn, |opener, wtxn| {
+        let lock = lock(dir, read_only)?;
+        if !read_only {
+            fill_lock_file(dir)?;
+        }
+        let env = open_env(dir, map_bytes_needed(dir, map_bytes)?, read_only)?;
+        match back_all_pages(&env, dir) {
+            Err(error) if !read_only => return Err(error),
+            // Where the file may not be changed, a page that it lacks ends the process; see `tideline verify`.
+            _ => {}
+        }
+        let catalog = if read_only {
+            let rtxn = env.read_txn()?;
+            env.open_databases_and_commit(rtxn, |opener, rtxn| {
+                opener
+                    .open_database::<Raw, Raw>(rtxn, Some("catalog"))
+                    .map(CommitOrAbort::<_, ()>::Commit)
+            })?
+            .unwrap_commit()
+            .ok_or_else(|| Error::damaged("catalog", "missing"))?
+        } else {
+            let wtxn = env.write_txn()?;
+            env.create_databases_and_commit(wtxn, |opener, wtxn| {
                 opener
                     .create_database::<Raw, Raw>(wtxn, Some("catalog"))
                     .map(CommitOrAbort::<_, ()>::Commit)
             })?
-            .unwrap_commit();
+            .unwrap_commit()
+        };
         let store = Store {
             env,
             catalog,
             slots: RwLock::default(),
+            dir: dir.to_owned(),
             _lock: lock,
         };
         store.open_slots()?;
@@ -145,6 +180,18 @@ impl Store {
         Ok(self.env.write_txn()?)
     }
 
+    /// Whether a commit failed so late that nobody knows its outcome. An earlier failure has left nothing: LMDB marks the
+    /// environment only when the write of the meta page fails, and refuses all that follows.
+    pub(super) fn is_unsettled(&self) -> bool {
+        let begun = self.env.read_txn();
+        matches!(begun, Err(heed::Error::Mdb(heed::MdbError::Panic)))
+    }
+
+    /// Bytes that may still be written; `None` if nobody knows.
+    pub(super) fn left(&self) -> Option<u64> {
+        left(&self.dir)
+    }
+
     /// Bytes of the file that have ever been used. The file never shrinks.
     pub(super) fn file_bytes(&self) -> u64 {
         (self.env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64
@@ -172,6 +219,62 @@ impl Store {
     }
 }
 
+fn lock(dir: &Path, read_only: bool) -> Result<Option<File>, Error> {
+    let name = dir.join("image.lock");
+    let file = match read_only {
+        true => File::open(name),
+        false => File::create(name),
+    };
+    let file = match file {
+        Ok(file) => file,
+        // Whoever writes makes it first.
+        Err(error) if read_only && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+fn left(dir: &Path) -> Option<u64> {
+    let data = fs::metadata(dir.join(DATA)).map_or(0, |file| file.len());
+    disk::left(dir, data)
+}
+
+/// How much to reserve: what the setting says, but never less than the file and room to work in, or a full image could
+/// not even be compacted.
+fn map_bytes_needed(dir: &Path, map_bytes: usize) -> Result<usize, Error> {
+    let file = match fs::metadata(dir.join(DATA)) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(map_bytes),
+        Err(error) => return Err(error.into()),
+    };
+    let room = (file / 4).max(MAP_ROOM_BYTES);
+    let needed = (file + room).next_multiple_of(MAP_ROOM_BYTES);
+    match file + room / 2 > map_bytes as u64 {
+        true => usize::try_from(needed).map_err(|_| Error::AddressSpace(usize::MAX)),
+        false => Ok(map_bytes),
+    }
+}
+
+/// Gives LMDB's table of readers all its bytes before LMDB maps it. In a file with holes the disk could be full when a
+/// reader comes first to a page of the table, and that ends the process with SIGBUS. No other descriptor may be opened
+/// for this file while LMDB has it open: closing one would drop LMDB's lock.
+fn fill_lock_file(dir: &Path) -> Result<(), Error> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(dir.join(LOCK))?;
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, LOCK_BYTES) {
+        // A file system that can't: as before.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
 /// Gives the file the length that its newest meta page tells, by a hole. A file that was cut would end the process with
 /// SIGBUS where a missing page is touched; pages of zeros are only wrong, and LMDB and our checksums say so. Also a
 /// whole file may be a little shorter: pages at its end that were never written because they were free again.
@@ -189,7 +292,7 @@ fn slot_name(slot: u16) -> String {
 }
 
 #[allow(unsafe_code)]
-fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
+fn open_env(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Env<WithoutTls>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
         .map_size(map_bytes)
@@ -197,6 +300,18 @@ fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
         .max_dbs(u32::from(DBS_MAX));
     // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive
     // lock on `image.lock` in this directory for the environment's whole life, so no second process of ours opens it;
-    // heed refuses a second opening in this process; no flag is set that would weaken LMDB's own locking.
-    Ok(unsafe { options.open(dir)? })
+    // heed refuses a second opening in this process. LMDB's own locking, which has to write, is turned off only for
+    // reading, under the same lock or in a copy that has none because nobody has ever written there.
+    let opened = unsafe {
+        if read_only {
+            options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK);
+        }
+        options.open(dir)
+    };
+    opened.map_err(|error| match error {
+        heed::Error::Io(error) if error.raw_os_error() == Some(Errno::NOMEM.raw_os_error()) => {
+            Error::AddressSpace(map_bytes)
+        }
+        error => error.into(),
+    })
 }
