@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tideline::config::{self, Config, Flags};
 use tideline::dump::{DumpError, dump};
 use tideline::server::Server;
@@ -108,6 +109,7 @@ impl Options {
 
 fn main() -> ExitCode {
     let Cli { command, options } = Cli::parse();
+    raise_open_files();
     if let Some(Command::Verify { inside: false, .. }) = &command {
         return verify_apart();
     }
@@ -121,6 +123,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Lets the process open as many files as the system allows it: the usual soft limit of 1,024 is for programs that use
+/// `select`. What came of it is told where connections are counted (`Server::start`).
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Refused = it stays as it is.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Runs the check in a process of its own. LMDB trusts its own pages, so some damage ends whoever reads them by a
@@ -159,6 +170,7 @@ fn verify_apart() -> ExitCode {
 const SIGABRT: i32 = 6;
 const SIGBUS: i32 = 7;
 const SIGSEGV: i32 = 11;
+const SIGXFSZ: i32 = 25;
 
 fn run(mut command: Command, before: Options) -> Result<(), Failure> {
     let options = match &mut command {
@@ -227,6 +239,9 @@ fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
         );
+        // A write past the limit of a file's size (ulimit -f) is to fail like one on a full disk, not to end the process:
+        // whoever listens for the signal has taken its effect away.
+        let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
         let server = Server::start(config).await?;
         tokio::select! {
             _ = terminate.recv() => {}

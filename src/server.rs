@@ -9,13 +9,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
 use crate::config::Config;
 use crate::feed::Feed;
-use crate::gateway::{Gateway, Pages};
+use crate::gateway::{Gateway, Options as GatewayOptions, Pages};
 use crate::ids::Clock;
 use crate::metrics;
 use crate::partition::{OpenError, Partitions, ReadError};
@@ -112,7 +113,8 @@ impl Server {
             config.feed_options(),
             &tasks,
         );
-        show_limits(config);
+        let connections_max = connections_max(config, partitions.ids().count());
+        show_limits(config, connections_max);
         {
             let (partitions, feed, clock) = (partitions.clone(), feed.clone(), Arc::clone(&clock));
             admin.observe(move || {
@@ -122,7 +124,10 @@ impl Server {
         }
         let gateway = Gateway::start(
             listener,
-            config.gateway_options(),
+            GatewayOptions {
+                connections_max,
+                ..config.gateway_options()
+            },
             timelines,
             tables,
             feed.clone(),
@@ -226,10 +231,44 @@ fn say_who_may_come(config: &Config) {
 /// Connections that wait to be accepted; the system may have a lower limit.
 const BACKLOG: u32 = 4_096;
 
+/// How many connections the limit of open files leaves: what the store needs for its files is kept back, or clients
+/// could take its last descriptor.
+fn connections_max(config: &Config, partitions: usize) -> usize {
+    let open_files = getrlimit(Resource::Nofile).current;
+    let open_files =
+        open_files.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
+    let kept = KEPT_FILES + KEPT_FILES_PER_PARTITION * partitions;
+    let room = open_files.saturating_sub(kept).max(1);
+    let wanted = config.connections_max;
+    if room < wanted {
+        tracing::warn!(
+            open_files,
+            kept,
+            connections_max = room,
+            wanted,
+            "fewer connections than connections_max: raise the limit of open files (ulimit -n)"
+        );
+    } else {
+        tracing::info!(
+            open_files,
+            connections_max = wanted,
+            "the limit of open files is enough"
+        );
+    }
+    wanted.min(room)
+}
+
+/// Descriptors that are no connection's: standard streams, the runtime, the listener, connections that are just being
+/// refused, what is opened for a moment.
+const KEPT_FILES: usize = 64;
+/// Of each partition: the active segment and its successor, the log's state and folder, LMDB's three and a lock, and
+/// segments that followers and retention read.
+const KEPT_FILES_PER_PARTITION: usize = 16;
+
 /// Shows the limits that gauges are held against.
-fn show_limits(config: &Config) {
+fn show_limits(config: &Config, connections_max: usize) {
     for (name, limit) in [
-        ("connections_max", config.connections_max),
+        ("connections_max", connections_max),
         ("reads_max", config.reads_max),
         ("frozen_memtables_max", config.frozen_memtables_max),
         ("level0_slow_runs", config.level0_slow_runs),

@@ -23,6 +23,7 @@ impl Config {
             memtable_log_bytes: self.memtable_log_bytes,
             memtable_age_ms: self.memtable_age_ms,
             frozen_max: self.frozen_memtables_max,
+            reserve_bytes: self.reserve_bytes,
             log: self.log_options(),
             image: self.image_options(),
             #[cfg(any(test, feature = "faults"))]

@@ -144,8 +144,12 @@ keys! {
         retention_bytes: u64 = 134_217_728, 1_048_576 to 1_099_511_627_776;
         /// Bytes of the newest batches of a partition kept in memory for those who follow its log.
         tail_bytes: usize = 33_554_432, 1_048_576 to 4_294_967_296;
-        /// Address space reserved for a partition's LMDB file, in bytes; the file can't grow past it.
+        /// Address space reserved for a partition's LMDB file, in bytes; the file can't grow past it. A start reserves
+        /// more if the file needs it.
         map_bytes: usize = 1_099_511_627_776, 16_777_216 to 17_592_186_044_416;
+        /// Bytes of the disk that a partition keeps so that trims and deletions work on a full one; 0 = none. At most a
+        /// 32nd of the disk; on a disk below 8 GiB memtables and segments are kept smaller too, so that it is enough.
+        reserve_bytes: u64 = 268_435_456, 0 to 1_099_511_627_776;
         /// Memory for a partition's filters, in bytes.
         filter_memory_bytes: u64 = 268_435_456, 1_048_576 to 1_099_511_627_776;
         /// Runs of level 0 from which writes are slowed down …
@@ -169,7 +173,8 @@ keys! {
         allowed_origins: Vec<String> = Vec::new();
         /// Names under which the server may be called besides its address and localhost, like "chat.example.org".
         allowed_hosts: Vec<String> = Vec::new();
-        /// Open connections at most; further ones get 503. Keep it below the limit of open files (ulimit -n).
+        /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a part
+        /// of it is kept for the store.
         connections_max: usize = 16_384, 1 to 1_000_000;
         /// Bytes of a request's head.
         http_head_bytes_max: usize = 16_384, 8_192 to 1_048_576;

@@ -162,7 +162,8 @@ impl Image {
         if inner.catalog().version == 0 {
             // So that the format is on disk from the first moment on.
             let wtxn = inner.store.write()?;
-            inner.commit(&mut *inner.lock()?, wtxn, Catalog::clone(&inner.catalog()))?;
+            let made = inner.commit(&mut *inner.lock()?, wtxn, Catalog::clone(&inner.catalog()));
+            made.map_err(|error| error.with_room(|| inner.store.left()))?;
         }
         Ok(Image {
             inner: Arc::new(inner),

@@ -265,6 +265,17 @@ impl Segments {
         Ok(gone)
     }
 
+    /// Removes the spares.
+    pub(super) fn give_back_spares(&self) -> Result<(), Error> {
+        let _directory = lock(&self.directory);
+        let mut spares = lock(&self.spares);
+        while let Some(spare) = spares.pop() {
+            let removed = self.storage.remove(&spare);
+            removed.map_err(|error| Error::io(&spare, error))?;
+        }
+        Ok(())
+    }
+
     /// Takes the oldest segment out of the list, if it may go.
     fn take_oldest(&self, covered: Position, now_ms: u64) -> Option<Arc<Segment>> {
         let free = self.lowest_hold().min(covered);

@@ -122,7 +122,7 @@ enum Waiting {
 impl Submitted {
     fn new(partition: &Shared, disk: &RecordingStorage, submitter: u8, nth: u32) -> Submitted {
         let (bundle, answer) = job::bundle(vec![(submitter, nth)], count_up);
-        let refused = partition.enqueue(100, bundle).err();
+        let refused = partition.enqueue(Purpose::Adds, 100, bundle).err();
         let answer = match refused {
             None => Waiting::For(answer),
             Some(Refusal::Unavailable) => Waiting::NoMore(Err(SubmitError::Unavailable)),

@@ -50,7 +50,8 @@ pub(super) struct Flusher {
 #[derive(Clone, Copy)]
 pub(super) struct Full {
     left: Option<u64>,
-    tried: Instant,
+    /// `None`: the reserve was given back since.
+    tried: Option<Instant>,
 }
 
 /// How often the log's segments are looked after while there is other work.
@@ -103,7 +104,12 @@ impl Flusher {
         }
         if self.kept.elapsed() >= LOG_UPKEEP {
             self.kept = Instant::now();
-            self.keep_log();
+            let is_tight = self.shared.pressure() == Pressure::Full || self.shared.take_log_full();
+            self.keep_log(is_tight);
+            if is_tight && self.shared.frozen() == 0 {
+                // What is in the image needs no log, and what was trimmed leaves only by way of the image.
+                self.shared.rotate_soon();
+            }
         }
         if self.full.is_some_and(|full| !self.may_try(full)) {
             return false;
@@ -122,7 +128,7 @@ impl Flusher {
                 }
                 self.shared.set_idle(!had_work);
                 let image = self.image.pressure();
-                self.shared.set_pressure(self.pressure(&image));
+                self.shared.set_pressure(self.pressure(&image, !had_work));
                 if image.level0_runs * 4 > self.options.image.level0_slow_runs * 3 {
                     self.merge_from = Instant::now();
                 }
@@ -144,13 +150,14 @@ impl Flusher {
                     tracing::warn!(%error, "no room to flush or compact; writes wait until there is");
                 }
                 self.shared.set_pressure(Pressure::Full);
+                let has_more = self.shared.reserve.give_back();
                 // Else what it has written so far would be missing at the next try.
                 if let Err(error) = self.image.clear() {
                     tracing::debug!(%error, "what the step left stays for now");
                 }
                 self.full = Some(Full {
                     left: self.image.left(),
-                    tried: Instant::now(),
+                    tried: (!has_more).then(Instant::now),
                 });
             }
             Error::Io(source) if disk::is_no_descriptor(source) => {
@@ -175,17 +182,27 @@ impl Flusher {
             .zip(full.left)
             .is_some_and(|(now, then)| now >= then.saturating_add(ROOM_STEP_BYTES));
         if more {
-            self.shared
-                .set_pressure(self.pressure(&self.image.pressure()));
+            let pressure = self.pressure(&self.image.pressure(), false);
+            self.shared.set_pressure(pressure);
         }
-        more || full.tried.elapsed() >= FULL_RETRY
+        more || full.tried.is_none_or(|at| at.elapsed() >= FULL_RETRY)
     }
 
     /// Lets old segments go and has the next one ready, so that the writer never waits for either.
-    fn keep_log(&self) {
-        let kept = self
+    /// On a full disk the log keeps what a restart needs, and nothing for readers: they have the store.
+    fn keep_log(&self, is_tight: bool) {
+        let now_ms = if is_tight {
+            u64::MAX
+        } else {
+            self.clock.now_ms()
+        };
+        let mut kept = self
             .keeper
-            .retain(self.shared.covered(), self.clock.now_ms());
+            .retain(self.shared.covered(), now_ms)
+            .map(|_| ());
+        if is_tight {
+            kept = kept.and(self.keeper.give_back_spares());
+        }
         let prepared = self.keeper.prepare();
         let noted = self.keeper.note();
         if let Err(error) = kept.and(prepared).and(noted) {
@@ -246,10 +263,12 @@ impl Flusher {
         Ok(done.more)
     }
 
-    /// How far behind the image is.
-    fn pressure(&self, image: &image::Pressure) -> Pressure {
+    /// How far behind the image is, and whether there is room.
+    fn pressure(&self, image: &image::Pressure, is_idle: bool) -> Pressure {
         let (frozen, frozen_max) = (self.shared.frozen(), self.options.frozen_max);
-        if image.busy || frozen >= frozen_max {
+        if !self.shared.reserve.take(is_idle) {
+            Pressure::Full
+        } else if image.busy || frozen >= frozen_max {
             Pressure::Busy
         } else if image.slow {
             let steps = image

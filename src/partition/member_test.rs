@@ -32,7 +32,9 @@ async fn write(partitions: &Partitions, members: &[Member]) -> Vec<Told> {
         assert!(bytes > 0, "on purpose");
         Ok(key)
     };
-    partitions.submit_all(AT, 0, members.to_vec(), run).await
+    partitions
+        .submit_all(Purpose::Adds, AT, 0, members.to_vec(), run)
+        .await
 }
 
 fn sizes(partitions: &Partitions) -> Vec<Member> {

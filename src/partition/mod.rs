@@ -29,6 +29,7 @@ mod pending;
 mod pipeline_test;
 mod reads;
 mod recovery;
+mod reserve;
 mod rows;
 mod shared;
 mod syncer;
@@ -99,6 +100,9 @@ pub struct Options {
     pub memtable_age_ms: u64,
     /// Frozen memtables at which new writes hear `busy`; from half of it on the writer slows down.
     pub frozen_max: usize,
+    /// Bytes of the disk that a partition keeps for making room on a full one; 0 = none. With a reserve, memtables,
+    /// segments and parts are kept small on a small disk, so that it is enough for flushing and merging them.
+    pub reserve_bytes: u64,
     /// Of the commit log.
     pub log: LogOptions,
     /// Of the image.
@@ -121,6 +125,7 @@ impl Default for Options {
             memtable_log_bytes: 256 << 20,
             memtable_age_ms: 600_000,
             frozen_max: 4,
+            reserve_bytes: 0,
             log: LogOptions::default(),
             image: ImageOptions::default(),
             #[cfg(any(test, feature = "faults"))]
@@ -135,6 +140,31 @@ impl Options {
     fn memtable_rows_expected(&self) -> usize {
         self.memtable_bytes / 256
     }
+
+    /// The same for a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit into
+    /// the reserve, and that is a small part of the disk.
+    fn fit(&mut self, disk_bytes: u64, partitions: u16) {
+        if self.reserve_bytes == 0 {
+            return;
+        }
+        let share = (disk_bytes / 64 / u64::from(partitions.max(1))).max(1 << 20);
+        let memory = usize::try_from(share).unwrap_or(usize::MAX);
+        self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(2));
+        self.memtable_bytes = self.memtable_bytes.min(memory);
+        self.memtable_log_bytes = self.memtable_log_bytes.min(memory.saturating_mul(2));
+        self.log.segment_bytes = self.log.segment_bytes.min(share);
+        self.image.part_bytes_max = self.image.part_bytes_max.min(share.max(4 << 20));
+        self.image.slice_bytes = self.image.slice_bytes.min((share / 4).max(1 << 20));
+    }
+}
+
+/// What a write is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It adds something: refused while the disk is full.
+    Adds,
+    /// It makes room: let through on a full disk, where the reserve is for it.
+    MakesRoom,
 }
 
 /// A committed batch, for those who follow the log.
@@ -163,6 +193,10 @@ impl Partitions {
         let mut directory = Directory::open(dir, options.partitions)?;
         identity::settle(&directory, &options.image, &rules)?;
         directory.seal()?;
+        let mut options = options;
+        if let Some(disk_bytes) = crate::disk::total(dir) {
+            options.fit(disk_bytes, directory.partitions);
+        }
         let mut partitions = Vec::new();
         for id in directory.ids() {
             let log_folder = directory.log(id);
@@ -237,7 +271,23 @@ impl Partitions {
         E: Send + 'static,
         F: FnOnce(&mut Txn<'_>) -> Result<R, E> + Send + 'static,
     {
-        let answers = self.submit_all(at, bytes, vec![Some(closure)], job::call);
+        self.submit_for(Purpose::Adds, at, bytes, closure)
+    }
+
+    /// [`Partitions::submit`], told what the closure is for.
+    pub fn submit_for<R, E, F>(
+        &self,
+        purpose: Purpose,
+        at: PartitionId,
+        bytes: usize,
+        closure: F,
+    ) -> impl Future<Output = Result<R, SubmitError<E>>> + Send + use<R, E, F>
+    where
+        R: Send + 'static,
+        E: Send + 'static,
+        F: FnOnce(&mut Txn<'_>) -> Result<R, E> + Send + 'static,
+    {
+        let answers = self.submit_all(purpose, at, bytes, vec![Some(closure)], job::call);
         async move {
             let answer = answers.await.pop().expect("one closure, one answer");
             answer.map(|(_, result)| result)
@@ -250,6 +300,7 @@ impl Partitions {
     /// them or none.
     pub fn submit_all<M, R, E, F>(
         &self,
+        purpose: Purpose,
         at: PartitionId,
         bytes: usize,
         members: Vec<M>,
@@ -263,7 +314,7 @@ impl Partitions {
     {
         let count = members.len();
         let (bundle, answer) = job::bundle(members, run);
-        let refused = self.at(at).enqueue(bytes, bundle).err();
+        let refused = self.at(at).enqueue(purpose, bytes, bundle).err();
         async move {
             let refusal = match refused {
                 None => return job::answers(answer, count).await,

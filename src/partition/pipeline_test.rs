@@ -49,8 +49,10 @@ fn original_and_repeat(fails: Option<u64>, refuses: bool) -> (Told, Told) {
     };
     let (original, first) = job::bundle(vec![Some(original)], job::call);
     let (repeat, second) = job::bundle(vec![Some(repeat)], job::call);
-    partition.enqueue(0, original).expect("queued");
-    partition.enqueue(0, repeat).expect("queued");
+    partition
+        .enqueue(Purpose::Adds, 0, original)
+        .expect("queued");
+    partition.enqueue(Purpose::Adds, 0, repeat).expect("queued");
     go.send(()).expect("the writer waits");
     let told = (answer(first), answer(second));
     partition.close();

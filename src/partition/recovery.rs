@@ -16,6 +16,7 @@ use super::flusher::{self, Flusher};
 use super::memtable::Memtable;
 use super::panics::caught;
 use super::pending::Pending;
+use super::reserve::Reserve;
 use super::shared::Shared;
 use super::syncer::Syncer;
 use super::writer::Writer;
@@ -53,6 +54,10 @@ pub(super) fn start(
         memtables,
         stores,
         Arc::clone(&rules),
+        Reserve::new(
+            image_folder.parent().unwrap_or(image_folder),
+            options.reserve_bytes,
+        ),
     );
     let shared = Arc::new(shared);
     let flusher = Flusher {
@@ -97,6 +102,7 @@ pub(super) fn start(
         syncer: Syncer::start(id).map_err(thread)?,
         is_closing: false,
         is_rotating: false,
+        makes_room: false,
         flusher: wake,
         flushing,
     };

@@ -12,8 +12,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::job::Job;
 use super::memtable::{Memtable, Spare};
+use super::reserve::Reserve;
 use super::view::View;
-use super::{Batch, Options, ReadError, Rules};
+use super::{Batch, Options, Purpose, ReadError, Rules};
 use crate::ids::Position;
 use crate::image::{self, Image};
 use crate::log;
@@ -31,7 +32,11 @@ pub(super) enum Refusal {
 /// What goes through the queue.
 pub(super) enum Queued {
     /// A bundle with the bytes that it holds.
-    Job { bytes: usize, job: Box<dyn Job> },
+    Job {
+        purpose: Purpose,
+        bytes: usize,
+        job: Box<dyn Job>,
+    },
     /// What a batch had no room for of a bundle that was in the queue. Only the writer makes it.
     Rest(Box<dyn Job>),
     /// Time for upkeep.
@@ -96,6 +101,9 @@ pub(super) struct Shared {
     image: Image,
     log: log::Reader,
     rules: Arc<dyn Rules>,
+    pub(super) reserve: Reserve,
+    /// The log had no room since the flusher last looked.
+    is_log_full: AtomicBool,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -107,6 +115,7 @@ impl Shared {
         memtables: Vec<Arc<Memtable>>,
         (image, log): (Image, log::Reader),
         rules: Arc<dyn Rules>,
+        reserve: Reserve,
     ) -> Shared {
         let tail = tail_watched.borrow().0;
         Shared {
@@ -126,12 +135,19 @@ impl Shared {
             image,
             log,
             rules,
+            reserve,
+            is_log_full: AtomicBool::new(false),
             writer: Mutex::new(None),
         }
     }
 
     /// Lets a bundle into the queue, whole, or says why not. Never waits.
-    pub(super) fn enqueue(&self, bytes: usize, job: Box<dyn Job>) -> Result<(), Refusal> {
+    pub(super) fn enqueue(
+        &self,
+        purpose: Purpose,
+        bytes: usize,
+        job: Box<dyn Job>,
+    ) -> Result<(), Refusal> {
         if self.is_closing.load(Ordering::Acquire) {
             return Err(Refusal::ShuttingDown);
         }
@@ -141,6 +157,7 @@ impl Shared {
         match self.pressure() {
             Pressure::None | Pressure::Slow(_) => {}
             Pressure::Busy => return Err(busy(metrics::COMPACTION)),
+            Pressure::Full if purpose == Purpose::MakesRoom => {}
             Pressure::Full => {
                 metrics::refusals().of(&[metrics::DISK_SPACE]).increment(1);
                 return Err(Refusal::Full);
@@ -163,7 +180,11 @@ impl Shared {
             return Err(busy(limit));
         }
         self.queue
-            .try_send(Queued::Job { bytes, job })
+            .try_send(Queued::Job {
+                purpose,
+                bytes,
+                job,
+            })
             .map_err(|error| {
                 self.dequeued(closures, bytes);
                 match error {
@@ -332,6 +353,15 @@ impl Shared {
         self.pressure.store(number, Ordering::Relaxed);
     }
 
+    /// Tells the flusher that the log has no room: it lets go of what the log can spare.
+    pub(super) fn set_log_full(&self) {
+        self.is_log_full.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_log_full(&self) -> bool {
+        self.is_log_full.swap(false, Ordering::Relaxed)
+    }
+
     pub(super) fn set_idle(&self, is_idle: bool) {
         self.is_idle.store(is_idle, Ordering::Release);
     }
@@ -356,6 +386,11 @@ impl Shared {
     /// Reminds the writer of its upkeep. A full queue has no time for it.
     pub(super) fn tick(&self) {
         let _ = self.queue.try_send(Queued::Tick);
+    }
+
+    /// Asks the writer to freeze its memtable after what has queued. A full queue is not waited for.
+    pub(super) fn rotate_soon(&self) {
+        let _ = self.queue.try_send(Queued::Rotate);
     }
 
     /// Asks the writer to freeze its memtable after what has queued. Blocks while the queue is full.

@@ -18,7 +18,7 @@ use super::pending::Pending;
 use super::shared::{Pressure, Queued, Shared};
 use super::syncer::{Synced, Syncer, sync};
 use super::txn::Txn;
-use super::{Options, Rules};
+use super::{Options, Purpose, Rules};
 use crate::ids::{Clock, Position};
 use crate::log::{AppendError, Log, Refusal, Written};
 use crate::metrics;
@@ -43,6 +43,8 @@ pub(super) struct Writer {
     pub(super) syncer: Syncer,
     pub(super) is_closing: bool,
     pub(super) is_rotating: bool,
+    /// The batch that is being filled makes room on a full disk.
+    pub(super) makes_room: bool,
     pub(super) flusher: SyncSender<Work>,
     pub(super) flushing: JoinHandle<()>,
 }
@@ -129,9 +131,15 @@ impl Writer {
         let base = self.shared.writers_view(self.position);
         let mut next = Some(first);
         let (mut freed, mut closures) = (0, 0);
+        self.makes_room = false;
         while let Some(queued) = next.take() {
             match queued {
-                Queued::Job { bytes, mut job } => {
+                Queued::Job {
+                    purpose,
+                    bytes,
+                    mut job,
+                } => {
+                    self.makes_room |= purpose == Purpose::MakesRoom;
                     freed += bytes;
                     closures += job.closures();
                     self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
@@ -171,20 +179,26 @@ impl Writer {
             return Ok(None);
         }
         let started = Instant::now();
-        let written = self
-            .log
-            .write(
-                self.pending.now_ms,
-                self.pending.effects(),
-                self.pending.changes(),
-            )
-            .map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
+        let written = match self.append() {
+            // Written with what is kept for it; until there is as much room again nothing else is let in.
+            Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
+                self.shared.set_pressure(Pressure::Full);
+                self.append()
+            }
+            appended => appended,
+        }
+        .map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
         metrics::commit()
             .write_seconds
             .record(started.elapsed().as_secs_f64());
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeSync);
         Ok(Some(written))
+    }
+
+    fn append(&mut self) -> Result<Written, AppendError> {
+        let (effects, changes) = (self.pending.effects(), self.pending.changes());
+        self.log.write(self.pending.now_ms, effects, changes)
     }
 
     /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch
@@ -264,6 +278,7 @@ impl Writer {
             }
             AppendError::Full(error) => {
                 tracing::warn!(%error, "the disk is full; writes are refused");
+                self.shared.set_log_full();
                 metrics::refusals()
                     .of(&[metrics::DISK_SPACE])
                     .increment(closures as u64);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures_util::future::join_all;
 
 use crate::ids::PartitionId;
-use crate::partition::Txn;
+use crate::partition::{Purpose, Txn};
 
 use super::Error;
 use super::apply::ROW_BYTES_MAX;
@@ -73,12 +73,14 @@ impl Tables {
             .map(|(partition, rows)| {
                 let places: Vec<usize> = rows.iter().map(|(at, _)| *at).collect();
                 let bytes = rows.iter().map(|(_, row)| row.bytes()).sum();
+                let purpose = purpose(rows.iter().map(|(_, row)| row));
                 // Each stands or falls for itself, and what they come to together needs no bound.
                 let rows = rows.into_iter().map(|(_, row)| Some(row)).collect();
                 let write = |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
                     row.take().expect("a member runs once").apply(txn)
                 };
-                let done = self.partitions().submit_all(partition, bytes, rows, write);
+                let partitions = self.partitions();
+                let done = partitions.submit_all(purpose, partition, bytes, rows, write);
                 async move { (places, done.await) }
             })
             .collect();
@@ -108,7 +110,8 @@ impl Tables {
         }
         let partition = self.place(&first.table, &first.key);
         let bytes = rows.iter().map(Checked::bytes).sum();
-        let done = self.partitions().submit(partition, bytes, move |txn| {
+        let (purpose, partitions) = (purpose(&rows), self.partitions());
+        let done = partitions.submit_for(purpose, partition, bytes, move |txn| {
             let write = |row: Checked| row.apply(txn);
             rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
         });
@@ -234,6 +237,17 @@ fn column_incremented(change: &RowChange) -> Option<String> {
         CellChange::Increment { name, .. } => Some(name.clone()),
         _ => None,
     })
+}
+
+/// What a batch is for: rows that go make room, if there is nothing else in it.
+fn purpose<'a>(rows: impl IntoIterator<Item = &'a Checked>) -> Purpose {
+    match rows
+        .into_iter()
+        .all(|row| row.purpose() == Purpose::MakesRoom)
+    {
+        true => Purpose::MakesRoom,
+        false => Purpose::Adds,
+    }
 }
 
 fn check_atomic(first: &Checked, rows: &[Checked]) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ids::Clock;
-use crate::partition::{Partitions, ReadError, Txn, View};
+use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
 
 use super::Error;
 use super::catalog::{self, Catalog, HOME, Snapshot};
@@ -87,7 +87,7 @@ impl Tables {
             Err(Error::TableNotFound) => {}
             Err(error) => return Err(error),
         }
-        self.change(move |txn| {
+        self.change(Purpose::Adds, move |txn| {
             if catalog::find(txn, &new.name)?.is_some() {
                 return Err(Error::TableExists);
             }
@@ -193,7 +193,7 @@ impl Tables {
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         self.writable(name).await?;
         let name = name.to_owned();
-        self.change(move |txn| {
+        self.change(Purpose::MakesRoom, move |txn| {
             catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
             catalog::remove(txn, &name);
             Ok(())
@@ -207,10 +207,12 @@ impl Tables {
             .look_ahead(Checked::new(Arc::clone(table), write)?)
             .await?;
         let partition = self.place(&row.table, &row.key);
-        let done = self
-            .inner
-            .partitions
-            .submit(partition, row.bytes(), move |txn| row.apply(txn));
+        let done =
+            self.inner
+                .partitions
+                .submit_for(row.purpose(), partition, row.bytes(), move |txn| {
+                    row.apply(txn)
+                });
         Ok(done.await?)
     }
 
@@ -262,7 +264,7 @@ impl Tables {
     ) -> Result<Arc<Table>, Error> {
         self.writable(name).await?;
         let name = name.to_owned();
-        self.change(move |txn| {
+        self.change(Purpose::Adds, move |txn| {
             let mut table = catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
             redefine(&mut table, txn.now_ms() * 1_000)?;
             catalog::store(txn, &table)?;
@@ -274,13 +276,14 @@ impl Tables {
     /// Changes the catalog, and answers when everybody goes by the change.
     async fn change<R: Send + 'static>(
         &self,
+        purpose: Purpose,
         change: impl FnOnce(&mut Txn<'_>) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         let catalog = self.inner.catalog.clone();
         let done = self
             .inner
             .partitions
-            .submit(HOME, DEFINITION_BYTES, move |txn| {
+            .submit_for(purpose, HOME, DEFINITION_BYTES, move |txn| {
                 let done = change(txn)?;
                 catalog.changes(txn);
                 Ok(done)

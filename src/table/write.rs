@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::partition::Purpose;
 use crate::value::Value;
 
 use super::Error;
@@ -187,6 +188,14 @@ impl Checked {
     /// Whether the server numbers the row.
     pub(super) fn is_numbered(&self) -> bool {
         self.key.contains(&KeyValue::AutoIncrement)
+    }
+
+    /// What the write is for.
+    pub(super) fn purpose(&self) -> Purpose {
+        match self.change {
+            RowChange::Delete => Purpose::MakesRoom,
+            RowChange::Put(_) | RowChange::Update(_) => Purpose::Adds,
+        }
     }
 
     /// About how many bytes the queue holds for it.

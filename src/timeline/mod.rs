@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Clock, PartitionId};
-use crate::table::{Batch, Catalog, Partitions, Rules, TableRules, Txn, View};
+use crate::table::{Batch, Catalog, Partitions, Purpose, Rules, TableRules, Txn, View};
 
 use head::Epochs;
 use heads::Heads;
@@ -146,10 +146,10 @@ impl Timelines {
         let site = self.site(partition);
         let epochs = Arc::clone(&self.inner.epochs);
         let run = move |append: &mut Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
-        let submitted = self
-            .inner
-            .partitions
-            .submit_all(partition, bytes, appends, run);
+        let submitted =
+            self.inner
+                .partitions
+                .submit_all(Purpose::Adds, partition, bytes, appends, run);
         async move {
             let told = |answer: Result<(Prepared, u64), _>| {
                 let (append, incarnation) = answer.map_err(Error::from)?;
@@ -189,7 +189,7 @@ impl Timelines {
         timeline: String,
         epoch: Option<String>,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.submit(self.place(&timeline), SMALL_BYTES, move |txn, site| {
+        self.make_room(self.place(&timeline), move |txn, site| {
             site.delete(txn, &timeline, epoch.as_deref())
         })
     }
@@ -201,7 +201,7 @@ impl Timelines {
         before: u64,
         epoch: Option<String>,
     ) -> impl Future<Output = Result<u64, Error>> + Send + use<> {
-        self.submit(self.place(&timeline), SMALL_BYTES, move |txn, site| {
+        self.make_room(self.place(&timeline), move |txn, site| {
             site.trim(txn, &timeline, before, epoch.as_deref())
         })
     }
@@ -224,7 +224,7 @@ impl Timelines {
         sequence: u64,
         epoch: Option<String>,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.submit(self.place(&timeline), SMALL_BYTES, move |txn, site| {
+        self.make_room(self.place(&timeline), move |txn, site| {
             site.delete_message(txn, &timeline, sequence, epoch.as_deref())
         })
     }
@@ -312,11 +312,37 @@ impl Timelines {
         R: Send + 'static,
         F: FnOnce(&mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
     {
+        self.submit_for(Purpose::Adds, partition, bytes, write)
+    }
+
+    /// Queues a write that makes room: it passes on a full disk.
+    fn make_room<R, F>(
+        &self,
+        partition: PartitionId,
+        write: F,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
+        self.submit_for(Purpose::MakesRoom, partition, SMALL_BYTES, write)
+    }
+
+    fn submit_for<R, F>(
+        &self,
+        purpose: Purpose,
+        partition: PartitionId,
+        bytes: usize,
+        write: F,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
         let site = self.site(partition);
-        let submitted = self
-            .inner
-            .partitions
-            .submit(partition, bytes, move |txn| write(txn, &site));
+        let write = move |txn: &mut Txn<'_>| write(txn, &site);
+        let partitions = &self.inner.partitions;
+        let submitted = partitions.submit_for(purpose, partition, bytes, write);
         async move { submitted.await.map_err(Error::from) }
     }
 

@@ -1,0 +1,133 @@
+//! Room that a partition keeps on its disk, so that room can be made on a full one: a trim, a deletion, and the flush and
+//! the merge that follow need some before they free any.
+//!
+//! Owns: the file `reserve`, which holds nothing but its place. Promises: it is given back to the disk when something
+//! that makes room needs it, and taken anew when there is room; while it is not held, only what makes room is written.
+//! Must not: wait. Called by the writer and the flusher.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use crate::disk;
+
+/// A partition's reserve.
+pub(super) struct Reserve {
+    path: PathBuf,
+    bytes: u64,
+    is_held: Mutex<bool>,
+}
+
+impl Reserve {
+    /// The reserve of `bytes` in `folder`; 0 = none. It is not held before [`Reserve::take`].
+    pub(super) fn new(folder: &Path, bytes: u64) -> Reserve {
+        Reserve {
+            path: folder.join("reserve"),
+            bytes,
+            is_held: Mutex::new(bytes == 0),
+        }
+    }
+
+    /// Gives the room back to the disk; whether there was any.
+    pub(super) fn give_back(&self) -> bool {
+        let mut is_held = self.held();
+        if self.bytes == 0 || !*is_held {
+            return false;
+        }
+        *is_held = false;
+        match fs::remove_file(&self.path) {
+            Ok(()) => {
+                tracing::warn!(
+                    "the disk is full: the reserve is used to make room, other writes wait"
+                );
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the reserve could not be given back");
+                false
+            }
+        }
+    }
+
+    /// Takes the room if it is not held and there is some; whether it is held now. While something is being flushed or
+    /// merged it takes plenty, for that needs room too. Afterwards half of it will do: some may be used for good, and
+    /// writing must go on.
+    pub(super) fn take(&self, is_idle: bool) -> bool {
+        let mut is_held = self.held();
+        if *is_held {
+            return true;
+        }
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let there = fs::metadata(&self.path).map_or(0, |file| file.len());
+        let needed = match is_idle {
+            true => self.bytes / 2,
+            false => self.bytes.saturating_mul(2),
+        };
+        let bytes = match disk::left(folder, 0) {
+            Some(left) if left < needed && there < self.bytes / 4 => return false,
+            Some(left) => self.bytes.min((left / 4 * 3).max(there)),
+            None => self.bytes,
+        };
+        match self.fill(bytes.max(1)) {
+            Ok(()) => *is_held = true,
+            Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+                tracing::info!(
+                    "this file system keeps no reserve: on a full disk, room is made by removing files only"
+                );
+                *is_held = true;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no room for the reserve yet");
+                let _ = fs::remove_file(&self.path);
+            }
+        }
+        *is_held
+    }
+
+    fn fill(&self, bytes: u64) -> io::Result<()> {
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&self.path)?;
+        Ok(fallocate(&file, FallocateFlags::empty(), 0, bytes)?)
+    }
+
+    fn held(&self) -> MutexGuard<'_, bool> {
+        self.is_held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_taken_given_back_once_and_taken_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (reserve, file) = (
+            Reserve::new(folder.path(), 65_536),
+            folder.path().join("reserve"),
+        );
+        assert!(!reserve.give_back(), "nothing is held yet");
+        assert!(reserve.take(false) && reserve.take(true));
+        let held = fs::metadata(&file).map_or(0, |file| file.len());
+        assert!(held == 65_536 || held == 0, "{held}");
+        assert!(reserve.give_back() && !reserve.give_back() && !file.exists());
+        assert!(reserve.take(true));
+        // A restart takes over what is there.
+        assert!(Reserve::new(folder.path(), 65_536).take(true));
+    }
+
+    #[test]
+    fn none_is_always_held_and_never_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let reserve = Reserve::new(folder.path(), 0);
+        assert!(reserve.take(false) && !reserve.give_back() && reserve.take(true));
+        assert!(!folder.path().join("reserve").exists());
+    }
+}
