@@ -160,8 +160,7 @@ impl Partitions {
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
         let mut directory = Directory::open(dir, options.partitions)?;
-        identity::settle(&directory, &options.image, &rules)?;
-        directory.seal()?;
+        identity::settle(&mut directory, &options.image, &rules)?;
         let mut partitions = Vec::new();
         for id in directory.ids() {
             let log_folder = directory.log(id);
