@@ -149,6 +149,9 @@ impl OpenError {
             OpenError::Damaged { text } => OpenError::Damaged {
                 text: format!("{}: {text}", folder.display()),
             },
+            OpenError::Refused { text } => OpenError::Refused {
+                text: format!("{}: {text}", folder.display()),
+            },
             other => other,
         }
     }

@@ -16,9 +16,9 @@ use crate::image::Image;
 use crate::log::{self, LocalStorage};
 
 /// Makes the partitions of a new directory, marks those of one that was made before there were marks, and checks those
-/// of any other. Afterwards the directory may be sealed.
+/// of any other.
 pub(super) fn settle(
-    directory: &Directory,
+    directory: &mut Directory,
     options: &ImageOptions,
     rules: &Arc<dyn Rules>,
 ) -> Result<(), OpenError> {
@@ -50,13 +50,20 @@ pub(super) fn settle(
             false => unmarked.push((id, log)),
         }
     }
-    for (id, log) in unmarked {
+    let marked = unmarked.into_iter().try_for_each(|(id, log)| {
         let folder = directory.image(id);
         let image = Image::open(&folder, options.clone(), Arc::clone(rules))
             .map_err(|error| OpenError::from(error).within(&folder))?;
-        set_mark(directory, id, &image, log)?;
+        set_mark(directory, id, &image, log)
+    });
+    match marked.and_then(|()| directory.seal()) {
+        // All was seen to be there: a disk that is full for the moment keeps nobody from being served.
+        Err(error) if directory.standing() == Standing::Unmarked => {
+            tracing::warn!(%error, "the partitions could not be marked; the next start tries again");
+            Ok(())
+        }
+        done => done,
     }
-    Ok(())
 }
 
 /// Refuses a partition of which something is missing.
@@ -158,8 +165,7 @@ mod tests {
     fn serve(path: &Path, partitions: u16) -> Result<Directory, OpenError> {
         let rules: Arc<dyn Rules> = Arc::new(ToyRules);
         let mut directory = Directory::open(path, partitions)?;
-        settle(&directory, &ImageOptions::default(), &rules)?;
-        directory.seal()?;
+        settle(&mut directory, &ImageOptions::default(), &rules)?;
         Ok(directory)
     }
 
@@ -200,6 +206,13 @@ mod tests {
         assert_eq!(mark_of(&before, PartitionId(0)), None);
         drop(before);
         fs::rename(home.path().join("away"), &log).unwrap();
+        // Nothing can be made here, as on a full disk.
+        let taken = path.join("directory.toml.new");
+        fs::create_dir(&taken).unwrap();
+        let directory = serve(&path, 2).unwrap();
+        assert_eq!(directory.standing(), Standing::Unmarked);
+        drop(directory);
+        fs::remove_dir(&taken).unwrap();
         drop(serve(&path, 2).unwrap());
         let after = Directory::look(&path).unwrap();
         assert_eq!(after.standing(), Standing::Whole);
@@ -225,11 +238,11 @@ mod tests {
             "partition-0001/image",
         ];
         for made in 0..=all.len() {
-            let rules: Arc<dyn Rules> = Arc::new(ToyRules);
-            let draft = Directory::open(&path, 2).unwrap();
+            let draft = serve(&path, 2).unwrap();
             let history = draft.history;
-            settle(&draft, &ImageOptions::default(), &rules).unwrap();
             drop(draft);
+            let manifest = path.join("directory.toml");
+            fs::rename(manifest, path.join("directory.toml.new")).unwrap();
             for folder in &all[made..] {
                 let _ = fs::remove_dir_all(path.join(folder));
             }

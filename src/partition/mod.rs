@@ -191,8 +191,7 @@ impl Partitions {
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
         let mut directory = Directory::open(dir, options.partitions)?;
-        identity::settle(&directory, &options.image, &rules)?;
-        directory.seal()?;
+        identity::settle(&mut directory, &options.image, &rules)?;
         let mut options = options;
         if let Some(disk_bytes) = crate::disk::total(dir) {
             options.fit(disk_bytes, directory.partitions);
