@@ -5,7 +5,6 @@
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -39,9 +38,6 @@ enum Command {
     Verify {
         /// The data directory.
         data: PathBuf,
-        /// This is the process that does the check (see `verify_apart`).
-        #[arg(long, hide = true)]
-        inside: bool,
     },
     /// Write all timelines of a data directory that no server uses, or one, to standard output: JSON, one line each.
     Dump {
@@ -72,9 +68,6 @@ struct Options {
 
 fn main() -> ExitCode {
     let Cli { command, options } = Cli::parse();
-    if let Some(Command::Verify { inside: false, .. }) = &command {
-        return verify_apart();
-    }
     match run(command.unwrap_or(Command::Serve), options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -83,43 +76,6 @@ fn main() -> ExitCode {
         }
     }
 }
-
-/// Runs the check in a process of its own. LMDB trusts its own pages, so some damage ends whoever reads them by a
-/// signal; that is a finding too, and has to be told.
-fn verify_apart() -> ExitCode {
-    let tell = |line: String| {
-        let _ = writeln!(std::io::stderr(), "tideline: {line}");
-        ExitCode::FAILURE
-    };
-    let ended = std::env::current_exe().and_then(|program| {
-        let mut check = std::process::Command::new(program);
-        check.args(std::env::args_os().skip(1)).arg("--inside");
-        check.status()
-    });
-    let status = match ended {
-        Ok(status) => status,
-        Err(error) => return tell(format!("cannot start the check: {error}")),
-    };
-    match (status.code(), status.signal()) {
-        (Some(0), _) => ExitCode::SUCCESS,
-        (None, Some(signal @ (SIGABRT | SIGBUS | SIGSEGV))) => {
-            let _ = writeln!(
-                std::io::stdout(),
-                "PROBLEM image: pages of a data.mdb are damaged, of the first partition that is not told above: \
-                 reading them ended the check by signal {signal}"
-            );
-            tell("the data directory is damaged".to_owned())
-        }
-        (None, Some(signal)) => tell(format!("the check was ended by signal {signal}")),
-        // It has told why.
-        _ => ExitCode::FAILURE,
-    }
-}
-
-// What a process dies of that reads wrong pages; the same numbers on every Linux.
-const SIGABRT: i32 = 6;
-const SIGBUS: i32 = 7;
-const SIGSEGV: i32 = 11;
 
 fn run(command: Command, options: Options) -> Result<(), Failure> {
     let Options {
@@ -141,7 +97,7 @@ fn run(command: Command, options: Options) -> Result<(), Failure> {
     let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
         Command::Serve => serve(&config, &unknown),
-        Command::Verify { data, .. } => {
+        Command::Verify { data } => {
             let is_whole = verify(&data, &config.timeline_limits(), &mut stdout)
                 .map_err(|error| error.to_string())?;
             if is_whole {

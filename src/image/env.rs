@@ -1,17 +1,22 @@
 //! The LMDB environment: opening it, its sub-databases ("slots"), its lock against a second process.
 //!
 //! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
-//! only (a commit is two device flushes and atomic); slot handles exist before any transaction that can see their
+//! only (a commit is two device flushes and atomic); LMDB opens only a file that has passed (`check.rs`); slot
+//! handles exist before any transaction that can see their
 //! content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 
 use super::Error;
+use super::check;
+use super::page::PAGE_BYTES;
+use super::pages::{FreePages, Pages};
+use super::tree::Record;
 
 /// A sub-database of plain bytes, in LMDB's own (bytewise) order.
 pub(super) type Db = heed::Database<'static, Raw, Raw>;
@@ -28,8 +33,6 @@ const DBS_MAX: u16 = 1024;
 const SLOT_STEP: u16 = 32;
 /// Slots that there can be at most: a whole number of steps, and one sub-database is the catalog.
 pub(super) const SLOTS_MAX: u16 = (DBS_MAX - 1) / SLOT_STEP * SLOT_STEP;
-/// LMDB's page size on this machine's kind; only used to shape values and to tell sizes.
-pub(super) const PAGE_BYTES: usize = 4096;
 
 /// Whether a directory holds an image, however damaged.
 pub(super) fn is_there(dir: &Path) -> bool {
@@ -41,14 +44,25 @@ pub(super) struct Store {
     env: Env<WithoutTls>,
     /// The catalog's sub-database.
     pub(super) catalog: Db,
+    /// Where LMDB keeps the records of all sub-databases.
+    records: Db,
+    /// The same file, read without LMDB.
+    pub(super) pages: Arc<Pages>,
+    /// Pages that were free at the start.
+    pub(super) free: Option<Arc<FreePages>>,
     slots: RwLock<Vec<Db>>,
     /// Held for as long as the environment is open.
     _lock: File,
 }
 
 impl Store {
-    /// Opens or makes the environment in `dir`, which must be on a local file system.
-    pub(super) fn open(dir: &Path, map_bytes: usize) -> Result<Store, Error> {
+    /// Opens or makes the environment in `dir`, which must be on a local file system. `is_sound` tells whether a value
+    /// of the catalog is.
+    pub(super) fn open(
+        dir: &Path,
+        map_bytes: usize,
+        is_sound: fn(&[u8]) -> bool,
+    ) -> Result<Store, Error> {
         fs::create_dir_all(dir)?;
         let lock = File::create(dir.join("image.lock"))?;
         match lock.try_lock() {
@@ -56,19 +70,26 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(Error::Locked),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
+        let path = dir.join(DATA);
+        let checked = check::check(&path, are_slots, is_sound)?;
         let env = open_env(dir, map_bytes)?;
-        back_all_pages(&env, dir)?;
         let wtxn = env.write_txn()?;
-        let catalog = env
+        let [catalog, records] = env
             .create_databases_and_commit(wtxn, |opener, wtxn| {
-                opener
-                    .create_database::<Raw, Raw>(wtxn, Some("catalog"))
-                    .map(CommitOrAbort::<_, ()>::Commit)
+                let catalog = opener.create_database::<Raw, Raw>(wtxn, Some("catalog"))?;
+                let records = opener.create_database::<Raw, Raw>(wtxn, None)?;
+                Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit([catalog, records]))
             })?
             .unwrap_commit();
         let store = Store {
             env,
             catalog,
+            records,
+            pages: match &checked {
+                Some((pages, _)) => Arc::clone(pages),
+                None => Arc::new(Pages::open(&path)?),
+            },
+            free: checked.map(|(_, free)| Arc::new(free)),
             slots: RwLock::default(),
             _lock: lock,
         };
@@ -135,6 +156,14 @@ impl Store {
         slots.get(usize::from(slot)).copied()
     }
 
+    /// LMDB's record of a slot as a transaction sees it.
+    pub(super) fn record(&self, txn: &RoTxn<'_>, slot: u16) -> Result<Record, Error> {
+        let name = slot_name(slot);
+        let stored = self.records.get(txn, name.as_bytes())?;
+        let record = stored.and_then(Record::parse);
+        record.ok_or_else(|| Error::damaged(format_args!("slot {name}"), "has no sound record"))
+    }
+
     /// Starts a read transaction: a state of the whole environment that stays as it is.
     pub(super) fn read(&self) -> Result<ReadTxn, Error> {
         Ok(self.env.clone().static_read_txn()?)
@@ -172,16 +201,14 @@ impl Store {
     }
 }
 
-/// Gives the file the length that its newest meta page tells, by a hole. A file that was cut would end the process with
-/// SIGBUS where a missing page is touched; pages of zeros are only wrong, and LMDB and our checksums say so. Also a
-/// whole file may be a little shorter: pages at its end that were never written because they were free again.
-fn back_all_pages(env: &Env<WithoutTls>, dir: &Path) -> Result<(), Error> {
-    let needed = (env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64;
-    let file = File::options().write(true).open(dir.join(DATA))?;
-    if file.metadata()?.len() < needed {
-        file.set_len(needed)?;
-    }
-    Ok(())
+/// Whether these are the names of whole steps of slots.
+fn are_slots(names: &[String]) -> bool {
+    names.len() % usize::from(SLOT_STEP) == 0
+        && names.len() <= usize::from(SLOTS_MAX)
+        && names
+            .iter()
+            .cloned()
+            .eq((0..SLOTS_MAX).map(slot_name).take(names.len()))
 }
 
 fn slot_name(slot: u16) -> String {

@@ -9,7 +9,9 @@
 
 mod catalog;
 mod catalog_codec;
+mod check;
 mod compact;
+mod cursor;
 mod entry;
 mod env;
 mod error;
@@ -18,6 +20,8 @@ mod flush;
 mod keys;
 mod merge;
 mod options;
+mod page;
+mod pages;
 mod part;
 mod plan;
 mod read;
@@ -27,9 +31,10 @@ mod scan;
 mod slots;
 mod snapshot;
 mod survey;
+mod tree;
 mod verify;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -88,6 +93,8 @@ struct State {
     /// Slots taken for parts of jobs that no committed catalog names yet.
     unentered: Vec<[u16; 2]>,
     survey: Survey,
+    /// Runs in which damage was met: no job touches them until the next start.
+    damaged: HashSet<u64>,
 }
 
 /// How full the image is and how far compaction is behind.
@@ -123,7 +130,7 @@ impl Image {
     /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and
     /// is cleared before its place is used again.
     pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
-        let store = Store::open(dir, options.map_bytes)?;
+        let store = Store::open(dir, options.map_bytes, catalog_codec::is_sealed)?;
         let txn = store.read()?;
         let catalog = match store.catalog.get(&txn, VERSION_KEY)? {
             Some(_) => read_catalog(&store, &txn)?,
@@ -133,6 +140,14 @@ impl Image {
             },
             None => return Err(Error::damaged("catalog", "missing")),
         };
+        // At once: the records of parts must be the catalog's, and which pages are free is known only now.
+        let outputs = catalog.jobs.iter().map(|job| &job.output);
+        for run in catalog.runs.iter().map(|run| &**run).chain(outputs) {
+            for part in &run.parts {
+                let trees = read::trees_of(&store, run.number, part, &txn, store.free.as_ref())?;
+                let _ = part.trees.set(trees);
+            }
+        }
         let slots = Slots::new(&store, &txn, &catalog)?;
         drop(txn);
         let inner = Inner {
@@ -149,6 +164,7 @@ impl Image {
                 growing: HashMap::new(),
                 unentered: Vec::new(),
                 survey: Survey::default(),
+                damaged: HashSet::new(),
             }),
             stopped: AtomicBool::new(false),
         };
