@@ -4,6 +4,7 @@
 
 pub mod admin;
 pub mod config;
+pub mod disk;
 pub mod dump;
 pub mod feed;
 pub mod gateway;

@@ -76,6 +76,133 @@ async fn a_foreign_origin_or_host_gets_403_everywhere() {
 }
 
 #[tokio::test]
+async fn a_page_of_an_allowed_origin_may_call_and_read_every_answer() {
+    let bed = Bed::with(|config| {
+        config.allowed_origins = vec!["https://Chat.example".to_owned()];
+    })
+    .await;
+    let page = "host: localhost\r\norigin: https://chat.example\r\nconnection: close\r\n";
+    let asks =
+        "access-control-request-method: POST\r\naccess-control-request-headers: content-type";
+    for path in ["/v1/rpc", "/metrics", "/GetRow"] {
+        let answer = bed.http(format!("OPTIONS {path} HTTP/1.1\r\n{page}{asks}\r\n\r\n"));
+        let answer = answer.await;
+        assert_eq!(status(&answer), "204", "{answer}");
+        for line in [
+            "access-control-allow-origin: https://chat.example\r\n",
+            "access-control-allow-methods: GET, HEAD, POST\r\n",
+            "access-control-allow-headers: content-type, tideline-user, authorization\r\n",
+            "access-control-max-age: ",
+            "vary: origin\r\n",
+        ] {
+            assert!(answer.contains(line), "{path}: {answer}");
+        }
+        assert!(!answer.contains("private-network"), "{answer}");
+    }
+    let private = "access-control-request-private-network: true";
+    let request = format!("OPTIONS /v1/rpc HTTP/1.1\r\n{page}{asks}\r\n{private}\r\n\r\n");
+    let answer = bed.http(request).await;
+    assert!(
+        answer.contains("access-control-allow-private-network: true"),
+        "{answer}"
+    );
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let json = format!(
+        "content-type: application/json\r\ncontent-length: {}",
+        ping.len()
+    );
+    for (request, expected) in [
+        (
+            format!("POST /v1/rpc HTTP/1.1\r\n{page}{json}\r\n\r\n{ping}"),
+            "200",
+        ),
+        (
+            format!("POST /v1/rpc HTTP/1.1\r\n{page}content-length: 0\r\n\r\n"),
+            "415",
+        ),
+        (format!("GET /v1/rpc HTTP/1.1\r\n{page}\r\n"), "405"),
+        (format!("GET /nothing HTTP/1.1\r\n{page}\r\n"), "404"),
+        (format!("OPTIONS /v1/rpc HTTP/1.1\r\n{page}\r\n"), "405"),
+    ] {
+        let answer = bed.http(&request).await;
+        assert_eq!(status(&answer), expected, "{request}: {answer}");
+        assert!(
+            answer.contains("access-control-allow-origin: https://chat.example\r\n"),
+            "{answer}"
+        );
+        assert!(answer.contains("vary: origin\r\n"), "{answer}");
+        assert!(
+            answer.contains("access-control-expose-headers: retry-after"),
+            "{answer}"
+        );
+    }
+    // Who is no page hears nothing of it, and who is a foreign one is not let in.
+    let answer = bed.http("GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    assert!(!answer.await.contains("access-control"));
+    for origin in [
+        "https://evil.example",
+        "null",
+        "https://chat.example, https://chat.example",
+    ] {
+        let head = format!("host: localhost\r\norigin: {origin}\r\nconnection: close\r\n{asks}");
+        let answer = bed.http(format!("OPTIONS /v1/rpc HTTP/1.1\r\n{head}\r\n\r\n"));
+        let answer = answer.await;
+        assert_eq!(status(&answer), "403", "{answer}");
+        assert!(!answer.contains("access-control-allow"), "{answer}");
+        assert!(answer.contains("allowed_origins"), "{answer}");
+    }
+    let foreign = "GET / HTTP/1.1\r\nhost: Chat.Example:7070\r\nconnection: close\r\n\r\n";
+    let answer = bed.http(foreign).await;
+    assert!(
+        answer.contains(r#"set allowed_hosts = ["chat.example"]"#),
+        "{answer}"
+    );
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_that_nobody_can_check_is_refused() {
+    let bed = Bed::start().await;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let post = format!(
+        "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n",
+        ping.len()
+    );
+    for (authorization, expected) in [
+        ("Bearer abc", "401"),
+        ("bearer abc", "401"),
+        // That of a proxy in front, which passes it on.
+        ("Basic YW5uOnNlY3JldA==", "200"),
+    ] {
+        let request = format!("{post}authorization: {authorization}\r\n\r\n{ping}");
+        let answer = bed.http(&request).await;
+        assert_eq!(status(&answer), expected, "{authorization}: {answer}");
+        assert_eq!(answer.contains("no authentication"), expected == "401");
+    }
+    let connect = HANDSHAKE.trim_end();
+    let answer = bed.http(format!("{connect}\r\nauthorization: Bearer abc\r\n\r\n"));
+    let answer = answer.await;
+    assert_eq!(status(&answer), "401", "{answer}");
+    assert!(answer.contains("www-authenticate: Bearer"), "{answer}");
+    for open in [json!({"token": "abc"}), json!({"token": "", "user": "ann"})] {
+        let open = json!({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": open});
+        let error = &bed.post(&open).await["error"];
+        assert_eq!(error["code"], 401, "{error}");
+        assert_eq!(error["data"]["reason"], "unauthenticated");
+        assert_eq!(error["data"]["field"], "token");
+        assert!(
+            error["message"]
+                .as_str()
+                .unwrap()
+                .contains("no authentication"),
+            "{error}"
+        );
+    }
+    bed.stop().await;
+}
+
+#[tokio::test]
 async fn rpc_answers_requests_batches_and_notifications() {
     let bed = Bed::start().await;
     let append = |id: u32| {

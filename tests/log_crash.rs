@@ -319,7 +319,7 @@ fn put(log: &mut Log, attempt: u64, outcome: &mut Outcome) {
             assert_eq!(frame.position.0, outcome.acked.len() as u64);
             log.publish(frame);
         }
-        Err(AppendError::Full(_)) => outcome.full += 1,
+        Err(AppendError::Full(_) | AppendError::Busy(_)) => outcome.full += 1,
         Err(AppendError::Unknown(_)) => {
             assert_eq!(
                 outcome.unknown.replace(attempt),

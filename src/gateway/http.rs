@@ -17,7 +17,10 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE};
+use hyper::header::{
+    AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE,
+    WWW_AUTHENTICATE,
+};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -27,7 +30,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::respond::{Answer, full, not_allowed, say};
-use super::{Shared, rpc, tablestore, upgrade};
+use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
 use crate::metrics;
 use crate::wire::jsonrpc::Dialect;
 
@@ -101,15 +104,35 @@ async fn route(
     shared: &Arc<Shared>,
     upgraded: &Mutex<Option<Dialect>>,
 ) -> Answer {
-    if !shared.origins.permits(request.headers(), local) {
-        metrics::gateway().refused_origin.increment(1);
-        return say(
-            StatusCode::FORBIDDEN,
-            "this Origin or Host is not allowed here",
-        );
+    let admitted = match shared.origins.admit(request.headers(), local) {
+        Ok(admitted) => admitted,
+        Err(foreign) => {
+            metrics::gateway().refused_origin.increment(1);
+            shared.origins.log(&foreign);
+            let mut answer = say(StatusCode::FORBIDDEN, &foreign.to_string());
+            cors::vary(&mut answer);
+            return answer;
+        }
+    };
+    let mut answer = match cors::preflight(request.method(), request.headers()) {
+        Some(answer) => answer,
+        None => page(request, admitted.is_direct, shared, upgraded).await,
+    };
+    if let Some(origin) = admitted.origin {
+        cors::open(&mut answer, origin);
     }
+    answer
+}
+
+async fn page(
+    request: Request<Incoming>,
+    is_direct: bool,
+    shared: &Arc<Shared>,
+    upgraded: &Mutex<Option<Dialect>>,
+) -> Answer {
     let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     match request.uri().path() {
+        "/v1/connect" | "/v1/rpc" if shows_token(request.headers()) => no_authentication(),
         "/v1/connect" if *request.method() == Method::GET => connect(&request, shared, upgraded),
         "/v1/connect" => not_allowed("GET"),
         "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, shared).await,
@@ -126,9 +149,25 @@ async fn route(
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
         "/metrics" => scrape(shared).await,
-        _ if tablestore::is_for(&request) => tablestore::serve(request, shared).await,
+        _ if tablestore::is_for(&request) => tablestore::serve(request, is_direct, shared).await,
         _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
     }
+}
+
+/// Whether a client wants to prove who it is. Other schemes are of a proxy that asks for a password and passes it on.
+fn shows_token(headers: &HeaderMap) -> bool {
+    headers.get_all(AUTHORIZATION).iter().any(|value| {
+        let scheme = value.as_bytes().get(.."bearer ".len());
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
+    })
+}
+
+/// To take the call and leave the token aside would let its sender believe that somebody has checked it.
+fn no_authentication() -> Answer {
+    let mut answer = say(StatusCode::UNAUTHORIZED, dispatch::NO_AUTHENTICATION);
+    let bearer = HeaderValue::from_static("Bearer");
+    answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+    answer
 }
 
 /// Off the threads that serve clients: it looks into files and locks of the stores.

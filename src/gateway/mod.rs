@@ -4,6 +4,7 @@
 //! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
 //! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
+mod cors;
 mod counters;
 mod dispatch;
 mod http;
@@ -12,6 +13,7 @@ mod origin;
 mod outbound;
 mod respond;
 mod rpc;
+mod seldom;
 mod session;
 mod tablestore;
 mod upgrade;

@@ -13,6 +13,9 @@ use super::page::{Content, Data, PAGE_BYTES, Page, u16_at, u32_at, u64_at};
 use super::pages::{FreePages, Pages};
 use super::tree::{RECORD_BYTES, Record, Tree};
 
+/// Whether a key and a value of the catalog's sub-database fit.
+pub(super) type IsSound = fn(&[u8], &[u8]) -> bool;
+
 const META: u16 = 8;
 const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
@@ -32,7 +35,7 @@ struct Meta {
 pub(super) fn check(
     path: &Path,
     are_slots: fn(&[String]) -> bool,
-    is_sound: fn(&[u8]) -> bool,
+    is_sound: IsSound,
 ) -> Result<Option<(Arc<Pages>, FreePages)>, Error> {
     match std::fs::metadata(path) {
         Ok(file) if file.len() > 0 => {}
@@ -114,7 +117,7 @@ fn meta(pages: &Pages, number: u64) -> Result<Meta, Error> {
 struct Check {
     pages: Arc<Pages>,
     are_slots: fn(&[String]) -> bool,
-    is_sound: fn(&[u8]) -> bool,
+    is_sound: IsSound,
     free: FreePages,
     /// Pages of the trees that are read here.
     used: Vec<u64>,
@@ -226,7 +229,7 @@ impl Check {
             let place = "catalog";
             self.tree(Content::Values, catalog, place, &mut |check, leaf, at| {
                 let value = check.pages.value(leaf, at, place)?;
-                match (check.is_sound)(&value) {
+                match (check.is_sound)(leaf.key(at), &value) {
                     true => Ok(()),
                     false => Err(check.damaged(leaf.number, place, "has a wrong checksum")),
                 }

@@ -55,18 +55,22 @@ impl Image {
         now_ms: u64,
         read: &dyn Fn(&[u8]) -> Option<Bytes>,
     ) -> Result<Compacted, Error> {
+        let done = self.compact_step(now_ms, read);
+        done.map_err(|error| error.with_room(|| self.inner.store.left()))
+    }
+
+    fn compact_step(
+        &self,
+        now_ms: u64,
+        read: &dyn Fn(&[u8]) -> Option<Bytes>,
+    ) -> Result<Compacted, Error> {
         let inner = &*self.inner;
         let mut state = inner.lock()?;
-        match inner.clear_one(&mut state.slots) {
-            Ok(false) => {}
-            Ok(true) => {
-                return Ok(Compacted {
-                    more: true,
-                    ..Compacted::default()
-                });
-            }
-            Err(Error::Damaged(place)) => return Ok(Compacted::met(place)),
-            Err(error) => return Err(error),
+        if inner.clear_one(&mut state.slots)? {
+            return Ok(Compacted {
+                more: true,
+                ..Compacted::default()
+            });
         }
         let catalog = inner.catalog();
         let running = sound_jobs(&catalog, &state).map(|job| job.level).min();

@@ -2,29 +2,37 @@
 //!
 //! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
 //! only (a commit is two device flushes and atomic); LMDB opens only a file that has passed (`check.rs`); slot
-//! handles exist before any transaction that can see their
-//! content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
+//! handles exist before any transaction that can see their content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
 
 use std::fs::{self, File, TryLockError};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
 use heed::types::Bytes as Raw;
-use heed::{CommitOrAbort, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use heed::{CommitOrAbort, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use super::Error;
-use super::check;
+use super::check::{self, IsSound};
 use super::page::PAGE_BYTES;
 use super::pages::{FreePages, Pages};
 use super::tree::Record;
+use crate::disk;
 
 /// A sub-database of plain bytes, in LMDB's own (bytewise) order.
 pub(super) type Db = heed::Database<'static, Raw, Raw>;
 /// A read transaction that owns its environment and may move between threads.
 pub(super) type ReadTxn = RoTxn<'static, WithoutTls>;
 
-/// LMDB's name for the file.
+/// LMDB's names for its files.
 const DATA: &str = "data.mdb";
+const LOCK: &str = "lock.mdb";
+/// LMDB's table of readers: a head, and 64 bytes for each of [`READERS_MAX`].
+const LOCK_BYTES: u64 = 17 * PAGE_BYTES as u64;
+/// What an image gets above its file's length at the least, if `map_bytes` would leave it less than half of that.
+const MAP_ROOM_BYTES: u64 = 8 << 20;
 /// Read transactions open at once. Past it a read fails with `Full`; callers bound themselves below it.
 const READERS_MAX: u32 = 1024;
 /// Sub-databases, the catalog's included. LMDB clears an array of this length for each transaction.
@@ -35,8 +43,12 @@ const SLOT_STEP: u16 = 32;
 pub(super) const SLOTS_MAX: u16 = (DBS_MAX - 1) / SLOT_STEP * SLOT_STEP;
 
 /// Whether a directory holds an image, however damaged.
-pub(super) fn is_there(dir: &Path) -> bool {
-    fs::metadata(dir.join(DATA)).is_ok_and(|file| file.len() > 0)
+pub(super) fn is_there(dir: &Path) -> io::Result<bool> {
+    match fs::metadata(dir.join(DATA)) {
+        Ok(file) => Ok(file.len() > 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// One open environment.
@@ -51,36 +63,42 @@ pub(super) struct Store {
     /// Pages that were free at the start.
     pub(super) free: Option<Arc<FreePages>>,
     slots: RwLock<Vec<Db>>,
-    /// Held for as long as the environment is open.
-    _lock: File,
+    dir: PathBuf,
+    /// Held for as long as the environment is open; `None` where there was nothing to hold, and nothing may be made.
+    _lock: Option<File>,
 }
 
 impl Store {
-    /// Opens or makes the environment in `dir`, which must be on a local file system. `is_sound` tells whether a value
-    /// of the catalog is.
+    /// Opens the environment in `dir`, which must be on a local file system. Makes it if it is not there, unless it is
+    /// only to be read: then no file is made, written to, or expected to be writable. `is_sound` tells whether an entry of
+    /// the catalog is.
     pub(super) fn open(
         dir: &Path,
         map_bytes: usize,
-        is_sound: fn(&[u8]) -> bool,
+        read_only: bool,
+        is_sound: IsSound,
     ) -> Result<Store, Error> {
-        fs::create_dir_all(dir)?;
-        let lock = File::create(dir.join("image.lock"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
+        let store = Store::open_files(dir, map_bytes, read_only, is_sound);
+        store.map_err(|error| error.with_room(|| left(dir)))
+    }
+
+    fn open_files(
+        dir: &Path,
+        map_bytes: usize,
+        read_only: bool,
+        is_sound: IsSound,
+    ) -> Result<Store, Error> {
+        if !read_only {
+            fs::create_dir_all(dir)?;
+        }
+        let lock = lock(dir, read_only)?;
+        if !read_only {
+            fill_lock_file(dir)?;
         }
         let path = dir.join(DATA);
         let checked = check::check(&path, are_slots, is_sound)?;
-        let env = open_env(dir, map_bytes)?;
-        let wtxn = env.write_txn()?;
-        let [catalog, records] = env
-            .create_databases_and_commit(wtxn, |opener, wtxn| {
-                let catalog = opener.create_database::<Raw, Raw>(wtxn, Some("catalog"))?;
-                let records = opener.create_database::<Raw, Raw>(wtxn, None)?;
-                Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit([catalog, records]))
-            })?
-            .unwrap_commit();
+        let env = open_env(dir, map_bytes_needed(dir, map_bytes)?, read_only)?;
+        let [catalog, records] = open_catalog(&env, read_only)?;
         let store = Store {
             env,
             catalog,
@@ -91,6 +109,7 @@ impl Store {
             },
             free: checked.map(|(_, free)| Arc::new(free)),
             slots: RwLock::default(),
+            dir: dir.to_owned(),
             _lock: lock,
         };
         store.open_slots()?;
@@ -174,6 +193,18 @@ impl Store {
         Ok(self.env.write_txn()?)
     }
 
+    /// Whether a commit failed so late that nobody knows its outcome. An earlier failure has left nothing: LMDB marks the
+    /// environment only when the write of the meta page fails, and refuses all that follows.
+    pub(super) fn is_unsettled(&self) -> bool {
+        let begun = self.env.read_txn();
+        matches!(begun, Err(heed::Error::Mdb(heed::MdbError::Panic)))
+    }
+
+    /// Bytes that may still be written; `None` if nobody knows.
+    pub(super) fn left(&self) -> Option<u64> {
+        left(&self.dir)
+    }
+
     /// Bytes of the file that have ever been used. The file never shrinks.
     pub(super) fn file_bytes(&self) -> u64 {
         (self.env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64
@@ -201,6 +232,86 @@ impl Store {
     }
 }
 
+fn lock(dir: &Path, read_only: bool) -> Result<Option<File>, Error> {
+    let name = dir.join("image.lock");
+    let file = match read_only {
+        true => File::open(name),
+        false => File::create(name),
+    };
+    let file = match file {
+        Ok(file) => file,
+        // Whoever writes makes it first.
+        Err(error) if read_only && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+fn left(dir: &Path) -> Option<u64> {
+    let data = fs::metadata(dir.join(DATA)).map_or(0, |file| file.len());
+    disk::left(dir, data)
+}
+
+/// How much to reserve: what the setting says, but never less than the file and room to work in, or a full image could
+/// not even be compacted.
+fn map_bytes_needed(dir: &Path, map_bytes: usize) -> Result<usize, Error> {
+    let file = match fs::metadata(dir.join(DATA)) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(map_bytes),
+        Err(error) => return Err(error.into()),
+    };
+    let room = (file / 4).max(MAP_ROOM_BYTES);
+    let needed = (file + room).next_multiple_of(MAP_ROOM_BYTES);
+    match file + room / 2 > map_bytes as u64 {
+        true => usize::try_from(needed).map_err(|_| Error::AddressSpace(usize::MAX)),
+        false => Ok(map_bytes),
+    }
+}
+
+/// Gives LMDB's table of readers all its bytes before LMDB maps it. In a file with holes the disk could be full when a
+/// reader comes first to a page of the table, and that ends the process with SIGBUS. No other descriptor may be opened
+/// for this file while LMDB has it open: closing one would drop LMDB's lock.
+fn fill_lock_file(dir: &Path) -> Result<(), Error> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(dir.join(LOCK))?;
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, LOCK_BYTES) {
+        // A file system that can't: as before.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
+/// The catalog's sub-database, and the one that LMDB keeps the records of all of them in.
+fn open_catalog(env: &Env<WithoutTls>, read_only: bool) -> Result<[Db; 2], Error> {
+    let name = Some("catalog");
+    if !read_only {
+        let wtxn = env.write_txn()?;
+        let made = env.create_databases_and_commit(wtxn, |opener, wtxn| {
+            let catalog = opener.create_database::<Raw, Raw>(wtxn, name)?;
+            let records = opener.create_database::<Raw, Raw>(wtxn, None)?;
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit([catalog, records]))
+        })?;
+        return Ok(made.unwrap_commit());
+    }
+    let rtxn = env.read_txn()?;
+    let opened = env.open_databases_and_commit(rtxn, |opener, rtxn| {
+        let catalog = opener.open_database::<Raw, Raw>(rtxn, name)?;
+        let records = opener.open_database::<Raw, Raw>(rtxn, None)?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit([catalog, records]))
+    })?;
+    match opened.unwrap_commit() {
+        [Some(catalog), Some(records)] => Ok([catalog, records]),
+        _ => Err(Error::damaged("catalog", "missing")),
+    }
+}
+
 /// Whether these are the names of whole steps of slots.
 fn are_slots(names: &[String]) -> bool {
     names.len() % usize::from(SLOT_STEP) == 0
@@ -216,7 +327,7 @@ fn slot_name(slot: u16) -> String {
 }
 
 #[allow(unsafe_code)]
-fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
+fn open_env(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Env<WithoutTls>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
         .map_size(map_bytes)
@@ -224,6 +335,18 @@ fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
         .max_dbs(u32::from(DBS_MAX));
     // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive
     // lock on `image.lock` in this directory for the environment's whole life, so no second process of ours opens it;
-    // heed refuses a second opening in this process; no flag is set that would weaken LMDB's own locking.
-    Ok(unsafe { options.open(dir)? })
+    // heed refuses a second opening in this process. LMDB's own locking, which has to write, is turned off only for
+    // reading, under the same lock or in a copy that has none because nobody has ever written there.
+    let opened = unsafe {
+        if read_only {
+            options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK);
+        }
+        options.open(dir)
+    };
+    opened.map_err(|error| match error {
+        heed::Error::Io(error) if error.raw_os_error() == Some(Errno::NOMEM.raw_os_error()) => {
+            Error::AddressSpace(map_bytes)
+        }
+        error => error.into(),
+    })
 }

@@ -7,14 +7,19 @@
 use std::fmt;
 use std::io;
 
+use crate::disk;
+
 /// Why the image could not do what it was asked.
 #[derive(Debug)]
 pub enum Error {
     /// No room: the disk, the reserved map or the sub-databases. Nothing of the step stays; try again when there is
     /// room.
     Full(&'static str),
-    /// The disk or LMDB failed. After a failed commit the outcome is unknown: the image refuses all further writes.
+    /// The system refused something, or LMDB failed. Nothing of the step stays, unless all that follows is refused as
+    /// `Stopped`.
     Io(io::Error),
+    /// So many bytes of address space could not be reserved for the file.
+    AddressSpace(usize),
     /// Bytes that do not fit together: a wrong checksum, order or count. The text says where.
     Damaged(String),
     /// The directory was written in a format that this program does not know.
@@ -40,6 +45,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same error, knowing how much room is left on the disk: LMDB reports a write that was done in part as EIO.
+    pub(super) fn with_room(self, left: impl FnOnce() -> Option<u64>) -> Error {
+        match self {
+            Error::Io(error) if disk::is_full(&error, left) => Error::Full("the disk is full"),
+            error => error,
+        }
+    }
+
     pub(super) fn damaged(place: impl fmt::Display, what: impl fmt::Display) -> Error {
         Error::Damaged(format!("{place}: {what}"))
     }
@@ -49,7 +62,14 @@ impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Full(what) => write!(out, "no room left: {what}"),
-            Error::Io(error) => write!(out, "image storage failed: {error}"),
+            Error::Io(error) => {
+                write!(out, "image storage failed: {error}{}", disk::advice(error))
+            }
+            Error::AddressSpace(bytes) => write!(
+                out,
+                "cannot reserve {bytes} bytes of address space for the image: set map_bytes lower, or raise the limit \
+                 of the process (ulimit -v)"
+            ),
             Error::Damaged(place) => write!(out, "image is damaged at {place}"),
             Error::Format { found, known } => {
                 write!(
@@ -85,12 +105,15 @@ impl From<heed::Error> for Error {
         match error {
             heed::Error::Io(error) => Error::from(error),
             heed::Error::EnvAlreadyOpened => Error::Locked,
-            heed::Error::Mdb(Mdb::MapFull) => Error::Full("the reserved map"),
+            heed::Error::Mdb(Mdb::MapFull) => {
+                Error::Full("the image has reached map_bytes, set it higher")
+            }
             heed::Error::Mdb(Mdb::DbsFull) => Error::Full("sub-databases"),
             heed::Error::Mdb(Mdb::ReadersFull) => Error::Full("reader slots"),
             heed::Error::Mdb(
                 error @ (Mdb::Corrupted | Mdb::PageNotFound | Mdb::Invalid | Mdb::Incompatible),
             ) => Error::Damaged(format!("LMDB file: {error}")),
+            heed::Error::Mdb(Mdb::Panic) => Error::Stopped,
             heed::Error::Mdb(Mdb::KeyExist) => Error::BadKey("keys do not rise"),
             heed::Error::Mdb(error) => Error::Io(io::Error::other(error)),
             heed::Error::Encoding(error) | heed::Error::Decoding(error) => {
@@ -102,11 +125,9 @@ impl From<heed::Error> for Error {
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Error {
-        match error.kind() {
-            io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => Error::Full("the disk"),
-            _ => Error::Io(error),
+        match disk::is_no_room(&error) {
+            true => Error::Full("the disk is full"),
+            false => Error::Io(error),
         }
     }
 }

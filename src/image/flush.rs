@@ -47,7 +47,7 @@ impl Image {
         loop {
             if let Err(error) = flush.slice(from, to, entries) {
                 flush.give_back();
-                return Err(error);
+                return Err(error.with_room(|| inner.store.left()));
             }
             if flush.ended {
                 return Ok(());

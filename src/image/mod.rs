@@ -60,6 +60,9 @@ pub use snapshot::{RunCursor, Snapshot};
 use survey::{Shown, Survey};
 pub use verify::{Problem, Verified};
 
+/// Beside `version` and `catalog`, and never changed once it is written.
+const MARK_KEY: &[u8] = b"mark";
+
 /// One partition's image. Cheap to clone; all clones are the same image.
 #[derive(Clone)]
 pub struct Image {
@@ -130,11 +133,15 @@ impl Image {
     /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and
     /// is cleared before its place is used again.
     pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
-        let store = Store::open(dir, options.map_bytes, catalog_codec::is_sealed)?;
+        let store = Store::open(dir, options.map_bytes, options.read_only, is_sound)?;
+        let map_bytes = store.map_bytes();
+        if map_bytes > options.map_bytes as u64 {
+            tracing::warn!(dir = %dir.display(), map_bytes, "map_bytes is lower than what the image needs; reserved more");
+        }
         let txn = store.read()?;
         let catalog = match store.catalog.get(&txn, VERSION_KEY)? {
             Some(_) => read_catalog(&store, &txn)?,
-            None if store.slot_count() == 0 => Catalog {
+            None if store.slot_count() == 0 && !options.read_only => Catalog {
                 next_run: 1,
                 ..Catalog::default()
             },
@@ -179,14 +186,47 @@ impl Image {
     }
 
     /// Whether `dir` holds an image, however damaged: what [`Image::open`] would open and not make.
-    #[must_use]
-    pub fn is_there(dir: &Path) -> bool {
+    pub fn is_there(dir: &Path) -> std::io::Result<bool> {
         env::is_there(dir)
+    }
+
+    /// What [`Image::set_mark`] wrote: whose image this is.
+    pub fn mark(&self) -> Result<Option<String>, Error> {
+        let store = &self.inner.store;
+        let txn = store.read()?;
+        let mark = store.catalog.get(&txn, MARK_KEY)?;
+        Ok(mark.map(|text| String::from_utf8_lossy(text).into_owned()))
+    }
+
+    /// Names whose image this is, durably. The image gives the text back and takes no notice of it.
+    pub fn set_mark(&self, mark: &str) -> Result<(), Error> {
+        let store = &self.inner.store;
+        let mut wtxn = store.write()?;
+        store.catalog.put(&mut wtxn, MARK_KEY, mark.as_bytes())?;
+        self.inner.commit_rows(wtxn)
     }
 
     /// The log position that the image covers.
     pub fn covered(&self) -> Position {
         self.inner.catalog().covered
+    }
+
+    /// Whether a commit failed with an unknown outcome, so that only opening again helps.
+    pub fn is_stopped(&self) -> bool {
+        self.inner.stopped.load(Ordering::Acquire)
+    }
+
+    /// Clears what steps that failed have left, so that its room can be used again.
+    pub fn clear(&self) -> Result<(), Error> {
+        let inner = &*self.inner;
+        let mut state = inner.lock()?;
+        while inner.clear_one(&mut state.slots)? {}
+        Ok(())
+    }
+
+    /// Bytes that may still be written on the image's disk; `None` if nobody knows.
+    pub fn left(&self) -> Option<u64> {
+        self.inner.store.left()
     }
 
     /// Starts reading. `Full` if too many snapshots are alive.
@@ -276,12 +316,17 @@ impl Inner {
     /// Commits a transaction that leaves the catalog as it is.
     fn commit_rows(&self, wtxn: RwTxn<'_>) -> Result<(), Error> {
         let done = wtxn.commit().map_err(Error::from);
-        if !matches!(done, Ok(()) | Err(Error::Full(_))) {
+        if done.is_err() && self.store.is_unsettled() {
             // Perhaps the new meta page is on disk all the same: nothing may be built on either state.
             self.stopped.store(true, Ordering::Release);
         }
         done
     }
+}
+
+/// Whether an entry of the catalog's sub-database may be what was written. The mark's owner knows what it should be.
+fn is_sound(key: &[u8], value: &[u8]) -> bool {
+    key == MARK_KEY || catalog_codec::is_sealed(value)
 }
 
 fn read_catalog(store: &Store, txn: &ReadTxn) -> Result<Catalog, Error> {

@@ -92,10 +92,11 @@ impl Page {
     /// Every node in its place, every key above the one before it.
     fn check_nodes(&self, upper: usize) -> Result<(), &'static str> {
         let content = self.content;
-        let mut extents = Vec::with_capacity(self.count);
+        // Where pages are only added to, the nodes lie backward, each right before the one before it.
+        let (mut from, mut in_row) = (PAGE_BYTES, true);
         let mut last: Option<&[u8]> = None;
         for index in 0..self.count {
-            let begin = at(&self.bytes, PAGE_HEAD + 2 * index);
+            let begin = self.begin(index);
             if begin < upper || begin % 2 != 0 || begin + NODE_HEAD > PAGE_BYTES {
                 return Err("has a node out of bounds");
             }
@@ -104,7 +105,8 @@ impl Page {
             if end > PAGE_BYTES {
                 return Err("has a node out of bounds");
             }
-            extents.push((begin, end));
+            in_row &= end == from;
+            from = begin;
             // A branch's first key counts for nothing: its children begin where the page itself begins.
             if !self.is_leaf && index == 0 {
                 continue;
@@ -118,18 +120,28 @@ impl Page {
             }
             last = Some(key);
         }
-        // Where pages are only added to, the nodes lie backward.
-        if !extents.is_sorted_by(|one, two| one.0 > two.0) {
-            extents.sort_unstable_by_key(|extent| std::cmp::Reverse(extent.0));
+        match in_row && from == upper {
+            true => Ok(()),
+            false => self.check_tiles(upper),
         }
-        let mut from = PAGE_BYTES;
+    }
+
+    /// The nodes in the order in which they lie: one ends where the next one begins.
+    fn check_tiles(&self, upper: usize) -> Result<(), &'static str> {
+        let mut extents = Vec::with_capacity(self.count);
+        for index in 0..self.count {
+            let begin = self.begin(index);
+            extents.push((begin, self.extent(begin)?.1.next_multiple_of(2)));
+        }
+        extents.sort_unstable();
+        let mut from = upper;
         for (begin, end) in extents {
-            if end != from {
+            if begin != from {
                 return Err("has a gap between nodes, or two that overlap");
             }
-            from = begin;
+            from = end;
         }
-        match from == upper {
+        match from == PAGE_BYTES {
             true => Ok(()),
             false => Err("lacks nodes"),
         }

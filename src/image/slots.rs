@@ -111,18 +111,20 @@ impl Slots {
 }
 
 impl Inner {
-    /// Clears one dirty slot, in a transaction of its own. Whether there was one. `Damaged` = LMDB must not follow its
-    /// pages: it stays as it is, and the next call goes on with the next one.
+    /// Clears one dirty slot, in a transaction of its own. Whether there was one. One whose pages LMDB must
+    /// not follow is told, and left alone.
     pub(super) fn clear_one(&self, slots: &mut Slots) -> Result<bool, Error> {
         let Some(slot) = slots.dirty() else {
             return Ok(false);
         };
         if let Some(db) = self.store.slot(slot) {
-            if let Err(error) = self.check_slot(slot) {
-                if matches!(error, Error::Damaged(_)) {
+            match self.check_slot(slot) {
+                Err(Error::Damaged(place)) => {
+                    tracing::error!(%place, "damage: a slot that was to be cleared is left alone");
                     slots.set(slot, Use::Lost);
+                    return Ok(true);
                 }
-                return Err(error);
+                sound => sound?,
             }
             let mut wtxn = self.store.write()?;
             db.clear(&mut wtxn)?;
@@ -154,12 +156,7 @@ impl Inner {
                 }
                 return Ok([rows, side]);
             }
-            // A slot that can't be cleared is left out by the next turn.
-            let cleared = match self.clear_one(slots) {
-                Err(Error::Damaged(_)) => true,
-                cleared => cleared?,
-            };
-            if !cleared {
+            if !self.clear_one(slots)? {
                 self.store.add_slots()?;
                 let have = usize::from(self.store.slot_count());
                 slots.uses.resize(have, Use::Free);

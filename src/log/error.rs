@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 
+use crate::disk;
 use crate::ids::Position;
 
 /// Why a log can't be opened.
@@ -66,7 +67,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Io { file, source } => write!(out, "log {file}: {source}"),
+            Error::Io { file, source } => {
+                write!(out, "log {file}: {source}{}", disk::advice(source))
+            }
             Error::Damaged { file, offset, what } => {
                 write!(out, "log {file} is damaged at byte {offset}: {what}")
             }
@@ -115,8 +118,10 @@ pub enum Refusal {
 pub enum AppendError {
     /// Nothing was written, and nothing else has changed.
     Refused(Refusal),
-    /// The disk is full. Nothing of the batch is left, durably so; the log goes on when there is room again.
+    /// The disk is full. Nothing of the batch is left; the log goes on when there is room again.
     Full(io::Error),
+    /// No descriptor was left for the next segment. Nothing was written; the log goes on when there is one.
+    Busy(io::Error),
     /// The disk failed, and perhaps the batch is there after a new opening. The log is stopped.
     Unknown(io::Error),
 }
@@ -130,6 +135,7 @@ impl fmt::Display for AppendError {
                 write!(out, "the batch before is not synced yet")
             }
             AppendError::Full(source) => write!(out, "the disk is full: {source}"),
+            AppendError::Busy(source) => write!(out, "no file could be opened: {source}"),
             AppendError::Unknown(source) => {
                 write!(out, "the disk failed, outcome unknown: {source}")
             }
@@ -140,7 +146,9 @@ impl fmt::Display for AppendError {
 impl std::error::Error for AppendError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            AppendError::Full(source) | AppendError::Unknown(source) => Some(source),
+            AppendError::Full(source)
+            | AppendError::Busy(source)
+            | AppendError::Unknown(source) => Some(source),
             AppendError::Refused(_) => None,
         }
     }
@@ -182,7 +190,9 @@ impl fmt::Display for ReadError {
             ReadError::Damaged { file, offset } => {
                 write!(out, "log {file} is damaged at byte {offset}")
             }
-            ReadError::Io { file, source } => write!(out, "log {file}: {source}"),
+            ReadError::Io { file, source } => {
+                write!(out, "log {file}: {source}{}", disk::advice(source))
+            }
         }
     }
 }
@@ -194,12 +204,4 @@ impl std::error::Error for ReadError {
             _ => None,
         }
     }
-}
-
-/// Whether an error of creating or writing means "no room" (after which the log can go on) and not "the disk fails".
-pub(super) fn is_full(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-    )
 }

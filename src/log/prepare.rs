@@ -6,10 +6,11 @@
 
 use std::io;
 
-use super::error::{Error, is_full};
+use super::error::Error;
 use super::retain::Segments;
 use super::segment::zeros_name;
 use super::storage::Storage;
+use crate::disk;
 
 /// The file while it is being filled.
 const UNFINISHED: &str = "unfinished.zeros";
@@ -25,6 +26,10 @@ pub(super) fn prepare(segments: &Segments) -> Result<bool, Error> {
         return Ok(false);
     };
     let storage = segments.storage();
+    // What is left belongs to what must be written.
+    if storage.left().is_some_and(|left| left / 4 < bytes) {
+        return Ok(false);
+    }
     // The newest segment's name: no two files of zeros are made during one.
     let name = zeros_name(segments.last_first());
     let made = fill(storage, bytes).and_then(|()| segments.add_spare(UNFINISHED, name));
@@ -33,7 +38,7 @@ pub(super) fn prepare(segments: &Segments) -> Result<bool, Error> {
     };
     // Best effort: what stays is removed by the next attempt.
     let _ = storage.remove(UNFINISHED);
-    if is_full(&error) {
+    if disk::is_full(&error, || storage.left()) || disk::is_no_descriptor(&error) {
         return Ok(false);
     }
     Err(Error::io(UNFINISHED, error))

@@ -13,6 +13,7 @@ use super::frame::{self, Effect, Frame};
 use super::retain::{Figures, Segments, lock};
 use super::scan::{Chain, SCAN_BLOCK_BYTES};
 use super::segment::{Cursor, Segment};
+use super::state::StateFile;
 use crate::ids::{HistoryId, Position};
 
 /// Bytes read at once by those who follow the log from the files.
@@ -23,6 +24,7 @@ pub(super) struct Shared {
     pub(super) log: HistoryId,
     pub(super) segments: Segments,
     pub(super) tail: Mutex<Tail>,
+    pub(super) state: Mutex<StateFile>,
 }
 
 /// The newest published frames.
@@ -42,6 +44,11 @@ impl Tail {
             bytes: 0,
             bytes_max,
         }
+    }
+
+    /// The newest published position.
+    pub(super) fn published(&self) -> Position {
+        self.published
     }
 
     /// Shows the next frame to readers.
@@ -92,7 +99,7 @@ impl Reader {
     /// The newest published position.
     #[must_use]
     pub fn position(&self) -> Position {
-        lock(&self.shared.tail).published
+        lock(&self.shared.tail).published()
     }
 
     /// What the log keeps. May read the first segment's file, once.

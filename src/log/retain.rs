@@ -203,43 +203,29 @@ impl Segments {
         let _directory = lock(&self.directory);
         let name = segment_name(first);
         let mut spares = lock(&self.spares);
+        let error = |named| move |source| BeginError { source, named };
         let made = match spares.last() {
-            Some(spare) => self.storage.rename(spare, &name).map(|()| None),
-            None => self.storage.create(&name).map(Some),
+            // Opened before it has the name: without a descriptor nothing has changed.
+            Some(spare) => self
+                .storage
+                .open(spare)
+                .and_then(|file| self.storage.rename(spare, &name).map(|()| file)),
+            None => self.storage.create(&name),
         };
-        let file = made.map_err(|source| BeginError {
-            source,
-            named: false,
-        })?;
-        if file.is_none() {
-            spares.pop();
-        }
+        let file = made.map_err(error(false))?;
+        spares.pop();
         drop(spares);
-        self.name_durable(&name, file)
-            .map(|(file, bytes)| {
-                let segment = Arc::new(Segment::opened(first, file.clone()));
-                segment.set_bytes(bytes);
-                lock(&self.list).push_back(segment.clone());
-                (segment, file)
-            })
-            .map_err(|source| BeginError {
-                source,
-                named: true,
-            })
-    }
-
-    fn name_durable(
-        &self,
-        name: &str,
-        file: Option<Arc<dyn File>>,
-    ) -> io::Result<(Arc<dyn File>, u64)> {
-        self.storage.sync_dir()?;
-        let file = match file {
-            Some(file) => file,
-            None => self.storage.open(name)?,
-        };
-        let bytes = file.len()?;
-        Ok((file, bytes))
+        self.storage.sync_dir().map_err(error(true))?;
+        let bytes = file.len().map_err(error(true))?;
+        let segment = Arc::new(Segment::opened(first, file.clone()));
+        segment.set_bytes(bytes);
+        let mut list = lock(&self.list);
+        if let Some(before) = list.back() {
+            before.close();
+        }
+        list.push_back(segment.clone());
+        drop(list);
+        Ok((segment, file))
     }
 
     /// Asks for a spare to be ready before the active segment is full.

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 
@@ -57,7 +57,9 @@ fn parse_name(name: &str, end: &str) -> Option<Position> {
 pub(super) struct Segment {
     pub(super) name: String,
     pub(super) first: Position,
-    file: OnceLock<Arc<dyn File>>,
+    /// The file of the active segment. Others are opened by those who read them, for as long as they do: a log may have
+    /// more segments than a process may have descriptors.
+    file: Mutex<Option<Arc<dyn File>>>,
     /// (position, offset) of some frames, rising, at least a step apart.
     index: Mutex<Vec<(Position, u64)>>,
     first_commit_ms: AtomicU64,
@@ -70,7 +72,7 @@ impl Segment {
         Segment {
             name: segment_name(first),
             first,
-            file: OnceLock::new(),
+            file: Mutex::new(None),
             index: Mutex::new(Vec::new()),
             first_commit_ms: AtomicU64::new(UNKNOWN),
             bytes: AtomicU64::new(0),
@@ -80,17 +82,23 @@ impl Segment {
     /// A segment with its open file.
     pub(super) fn opened(first: Position, file: Arc<dyn File>) -> Segment {
         let segment = Segment::closed(first);
-        let _ = segment.file.set(file);
+        *segment.held() = Some(file);
         segment
     }
 
     /// The open file.
-    pub(super) fn file(&self, storage: &dyn Storage) -> io::Result<&Arc<dyn File>> {
-        if let Some(file) = self.file.get() {
-            return Ok(file);
-        }
-        let file = storage.open(&self.name)?;
-        Ok(self.file.get_or_init(|| file))
+    pub(super) fn file(&self, storage: &dyn Storage) -> io::Result<Arc<dyn File>> {
+        let held = self.held().clone();
+        held.map_or_else(|| storage.open(&self.name), Ok)
+    }
+
+    /// Another segment is the active one now.
+    pub(super) fn close(&self) {
+        *self.held() = None;
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Arc<dyn File>>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers where a frame is, if the last entry is far enough away. Called in rising order; others are ignored.

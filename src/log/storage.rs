@@ -29,6 +29,11 @@ pub trait Storage: Send + Sync {
 
     /// Makes creations, renames and removals durable.
     fn sync_dir(&self) -> io::Result<()>;
+
+    /// Bytes that may still be written; `None` if nobody knows.
+    fn left(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// An open file. All calls take an offset, so that one handle serves the writer and every reader.
@@ -59,6 +64,7 @@ pub trait File: Send + Sync {
 pub struct LocalStorage {
     path: PathBuf,
     directory: fs::File,
+    read_only: bool,
 }
 
 impl LocalStorage {
@@ -71,8 +77,21 @@ impl LocalStorage {
                 fs::File::open(parent)?.sync_all()?;
             }
         }
+        LocalStorage::at(path, false)
+    }
+
+    /// Opens a directory to read its files: they need not be writable, and writing to them fails.
+    pub fn read_only(path: impl AsRef<Path>) -> io::Result<LocalStorage> {
+        LocalStorage::at(path.as_ref().to_path_buf(), true)
+    }
+
+    fn at(path: PathBuf, read_only: bool) -> io::Result<LocalStorage> {
         let directory = fs::File::open(&path)?;
-        Ok(LocalStorage { path, directory })
+        Ok(LocalStorage {
+            path,
+            directory,
+            read_only,
+        })
     }
 }
 
@@ -89,7 +108,7 @@ impl Storage for LocalStorage {
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let file = fs::File::options()
             .read(true)
-            .write(true)
+            .write(!self.read_only)
             .open(self.path.join(name))?;
         Ok(Arc::new(LocalFile(file)))
     }
@@ -115,6 +134,10 @@ impl Storage for LocalStorage {
 
     fn sync_dir(&self) -> io::Result<()> {
         self.directory.sync_all()
+    }
+
+    fn left(&self) -> Option<u64> {
+        crate::disk::left(&self.path, 0)
     }
 }
 

@@ -7,11 +7,13 @@
 use std::io;
 use std::sync::Arc;
 
-use super::error::{AppendError, Refusal, is_full};
+use super::error::{AppendError, Refusal};
 use super::frame::{self, EffectRef, Encoder, Frame, Header, Stamp};
 use super::reader::Shared;
+use super::retain::lock;
 use super::segment::Segment;
 use super::storage::File;
+use crate::disk;
 use crate::ids::Position;
 
 /// Below so many bytes a frame the next segment is worth being made of zeros. Zeros cost by the byte (each is written
@@ -136,6 +138,9 @@ impl Writer {
         if self.offset > 0 && self.offset + bytes.len() as u64 > self.segment_bytes {
             self.begin_segment(stamp.position)?;
         }
+        if self.offset == 0 {
+            self.note_segment()?;
+        }
         if let Err(error) = self.file.write_at(&bytes, self.offset) {
             return Err(self.write_failed(error));
         }
@@ -197,8 +202,11 @@ impl Writer {
                 Ok(())
             }
             // Nothing was made, so there is nothing to cut back.
-            Err(error) if !error.named && is_full(&error.source) => {
+            Err(error) if !error.named && self.is_full(&error.source) => {
                 Err(AppendError::Full(error.source))
+            }
+            Err(error) if !error.named && disk::is_no_descriptor(&error.source) => {
+                Err(AppendError::Busy(error.source))
             }
             Err(error) => {
                 self.condition = Condition::Stopped;
@@ -207,25 +215,47 @@ impl Writer {
         }
     }
 
-    /// After a failed write: takes back what may be in the file, if the disk is only full.
-    fn write_failed(&mut self, error: io::Error) -> AppendError {
-        if is_full(&error) {
-            let cut = self
-                .file
-                .set_len(self.offset)
-                .and_then(|()| self.file.sync_data());
-            match cut {
-                Ok(()) => {
-                    self.segment.set_bytes(self.offset);
-                    return AppendError::Full(error);
-                }
-                Err(cut) => {
-                    self.condition = Condition::Stopped;
-                    return AppendError::Unknown(cut);
-                }
+    /// Before the first frame of a segment: from here on the segment's loss, and that of anything before it, is
+    /// noticed. Costs one write over a block that exists and one sync.
+    fn note_segment(&mut self) -> Result<(), AppendError> {
+        let mut state = lock(&self.shared.state);
+        let noted = state.note_segment(self.last.position, self.segment.first);
+        drop(state);
+        match noted {
+            Ok(()) => Ok(()),
+            // Nothing is in the segment yet: the next batch tries it again.
+            Err(error) if self.is_full(&error) => Err(AppendError::Full(error)),
+            Err(error) => {
+                self.condition = Condition::Stopped;
+                Err(AppendError::Unknown(error))
             }
         }
-        self.condition = Condition::Stopped;
-        AppendError::Unknown(error)
+    }
+
+    /// After a failed write: takes back what may be in the file, if the disk is only full. A write that failed has left no
+    /// whole frame, so nothing of the batch can come back even if the cut fails for want of room as well; the next
+    /// frame goes to the same place.
+    fn write_failed(&mut self, error: io::Error) -> AppendError {
+        if !self.is_full(&error) {
+            self.condition = Condition::Stopped;
+            return AppendError::Unknown(error);
+        }
+        let cut = self
+            .file
+            .set_len(self.offset)
+            .and_then(|()| self.file.sync_data());
+        match cut {
+            Ok(()) => self.segment.set_bytes(self.offset),
+            Err(cut) if self.is_full(&cut) => {}
+            Err(cut) => {
+                self.condition = Condition::Stopped;
+                return AppendError::Unknown(cut);
+            }
+        }
+        AppendError::Full(error)
+    }
+
+    fn is_full(&self, error: &io::Error) -> bool {
+        disk::is_full(error, || self.shared.segments.storage().left())
     }
 }

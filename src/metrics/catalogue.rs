@@ -347,7 +347,7 @@ handles! {
             "Bytes of replies to clients.",
             "Load; pushes are counted in tideline_deliveries_total.";
         panics: Counter "tideline_panics_total"
-            "Connections that ended in a panic.",
+            "Connections, writes and reads that ended in a panic.",
             "An error of ours: report it with the log.";
     }
 

@@ -13,6 +13,7 @@ use super::memtable::Memtable;
 use super::shared::{Pressure, Shared};
 use super::view::View;
 use super::{Options, Reason, Rules};
+use crate::disk;
 use crate::ids::Clock;
 use crate::image::{self, Error, Image};
 use crate::log::Keeper;
@@ -39,6 +40,17 @@ pub(super) struct Flusher {
     pub(super) kept: Instant,
     /// Before then nothing is merged.
     pub(super) merge_from: Instant,
+    /// Set while there is no room.
+    pub(super) full: Option<Full>,
+    /// How many steps in a row the system refused without a reason.
+    pub(super) failures: u32,
+}
+
+/// How things stood when there was no room.
+#[derive(Clone, Copy)]
+pub(super) struct Full {
+    left: Option<u64>,
+    tried: Instant,
 }
 
 /// How often the log's segments are looked after while there is other work.
@@ -46,6 +58,15 @@ const LOG_UPKEEP: Duration = Duration::from_millis(50);
 
 /// Between two looks at age, retention and space when nothing else happens.
 const TICK: Duration = Duration::from_millis(200);
+
+/// Without room a step is tried again when there are so many bytes more ...
+const ROOM_STEP_BYTES: u64 = 1 << 20;
+/// ... or after this time: room in the image itself does not show on the disk.
+const FULL_RETRY: Duration = Duration::from_secs(2);
+
+/// A step that the system refused without a reason is tried so often. Nothing of it stays, and room may have come between
+/// the refusal and the question how much is left.
+const TRIES: u32 = 3;
 
 impl Flusher {
     pub(super) fn run(mut self) {
@@ -84,6 +105,9 @@ impl Flusher {
             self.kept = Instant::now();
             self.keep_log();
         }
+        if self.full.is_some_and(|full| !self.may_try(full)) {
+            return false;
+        }
         let done = match self.shared.oldest_frozen() {
             Some(memtable) => self.flush(memtable).map(|()| true),
             None if is_closing => Ok(false),
@@ -92,6 +116,10 @@ impl Flusher {
         };
         match done {
             Ok(had_work) => {
+                self.failures = 0;
+                if self.full.take().is_some() {
+                    tracing::info!("there is room again");
+                }
                 self.shared.set_idle(!had_work);
                 let image = self.image.pressure();
                 self.shared.set_pressure(self.pressure(&image));
@@ -100,18 +128,57 @@ impl Flusher {
                 }
                 had_work
             }
-            Err(error @ Error::Full(_)) => {
-                tracing::warn!(%error, "no space to flush or compact; trying again");
-                self.shared.set_pressure(Pressure::Full);
+            Err(error) => {
+                self.failed(&error);
                 // At the close nothing is lost either: the log holds it all.
                 false
             }
-            Err(error) => {
+        }
+    }
+
+    /// After a step that failed: nothing of it stays, so it is tried again, unless the disk is broken.
+    fn failed(&mut self, error: &Error) {
+        match error {
+            Error::Full(_) => {
+                if self.full.is_none() {
+                    tracing::warn!(%error, "no room to flush or compact; writes wait until there is");
+                }
+                self.shared.set_pressure(Pressure::Full);
+                // Else what it has written so far would be missing at the next try.
+                if let Err(error) = self.image.clear() {
+                    tracing::debug!(%error, "what the step left stays for now");
+                }
+                self.full = Some(Full {
+                    left: self.image.left(),
+                    tried: Instant::now(),
+                });
+            }
+            Error::Io(source) if disk::is_no_descriptor(source) => {
+                tracing::warn!(%error, "cannot flush or compact; trying again");
+            }
+            Error::Io(_) if self.failures < TRIES && !self.image.is_stopped() => {
+                self.failures += 1;
+                tracing::warn!(%error, "cannot flush or compact; trying again");
+            }
+            error => {
                 tracing::error!(%error, "the image failed; the partition stops");
                 self.shared.stop();
-                false
             }
         }
+    }
+
+    /// Whether a step may succeed now that there was no room for. Writes go on as soon as there is some.
+    fn may_try(&self, full: Full) -> bool {
+        let more = self
+            .image
+            .left()
+            .zip(full.left)
+            .is_some_and(|(now, then)| now >= then.saturating_add(ROOM_STEP_BYTES));
+        if more {
+            self.shared
+                .set_pressure(self.pressure(&self.image.pressure()));
+        }
+        more || full.tried.elapsed() >= FULL_RETRY
     }
 
     /// Lets old segments go and has the next one ready, so that the writer never waits for either.
@@ -120,14 +187,17 @@ impl Flusher {
             .keeper
             .retain(self.shared.covered(), self.clock.now_ms());
         let prepared = self.keeper.prepare();
-        if let Err(error) = kept.and(prepared) {
+        let noted = self.keeper.note();
+        if let Err(error) = kept.and(prepared).and(noted) {
             tracing::warn!(%error, "the log's segments could not be looked after");
         }
     }
 
     fn flush(&self, memtable: Arc<Memtable>) -> Result<(), Error> {
         let started = Instant::now();
-        flush(&self.image, &memtable, &*self.rules)?;
+        // A flush takes long. A note that fails is tried again, and told, by the log's upkeep.
+        let mut note = || drop(self.keeper.note());
+        flush(&self.image, &memtable, &*self.rules, &mut note)?;
         let metrics = metrics::memtables();
         metrics
             .flush_seconds
@@ -149,7 +219,8 @@ impl Flusher {
             &self.image,
             Arc::clone(&self.rules),
         );
-        let view = view.map_err(|error| Error::Damaged(error.0))?;
+        // It begins a transaction: the reason is told in the text only.
+        let view = view.map_err(|error| Error::Io(std::io::Error::other(error.0)))?;
         let read = |key: &[u8]| view.get(key).ok().flatten();
         let (started, tail) = (Instant::now(), self.shared.tail());
         let done = self.image.compact(self.clock.now_ms(), &read)?;
@@ -197,8 +268,13 @@ impl Flusher {
     }
 }
 
-/// Writes a memtable into the image as its newest run.
-pub(super) fn flush(image: &Image, memtable: &Memtable, rules: &dyn Rules) -> Result<(), Error> {
+/// Writes a memtable into the image as its newest run. `between` is called now and then.
+pub(super) fn flush(
+    image: &Image,
+    memtable: &Memtable,
+    rules: &dyn Rules,
+    between: &mut dyn FnMut(),
+) -> Result<(), Error> {
     let mut entries = memtable.collapsed(rules);
-    image.flush(memtable.after(), memtable.last(), &mut entries, &mut || {})
+    image.flush(memtable.after(), memtable.last(), &mut entries, between)
 }

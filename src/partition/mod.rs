@@ -13,13 +13,18 @@ mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod flusher;
+mod identity;
 mod inspection;
 mod job;
+#[cfg(test)]
+mod member_test;
 mod memtable;
 mod merge;
 #[cfg(test)]
 mod model_test;
 mod observe;
+mod panics;
+mod pending;
 #[cfg(test)]
 mod pipeline_test;
 mod reads;
@@ -49,6 +54,7 @@ pub use error::{OpenError, ReadError, SubmitError};
 pub use faults::Fault;
 pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
+pub use pending::{BATCH_BYTES_MAX, MEMBER_BYTES_MAX};
 use reads::Reads;
 use shared::{Refusal, Shared};
 pub use txn::Txn;
@@ -71,7 +77,8 @@ struct Inner {
 /// Limits of a partition. Every unit is in its field's name.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many partitions a new data directory gets.
+    /// How many partitions a new data directory gets, or one that stands must have. 0 = as many as there are, one in a
+    /// new one.
     pub partitions: u16,
     /// Closures that may wait for the writer, per partition.
     pub queue_jobs_max: usize,
@@ -103,7 +110,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            partitions: 1,
+            partitions: 0,
             queue_jobs_max: 65_536,
             queue_bytes_max: 64 << 20,
             batch_jobs_max: 4_096,
@@ -152,21 +159,18 @@ impl Partitions {
         rules: Arc<dyn Rules>,
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
-        let directory = Directory::open(dir, Some(options.partitions))?;
+        let mut directory = Directory::open(dir, options.partitions)?;
+        identity::settle(&directory, &options.image, &rules)?;
+        directory.seal()?;
         let mut partitions = Vec::new();
-        for id in (0..directory.partitions).map(PartitionId) {
+        for id in directory.ids() {
             let log_folder = directory.log(id);
             let storage = LocalStorage::new(&log_folder)
                 .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
             let handed = (Arc::clone(&rules), Arc::clone(&clock));
             let image = directory.image(id);
-            partitions.push(recovery::start(
-                id,
-                Arc::new(storage),
-                &image,
-                &options,
-                handed,
-            )?);
+            let started = recovery::start(id, Arc::new(storage), &image, &options, handed);
+            partitions.push(started.map_err(|error| error.within(&directory.folder(id)))?);
         }
         let inner = Inner {
             history: directory.history,
@@ -240,8 +244,9 @@ impl Partitions {
     }
 
     /// The same for closures that come together: `run` is called with each of `members`, in order. Each stands or
-    /// refuses for itself, all are of one batch, and one waking brings all their answers, in their order, with what
-    /// `run` made of the members. Room in the queue is for all of them or none.
+    /// refuses for itself, nothing else comes between them, and one waking brings all their answers, in their order, with
+    /// what `run` made of the members. They are of one batch unless they fill it. Room in the queue is for all of them
+    /// or none.
     pub fn submit_all<M, R, E, F>(
         &self,
         at: PartitionId,
@@ -260,11 +265,7 @@ impl Partitions {
         let refused = self.at(at).enqueue(bytes, bundle).err();
         async move {
             let refusal = match refused {
-                None => match answer.await {
-                    Ok(told) => return told.answers(),
-                    // A writer that is gone without an answer died in the middle of something.
-                    Err(_) => || SubmitError::OutcomeUnknown,
-                },
+                None => return job::answers(answer, count).await,
                 Some(Refusal::Busy) => || SubmitError::Busy,
                 Some(Refusal::Full) => || SubmitError::StorageFull,
                 Some(Refusal::ShuttingDown) => || SubmitError::ShuttingDown,
@@ -304,7 +305,7 @@ impl Partitions {
         let reads = Arc::clone(&self.inner.reads);
         async move {
             let ended = reads.run(move || read(&partition.view()?)).await;
-            ended.unwrap_or_else(|| Err(ReadError::new("a read did not end")))
+            ended.unwrap_or_else(|| Err(ReadError::panicked()))
         }
     }
 

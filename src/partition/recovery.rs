@@ -14,12 +14,13 @@ use tokio::sync::{mpsc, watch};
 
 use super::flusher::{self, Flusher};
 use super::memtable::Memtable;
+use super::panics::caught;
+use super::pending::Pending;
 use super::shared::Shared;
 use super::syncer::Syncer;
-use super::txn::Pending;
 use super::writer::Writer;
 use super::{OpenError, Options, Rules};
-use crate::ids::{Clock, PartitionId, Position};
+use crate::ids::{CLOCK_JUMP_MS, Clock, PartitionId, Position};
 use crate::image::{self, Image};
 use crate::log::{self, Log, Storage};
 
@@ -36,7 +37,9 @@ pub(super) fn start(
     if let Some(cut) = &opened.cut {
         tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
     }
-    let (memtable, position, last_ms) = replay(&log, &image, options, (&*rules, &clock))?;
+    warn_of_the_future(id, log.commit_ms(0), clock.now_ms());
+    let (memtables, position) = replay(&log, &image, options, (&*rules, &clock))?;
+    let memtable = Arc::clone(&memtables[0]);
     tracing::info!(partition = %id, %position, covered = %image.covered(), "partition is open");
 
     let (queue, jobs) = mpsc::channel(options.queue_jobs_max);
@@ -47,7 +50,7 @@ pub(super) fn start(
         queue,
         options,
         tail_watched,
-        Arc::clone(&memtable),
+        memtables,
         stores,
         Arc::clone(&rules),
     );
@@ -62,11 +65,20 @@ pub(super) fn start(
         keeper: log.keeper(),
         kept: Instant::now(),
         merge_from: Instant::now(),
+        full: None,
+        failures: 0,
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
+    let flushed = Arc::clone(&shared);
     let flushing = Builder::new()
         .name(format!("flusher-{id}"))
-        .spawn(move || or_abort("flusher", || flusher.run()))
+        .spawn(move || {
+            // What it was about to write is still in memory and in the log, and what the image shows is whole. Nothing
+            // is written to it any more; aborting would only have the next start meet the same row.
+            if caught("the flusher", || flusher.run()).is_none() {
+                flushed.stop();
+            }
+        })
         .map_err(thread)?;
     let writer = Writer {
         shared: Arc::clone(&shared),
@@ -78,8 +90,8 @@ pub(super) fn start(
         rules,
         clock,
         position,
-        last_ms,
-        pending: Pending::new(),
+        pending: Pending::new(options.batch_bytes_max),
+        rest: None,
         answers: Vec::new(),
         in_flight: None,
         syncer: Syncer::start(id).map_err(thread)?,
@@ -96,31 +108,51 @@ pub(super) fn start(
     Ok(shared)
 }
 
-/// Brings back what the image does not cover. Gives the memtable, the last position and its commit time.
+/// Tells of a log whose last batch lies ahead of the clock. Only the times of timelines that were written then stay
+/// ahead; the log's own never fall, and its segments count as young until then.
+fn warn_of_the_future(id: PartitionId, last_ms: u64, now_ms: u64) {
+    let ahead_ms = last_ms.saturating_sub(now_ms);
+    if ahead_ms > CLOCK_JUMP_MS {
+        tracing::warn!(partition = %id, ahead_ms, "the log was last written by a clock that was ahead of this one");
+    }
+}
+
+/// Brings back what the image does not cover. Gives the memtables, the newest first and the last
+/// position. More than one memtable = the disk is full: reads need none of its room, and the flusher tries again.
 fn replay(
     log: &Log,
     image: &Image,
     options: &Options,
     (rules, clock): (&dyn Rules, &Clock),
-) -> Result<(Arc<Memtable>, Position, u64), OpenError> {
+) -> Result<(Vec<Arc<Memtable>>, Position), OpenError> {
     let mut position = image.covered();
-    // The log remembers the time of its last batch, whether or not that is replayed.
-    let last_ms = log.commit_ms(0);
     let rows = options.memtable_rows_expected();
     let mut memtable = Memtable::new(position, clock.now_ms(), rows);
+    let mut frozen = Vec::new();
     for frame in log.replay(position)? {
         let frame = frame?;
         memtable.insert(frame.position, &frame.effects, frame.bytes, rules);
         position = frame.position;
         if memtable.bytes() >= options.memtable_bytes {
-            flusher::flush(image, &memtable, rules)?;
-            memtable = Memtable::new(position, clock.now_ms(), rows);
+            let full =
+                std::mem::replace(&mut memtable, Memtable::new(position, clock.now_ms(), rows));
+            // They are flushed in order: behind one that waits, all wait.
+            let flushed = match frozen.is_empty() {
+                true => flusher::flush(image, &full, rules, &mut || {}),
+                false => Err(image::Error::Full("a flush waits")),
+            };
+            match flushed {
+                Ok(()) => {}
+                Err(image::Error::Full(_)) => frozen.insert(0, Arc::new(full)),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
-    Ok((Arc::new(memtable), position, last_ms))
+    frozen.insert(0, Arc::new(memtable));
+    Ok((frozen, position))
 }
 
-/// A panic of a thread that owns the store leaves it in an unknown state: the process must not go on.
+/// A panic of the writer, but in a closure, leaves memory and log in an unknown state: the process must not go on.
 fn or_abort(name: &str, run: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
         tracing::error!(
@@ -131,26 +163,34 @@ fn or_abort(name: &str, run: impl FnOnce()) {
     }
 }
 
+impl OpenError {
+    fn of(is_damage: bool, error: &dyn std::error::Error) -> OpenError {
+        let text = error.to_string();
+        match is_damage {
+            true => OpenError::Damaged { text },
+            false => OpenError::Refused { text },
+        }
+    }
+}
+
 impl From<image::Error> for OpenError {
     fn from(error: image::Error) -> OpenError {
-        OpenError::Damaged {
-            text: error.to_string(),
-        }
+        use image::Error as E;
+        let is_damage = matches!(error, E::Damaged(_) | E::NotNext { .. } | E::BadKey(_));
+        OpenError::of(is_damage, &error)
     }
 }
 
 impl From<log::ReadError> for OpenError {
     fn from(error: log::ReadError) -> OpenError {
-        OpenError::Damaged {
-            text: error.to_string(),
-        }
+        OpenError::of(!matches!(error, log::ReadError::Io { .. }), &error)
     }
 }
 
 impl From<log::Error> for OpenError {
     fn from(error: log::Error) -> OpenError {
-        OpenError::Damaged {
-            text: error.to_string(),
-        }
+        use log::Error as E;
+        let is_damage = !matches!(error, E::Io { .. } | E::Format { .. });
+        OpenError::of(is_damage, &error)
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum Refusal {
 pub(super) enum Queued {
     /// A bundle with the bytes that it holds.
     Job { bytes: usize, job: Box<dyn Job> },
+    /// What a batch had no room for of a bundle that was in the queue. Only the writer makes it.
+    Rest(Box<dyn Job>),
     /// Time for upkeep.
     Tick,
     /// Freeze the memtable now.
@@ -102,7 +104,7 @@ impl Shared {
         queue: mpsc::Sender<Queued>,
         options: &Options,
         tail_watched: watch::Receiver<Position>,
-        memtable: Arc<Memtable>,
+        memtables: Vec<Arc<Memtable>>,
         (image, log): (Image, log::Reader),
         rules: Arc<dyn Rules>,
     ) -> Shared {
@@ -119,7 +121,7 @@ impl Shared {
             pressure: AtomicU32::new(0),
             tail: AtomicU64::new(tail),
             tail_watched,
-            memtables: ArcSwap::from_pointee(vec![memtable]),
+            memtables: ArcSwap::from_pointee(memtables),
             spare: Mutex::new(None),
             image,
             log,

@@ -14,12 +14,13 @@ use tokio::sync::{mpsc, watch};
 use super::flusher::Work;
 use super::job::{Job, Outcome};
 use super::memtable::Memtable;
+use super::pending::Pending;
 use super::shared::{Pressure, Queued, Shared};
 use super::syncer::{Synced, Syncer, sync};
-use super::txn::{Pending, Txn};
+use super::txn::Txn;
 use super::{Options, Rules};
 use crate::ids::{Clock, Position};
-use crate::log::{AppendError, Log, Written};
+use crate::log::{AppendError, Log, Refusal, Written};
 use crate::metrics;
 
 pub(super) struct Writer {
@@ -32,11 +33,11 @@ pub(super) struct Writer {
     pub(super) rules: Arc<dyn Rules>,
     pub(super) clock: Arc<Clock>,
     pub(super) position: Position,
-    /// Commit time of the newest batch: time never falls.
-    pub(super) last_ms: u64,
     pub(super) pending: Pending,
     /// Jobs of the batch that is being filled, which wait for their answer.
     pub(super) answers: Vec<Box<dyn Job>>,
+    /// What of a bundle did not fit into the batch: the next one begins with it.
+    pub(super) rest: Option<Box<dyn Job>>,
     /// The batch before, while it is being synced.
     pub(super) in_flight: Option<InFlight>,
     pub(super) syncer: Syncer,
@@ -75,6 +76,9 @@ impl Writer {
 
     /// What comes next. While nothing is queued the batch in flight is all there is to wait for.
     fn next(&mut self) -> Option<Queued> {
+        if let Some(job) = self.rest.take() {
+            return Some(Queued::Rest(job));
+        }
         if self.in_flight.is_some() {
             if let Ok(queued) = self.jobs.try_recv() {
                 return Some(queued);
@@ -120,8 +124,8 @@ impl Writer {
     /// see the batch that is still being synced: if its sync fails, theirs is never written.
     fn fill(&mut self, first: Queued) {
         let started = Instant::now();
-        self.last_ms = self.clock.now_ms().max(self.last_ms);
-        self.pending.begin(self.position.next(), self.last_ms);
+        self.pending
+            .begin(self.position.next(), self.clock.now_ms());
         let base = self.shared.writers_view(self.position);
         let mut next = Some(first);
         let (mut freed, mut closures) = (0, 0);
@@ -130,7 +134,12 @@ impl Writer {
                 Queued::Job { bytes, mut job } => {
                     freed += bytes;
                     closures += job.closures();
-                    job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
+                    self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
+                    self.answers.push(job);
+                }
+                // It has left the queue already.
+                Queued::Rest(mut job) => {
+                    self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
                     self.answers.push(job);
                 }
                 // Due soon again, and a batch is no place for it.
@@ -145,7 +154,8 @@ impl Writer {
                 }
             }
             if closures < self.options.batch_jobs_max
-                && self.pending.bytes() < self.options.batch_bytes_max
+                && self.rest.is_none()
+                && !self.pending.is_full()
             {
                 next = self.jobs.try_recv().ok();
             }
@@ -185,7 +195,7 @@ impl Writer {
             frame.position, self.pending.position,
             "the log and the writer count together"
         );
-        let is_alone = self.jobs.is_empty();
+        let is_alone = self.jobs.is_empty() && self.rest.is_none();
         let synced = if is_alone {
             // Nothing to do meanwhile: the way to another thread would only cost.
             Some(sync(written))
@@ -196,7 +206,6 @@ impl Writer {
         self.memtable
             .insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
         self.position = frame.position;
-        self.last_ms = frame.commit_ms;
         let answers = std::mem::take(&mut self.answers);
         self.in_flight = Some(InFlight { answers, synced });
         if is_alone {
@@ -240,6 +249,14 @@ impl Writer {
     /// After a failed append: what its jobs hear, and whether the partition goes on.
     fn failed(&self, error: &AppendError, closures: usize) -> Failed {
         match error {
+            // Nothing was written, and the log goes on. What a closure may add is bounded so that this can't be.
+            AppendError::Refused(Refusal::TooLarge) => {
+                tracing::error!(
+                    closures,
+                    "a batch is larger than a frame may be; its writes are refused"
+                );
+                Outcome::Faulty
+            }
             AppendError::Refused(refusal) => {
                 tracing::error!(?refusal, "the log refused a batch; the partition stops");
                 self.shared.stop();
@@ -251,6 +268,10 @@ impl Writer {
                     .of(&[metrics::DISK_SPACE])
                     .increment(closures as u64);
                 Outcome::Full
+            }
+            AppendError::Busy(error) => {
+                tracing::warn!(%error, "no file could be opened; writes are refused");
+                Outcome::Busy
             }
             AppendError::Unknown(error) => {
                 tracing::error!(%error, "the log failed; the partition stops");
@@ -310,7 +331,8 @@ impl Writer {
     /// What is due from time to time: an old memtable is frozen.
     fn upkeep(&mut self) {
         let now_ms = self.clock.now_ms();
-        if now_ms.saturating_sub(self.memtable.created_ms()) >= self.options.memtable_age_ms {
+        // Also if the clock was set back.
+        if now_ms.abs_diff(self.memtable.created_ms()) >= self.options.memtable_age_ms {
             self.rotate();
         }
     }

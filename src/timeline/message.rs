@@ -233,6 +233,14 @@ pub struct Resume {
     pub bytes_max: usize,
 }
 
+impl Resume {
+    /// Whether the reader was never told anything of the timeline: then there is no history that it could miss.
+    #[must_use]
+    pub fn is_from_nothing(&self) -> bool {
+        self.after.unwrap_or(0) == 0 && self.epoch.is_none()
+    }
+}
+
 /// How a resume went; texts as in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeState {
@@ -344,7 +352,7 @@ pub enum Error {
         /// The current one.
         actual: String,
     },
-    /// The message or meta would pass a limit after the update.
+    /// The message or meta would pass a limit after the update, or the write what one may come to in the log.
     TooLarge {
         /// Name of the limit.
         limit: &'static str,
@@ -365,10 +373,15 @@ pub enum Error {
     Unavailable,
     /// The server is shutting down.
     ShuttingDown,
+    /// An error of the server: the same call meets it again.
+    Internal,
 }
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Error {
+        if error.is_panic() {
+            return Error::Internal;
+        }
         tracing::error!(error = error.0, "read failed");
         Error::Unavailable
     }

@@ -22,6 +22,8 @@ mod virtual_tables;
 mod write;
 
 #[cfg(test)]
+mod clock_test;
+#[cfg(test)]
 mod image_test;
 #[cfg(test)]
 mod model;
@@ -356,6 +358,12 @@ fn refused(error: SubmitError<Error>) -> Error {
         SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
         SubmitError::Unavailable => Error::Unavailable,
         SubmitError::ShuttingDown => Error::ShuttingDown,
+        SubmitError::TooLarge { limit, actual } => Error::TooLarge {
+            limit: "batch_bytes_max",
+            limit_bytes: limit as u64,
+            actual_bytes: actual as u64,
+        },
+        SubmitError::Internal => Error::Internal,
     }
 }
 

@@ -6,7 +6,7 @@ from tablestore import (
     TableMeta, TableOptions,
 )
 
-from sdk import IGNORE, STRING_KEY, connect, invalid, key, put, refused, scan
+from sdk import IGNORE, STRING_KEY, connect, invalid, key, put, refused, scan, signed
 from server import Server
 
 
@@ -43,6 +43,29 @@ def test_own_keys_and_instances_replace_the_development_ones(configured):
         connect(server, "first", "other", "harbour").list_table()
     with refused("OTSAuthFailed", "The instance is not found."):
         connect(server, "first", "secret:with:colons", "tideline").list_table()
+
+
+def test_the_development_key_is_for_this_machine_alone(configured):
+    server = configured(allowed_hosts="tideline.example")
+    client = connect(server)
+
+    def ask(**more):
+        return server.http("POST", "/ListTable", b"", {**signed(client, "ListTable", b""), **more})
+
+    assert ask()[0] == 200
+    for name, value in [
+        ("Forwarded", "for=192.0.2.1"), ("X-Forwarded-For", "192.0.2.1"), ("X-Forwarded-Proto", "https"), ("Via", "1.1 x"),
+        ("Host", "tideline.example"),
+    ]:
+        status, _, body = ask(**{name: value})
+        assert status == 403 and b"AccessKeyID does not exist" in body, (name, body)
+    assert "tablestore_credentials" in server.log()
+    # One's own keys count there, and nobody else's beside them.
+    server.kill()
+    server = configured(tablestore_credentials="me:secret,development:development")
+    assert connect(server, "me", "secret").list_table()
+    with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
+        connect(server).list_table()
 
 
 def test_without_keys_nobody_may_call(configured):

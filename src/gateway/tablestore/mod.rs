@@ -25,6 +25,7 @@ use hyper::{Method, Request, StatusCode};
 
 use super::Shared;
 use super::respond::{Answer, full};
+use super::seldom::Seldom;
 use crate::metrics;
 use crate::table::Tables;
 use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
@@ -48,6 +49,8 @@ pub struct Credential {
     pub id: String,
     /// Never sent, only signed with.
     pub secret: String,
+    /// It counts only for requests that come from this machine, and not through a proxy.
+    pub direct_only: bool,
 }
 
 impl std::fmt::Debug for Credential {
@@ -59,8 +62,9 @@ impl std::fmt::Debug for Credential {
 /// What all requests share.
 pub(super) struct Tablestore {
     pub(super) tables: Tables,
-    secrets: HashMap<String, String>,
+    credentials: HashMap<String, Credential>,
     instances: Vec<String>,
+    refused_indirect: Seldom,
     rates: rate::Rates,
 }
 
@@ -69,12 +73,29 @@ impl Tablestore {
         let known = options.credentials.iter();
         Tablestore {
             tables,
-            secrets: known
-                .map(|known| (known.id.clone(), known.secret.clone()))
+            credentials: known
+                .map(|known| (known.id.clone(), known.clone()))
                 .collect(),
             instances: options.instances.clone(),
+            refused_indirect: Seldom::default(),
             rates: rate::Rates::new(options.partition_key_units_max),
         }
+    }
+
+    fn secret(&self, id: &str, is_direct: bool) -> Option<String> {
+        let known = self.credentials.get(id)?;
+        if known.direct_only && !is_direct {
+            if let Some(count) = self.refused_indirect.turn() {
+                tracing::warn!(
+                    count,
+                    id,
+                    setting = "tablestore_credentials",
+                    "refused a key that counts on this machine only, from a proxy or by another name; set your own"
+                );
+            }
+            return None;
+        }
+        Some(known.secret.clone())
     }
 }
 
@@ -84,12 +105,16 @@ pub(super) fn is_for(request: &Request<Incoming>) -> bool {
         || request.headers().contains_key("x-ots-accesskeyid")
 }
 
-/// Answers one request.
-pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> Answer {
+/// Answers one request. `is_direct`: it comes from this machine, and not through a proxy.
+pub(super) async fn serve(
+    request: Request<Incoming>,
+    is_direct: bool,
+    shared: &Arc<Shared>,
+) -> Answer {
     let began = Instant::now();
     let path = request.uri().path().to_owned();
     let mut signer = None;
-    let done = perform(request, &path, &mut signer, shared).await;
+    let done = perform(request, &path, is_direct, &mut signer, shared).await;
     let operation = Operation::of_path(&path).ok();
     let result = done.as_ref().map(|_| ());
     shared
@@ -105,6 +130,7 @@ pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> A
 async fn perform(
     request: Request<Incoming>,
     path: &str,
+    is_direct: bool,
     signer: &mut Option<Signer>,
     shared: &Arc<Shared>,
 ) -> Result<Reply, Failure> {
@@ -118,7 +144,7 @@ async fn perform(
         path,
         &headers,
         shared.clock.now_ms(),
-        |id| known.secrets.get(id).cloned(),
+        |id| known.secret(id, is_direct),
         |name| known.instances.iter().any(|known| known == name),
     );
     let operation = match verified {

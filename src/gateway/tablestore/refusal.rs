@@ -48,6 +48,7 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::ShuttingDown => Failure::with(Code::ServerBusy, "The server is shutting down."),
         Error::StorageFull => Failure::with(Code::ServerUnavailable, "The disk is full."),
         Error::OutcomeUnknown => Failure::new(Code::Timeout),
+        Error::Internal => Failure::new(Code::InternalServerError),
         Error::Unavailable(why) => {
             tracing::error!(why, "a call on tables failed");
             Failure::new(Code::ServerUnavailable)
