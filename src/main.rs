@@ -5,7 +5,6 @@
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,9 +45,6 @@ enum Command {
         data: PathBuf,
         #[command(flatten)]
         limits: ConfigFile,
-        /// This is the process that does the check (see `verify_apart`).
-        #[arg(long, hide = true)]
-        inside: bool,
     },
     /// Write all timelines of a data directory that no server uses, or one, to standard output: JSON, one line each.
     /// Writes nothing to the directory: a copy that can't be written to will do.
@@ -110,9 +106,6 @@ impl Options {
 fn main() -> ExitCode {
     let Cli { command, options } = Cli::parse();
     raise_open_files();
-    if let Some(Command::Verify { inside: false, .. }) = &command {
-        return verify_apart();
-    }
     let serve = || Command::Serve {
         options: Options::default(),
     };
@@ -134,42 +127,7 @@ fn raise_open_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Runs the check in a process of its own. LMDB trusts its own pages, so some damage ends whoever reads them by a
-/// signal; that is a finding too, and has to be told.
-fn verify_apart() -> ExitCode {
-    let tell = |line: String| {
-        let _ = writeln!(std::io::stderr(), "tideline: {line}");
-        ExitCode::FAILURE
-    };
-    let ended = std::env::current_exe().and_then(|program| {
-        let mut check = std::process::Command::new(program);
-        check.args(std::env::args_os().skip(1)).arg("--inside");
-        check.status()
-    });
-    let status = match ended {
-        Ok(status) => status,
-        Err(error) => return tell(format!("cannot start the check: {error}")),
-    };
-    match (status.code(), status.signal()) {
-        (Some(0), _) => ExitCode::SUCCESS,
-        (None, Some(signal @ (SIGABRT | SIGBUS | SIGSEGV))) => {
-            let _ = writeln!(
-                std::io::stdout(),
-                "PROBLEM image: pages of a data.mdb are damaged, of the first partition that is not told above: \
-                 reading them ended the check by signal {signal}"
-            );
-            tell("the data directory is damaged".to_owned())
-        }
-        (None, Some(signal)) => tell(format!("the check was ended by signal {signal}")),
-        // It has told why.
-        _ => ExitCode::FAILURE,
-    }
-}
-
-// What a process dies of that reads wrong pages; the same numbers on every Linux.
-const SIGABRT: i32 = 6;
-const SIGBUS: i32 = 7;
-const SIGSEGV: i32 = 11;
+/// What a process gets that writes past its largest allowed file; the same number on every Linux.
 const SIGXFSZ: i32 = 25;
 
 fn run(mut command: Command, before: Options) -> Result<(), Failure> {

@@ -246,6 +246,9 @@ impl Flusher {
         if self.shared.tail() != tail {
             self.merge_from = Instant::now() + started.elapsed();
         }
+        if let Some(place) = &done.damaged {
+            tracing::error!(%place, "compaction met damage; what it concerns stays as it is, and reads of it fail");
+        }
         let metrics = metrics::compaction();
         metrics.surveyed.increment(done.rows_surveyed);
         if done.rows_read > 0 {
