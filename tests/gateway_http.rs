@@ -6,6 +6,7 @@
 
 mod gateway_bed;
 
+use bytes::BufMut as _;
 use gateway_bed::{Bed, HANDSHAKE, read_answer, within};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -380,6 +381,36 @@ async fn a_connection_goes_on_after_a_small_body_that_was_not_wanted() {
         assert!(answer.contains("connection: close"), "{answer}");
     }
     drop(socket);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_read_by_the_byte_is_cut() {
+    let bed = Bed::with(|config| {
+        config.http_body_ms_max = 500;
+        config.socket_send_bytes = 16_384;
+    })
+    .await;
+    let mut writer = bed.client().await;
+    let entry = json!({"text": "x".repeat(200_000)});
+    for _ in 0..6 {
+        let append = json!({"timeline": "t", "entry": entry});
+        writer.ok("message.append", append).await;
+    }
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"message.range","params":{"timeline":"t"}}"#;
+    let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+    let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut socket = socket.connect(bed.server.address()).await.unwrap();
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // At this pace the answer would take half a minute.
+    while let Ok(1..) = within(socket.read_buf(&mut (&mut answer).limit(512))).await {
+        tokio::time::sleep(std::time::Duration::from_millis(15)).await;
+    }
+    assert!(answer.len() < 500_000, "{} bytes came", answer.len());
+    drop((writer, socket));
     bed.stop().await;
 }
 

@@ -182,7 +182,7 @@ keys! {
         inbound_bytes_max: usize = 268_435_456, 16_777_216 to 1_099_511_627_776;
         /// Bytes that all connections together may hold of answers that their clients have not read, up to 16 KiB of
         /// each left out; at it large reads get 503, and WebSockets that do not read are closed with 4000.
-        answers_bytes_max: usize = 268_435_456, 134_217_728 to 1_099_511_627_776;
+        answers_bytes_max: usize = 536_870_912, 134_217_728 to 1_099_511_627_776;
     }
     "Tablestore" {
         /// Keys that Tablestore's requests are signed with, each "ID:secret". Without any, nobody may call. The

@@ -108,19 +108,23 @@ impl Reader {
         self.shared.segments.figures()
     }
 
+    /// The same as [`Reader::read`] from memory; `None` = the files have to be read for it.
+    #[must_use]
+    pub fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
+        let tail = lock(&self.shared.tail);
+        if after >= tail.published {
+            return Some(Vec::new());
+        }
+        tail.from(after.next(), bytes_max)
+    }
+
     /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
     /// bytes of frames.
     pub fn read(&self, after: Position, bytes_max: usize) -> Result<Vec<Arc<Frame>>, ReadError> {
-        let published = {
-            let tail = lock(&self.shared.tail);
-            if after >= tail.published {
-                return Ok(Vec::new());
-            }
-            if let Some(frames) = tail.from(after.next(), bytes_max) {
-                return Ok(frames);
-            }
-            tail.published
-        };
+        if let Some(frames) = self.recent(after, bytes_max) {
+            return Ok(frames);
+        }
+        let published = self.position();
         let mut frames = Vec::new();
         let mut bytes = 0;
         for frame in Replay::start(&self.shared, after, published, READ_BLOCK_BYTES)? {

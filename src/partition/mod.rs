@@ -54,6 +54,7 @@ pub use error::{OpenError, ReadError, SubmitError};
 pub use faults::Fault;
 pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
+pub(crate) use panics::caught;
 pub use pending::{BATCH_BYTES_MAX, MEMBER_BYTES_MAX};
 use reads::Reads;
 use shared::{Refusal, Shared};
@@ -244,9 +245,9 @@ impl Partitions {
     }
 
     /// The same for closures that come together: `run` is called with each of `members`, in order. Each stands or
-    /// refuses for itself, nothing else comes between them, and one waking brings all their answers, in their order, with
-    /// what `run` made of the members. They are of one batch unless they fill it. Room in the queue is for all of them
-    /// or none.
+    /// refuses for itself, nothing else comes between them, and one waking brings all their answers, in their order,
+    /// with what `run` made of the members. They are of one batch unless they fill it. Room in the queue is for all of
+    /// them or none.
     pub fn submit_all<M, R, E, F>(
         &self,
         at: PartitionId,
@@ -376,5 +377,11 @@ impl Tail {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Batch>>, ReadError> {
         self.partition.batches(position, bytes_max)
+    }
+
+    /// The same from memory; `None` = the disk has to be read for it. Never blocks on the disk.
+    #[must_use]
+    pub fn recent(&self, position: Position, bytes_max: usize) -> Option<Vec<Arc<Batch>>> {
+        self.partition.recent(position, bytes_max)
     }
 }

@@ -8,8 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::metrics;
 
-/// Runs `run`; `None` = it panicked. `what` panicked is for the log. What `run` has half changed must not be used again.
-pub(super) fn caught<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
+/// Runs `run`; `None` = it panicked. `what` panicked is for the log. What `run` has half changed must not be used
+/// again.
+pub(crate) fn caught<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Some(result),
         Err(panic) => {

@@ -219,6 +219,11 @@ impl Shared {
             .map_err(|error| ReadError::new(error.to_string()))
     }
 
+    /// The same, if they are in memory.
+    pub(super) fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Batch>>> {
+        self.log.recent(after, bytes_max)
+    }
+
     /// What the image covers.
     pub(super) fn covered(&self) -> Position {
         self.image.covered()

@@ -297,8 +297,10 @@ impl Writer {
     }
 
     /// Compaction is behind: give it a moment before each batch, more the further it is behind.
-    fn slow_down(&self) {
+    fn slow_down(&mut self) {
         if let Pressure::Slow(steps) = self.shared.pressure() {
+            // Whose batch is on disk does not wait for this.
+            self.settle();
             metrics::commit().slowed.increment(1);
             std::thread::sleep(SLOW_STEP * u32::from(steps));
         }

@@ -139,6 +139,17 @@ impl Checked {
         self.table.numbered().is_some() && self.change != RowChange::Delete
     }
 
+    /// The row as a condition sees it.
+    pub(super) fn found(&self, judged: Option<&Judged<'_>>) -> FoundRow {
+        match judged {
+            Some(judged) => FoundRow::whole(self.key.clone(), judged),
+            None => FoundRow {
+                key: self.key.clone(),
+                cells: Vec::new(),
+            },
+        }
+    }
+
     /// Refuses if the row is not as it should be; gives the units of looking.
     fn check_condition(&self, judged: Option<&Judged<'_>>) -> Result<u32, Error> {
         let holds = match self.condition.existence {
@@ -152,16 +163,8 @@ impl Checked {
         if self.condition.existence == Existence::Ignore && self.condition.test.is_none() {
             return Ok(0);
         }
-        let row = match judged {
-            Some(judged) => FoundRow::whole(self.key.clone(), judged),
-            None => FoundRow {
-                key: self.key.clone(),
-                cells: Vec::new(),
-            },
-        };
-        if let Some(test) = &self.condition.test
-            && !test(&self.table, &row)
-        {
+        let row = self.found(judged);
+        if !self.passes(&row, judged)? {
             return Err(Error::ConditionFailed);
         }
         Ok(units(

@@ -45,7 +45,13 @@ impl Tables {
                 limit: BATCH_WRITE_ROWS_MAX,
             });
         }
-        let checked = check_all(rows)?;
+        let mut checked = Vec::with_capacity(rows.len());
+        for row in check_all(rows)? {
+            checked.push(match row {
+                Ok(row) => self.look_ahead(row).await,
+                refused => refused,
+            });
+        }
         if is_atomic {
             return Ok(self.write_atomic(checked).await);
         }

@@ -154,6 +154,8 @@ pub enum Error {
     ReturnColumn(String),
     /// The row is not as the condition wants it.
     ConditionFailed,
+    /// The row changed while a costly condition was looked at: try again.
+    RowConflict,
     /// The table does not take updates.
     UpdateForbidden,
     /// A limit below 1.

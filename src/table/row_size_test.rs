@@ -51,7 +51,7 @@ fn newest() -> Selection {
 }
 
 /// Tables of which one is there: "wide", with key columns of these names.
-async fn open(dir: &Path, columns: &[&str]) -> (Partitions, Tables, Arc<Table>) {
+pub(super) async fn open(dir: &Path, columns: &[&str]) -> (Partitions, Tables, Arc<Table>) {
     let catalog = Catalog::default();
     let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
     let clock = Arc::new(Clock::fixed(START_MS));
@@ -75,7 +75,7 @@ async fn open(dir: &Path, columns: &[&str]) -> (Partitions, Tables, Arc<Table>) 
 }
 
 /// An update of a row of partition key 0 that puts a column of so many bytes.
-fn update(number: i64, name: &str, bytes: usize) -> RowWrite {
+pub(super) fn update(number: i64, name: &str, bytes: usize) -> RowWrite {
     let put = PutCell {
         name: name.to_owned(),
         version: None,

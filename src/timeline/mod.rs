@@ -7,6 +7,7 @@
 mod append;
 mod check;
 mod edit;
+mod error;
 mod events;
 mod head;
 mod heads;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Clock, PartitionId};
-use crate::table::{Batch, Catalog, Partitions, Rules, SubmitError, TableRules, Txn, View};
+use crate::table::{Batch, Catalog, Partitions, Rules, TableRules, Txn, View};
 
 use head::Epochs;
 use heads::Heads;
@@ -46,8 +47,9 @@ use write::Site;
 
 pub use append::Prepared;
 pub use check::{Dumped, Survey, Surveyed};
+pub use error::Error;
 pub use message::{
-    Append, AppendOne, Appended, Changed, Columns, EntryLimits, Error, Head, Limits, List, Listed,
+    Append, AppendOne, Appended, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
     Message, Meta, Page, Range, Resume, ResumeState, Sender, SyncPosition, SyncState, Synced,
     TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
@@ -150,7 +152,7 @@ impl Timelines {
             .submit_all(partition, bytes, appends, run);
         async move {
             let told = |answer: Result<(Prepared, u64), _>| {
-                let (append, incarnation) = answer.map_err(refused)?;
+                let (append, incarnation) = answer.map_err(Error::from)?;
                 Ok((append.appended(), epochs.text(partition, incarnation)))
             };
             submitted.await.into_iter().map(told).collect()
@@ -315,7 +317,7 @@ impl Timelines {
             .inner
             .partitions
             .submit(partition, bytes, move |txn| write(txn, &site));
-        async move { submitted.await.map_err(refused) }
+        async move { submitted.await.map_err(Error::from) }
     }
 
     /// Reads one page from a fresh view.
@@ -346,24 +348,6 @@ impl Timelines {
 
     fn heads(&self) -> &Heads {
         &self.inner.heads
-    }
-}
-
-/// Why a write was not done.
-fn refused(error: SubmitError<Error>) -> Error {
-    match error {
-        SubmitError::Rejected(error) => error,
-        SubmitError::Busy => Error::Busy,
-        SubmitError::StorageFull => Error::StorageFull,
-        SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
-        SubmitError::Unavailable => Error::Unavailable,
-        SubmitError::ShuttingDown => Error::ShuttingDown,
-        SubmitError::TooLarge { limit, actual } => Error::TooLarge {
-            limit: "batch_bytes_max",
-            limit_bytes: limit as u64,
-            actual_bytes: actual as u64,
-        },
-        SubmitError::Internal => Error::Internal,
     }
 }
 

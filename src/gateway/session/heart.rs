@@ -141,4 +141,4 @@ impl Session {
 
 const TICK_MIN: Duration = Duration::from_millis(20);
 /// When all connections together hold as many unread bytes as they may, who has not read for this long is cut.
-const PRESSED_TIME: Duration = Duration::from_secs(1);
+const PRESSED_TIME: Duration = Duration::from_secs(5);

@@ -28,6 +28,7 @@ pub(super) fn refusal(error: Error) -> Failure {
             "The table shows timelines and can only be read.",
         ),
         Error::ConditionFailed => Failure::new(Code::ConditionCheckFail),
+        Error::RowConflict => Failure::new(Code::RowOperationConflict),
         Error::RowTooLarge => Failure::new(Code::OutOfRowSizeLimit),
         Error::AnswerTooLarge => Failure::with(
             Code::OutOfRowSizeLimit,
