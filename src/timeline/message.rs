@@ -232,14 +232,6 @@ pub struct Resume {
     pub bytes_max: usize,
 }
 
-impl Resume {
-    /// Whether the reader was never told anything of the timeline: then there is no history that it could miss.
-    #[must_use]
-    pub fn is_from_nothing(&self) -> bool {
-        self.after.unwrap_or(0) == 0 && self.epoch.is_none()
-    }
-}
-
 /// How a resume went; texts as in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeState {
