@@ -2,7 +2,8 @@
 //!
 //! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
 //! only (a commit is two device flushes and atomic); LMDB opens only a file that has passed (`check.rs`); slot
-//! handles exist before any transaction that can see their content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
+//! handles exist before any transaction that can see their content. Must not: know what a run or a row is. Called by
+//! `mod.rs` at open and by whoever needs a transaction.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -70,8 +71,8 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens the environment in `dir`, which must be on a local file system. Makes it if it is not there, unless it is
-    /// only to be read: then no file is made, written to, or expected to be writable. `is_sound` tells whether an entry of
-    /// the catalog is.
+    /// only to be read: then no file is made, written to, or expected to be writable. `is_sound` tells whether an entry
+    /// of the catalog is.
     pub(super) fn open(
         dir: &Path,
         map_bytes: usize,
@@ -193,8 +194,8 @@ impl Store {
         Ok(self.env.write_txn()?)
     }
 
-    /// Whether a commit failed so late that nobody knows its outcome. An earlier failure has left nothing: LMDB marks the
-    /// environment only when the write of the meta page fails, and refuses all that follows.
+    /// Whether a commit failed so late that nobody knows its outcome. An earlier failure has left nothing: LMDB marks
+    /// the environment only when the write of the meta page fails, and refuses all that follows.
     pub(super) fn is_unsettled(&self) -> bool {
         let begun = self.env.read_txn();
         matches!(begun, Err(heed::Error::Mdb(heed::MdbError::Panic)))
