@@ -1,8 +1,8 @@
 //! What a refusal of the operating system means for a store: no room, no descriptor, or a failing disk.
 //!
-//! Owns: the one rule for it, and the question how much room is left. Promises: an error is taken for a full disk only if
-//! it says so, or says nothing and little is left. Must not: change anything. Called by `log` and `image` where an error
-//! decides whether writing may go on.
+//! Owns: the one rule for it, and the question how much room is left. Promises: an error is taken for a full disk only
+//! if it says so, or says nothing and little is left. Must not: change anything. Called by `log` and `image` where an
+//! error decides whether writing may go on.
 
 use std::io;
 use std::path::Path;

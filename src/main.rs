@@ -197,8 +197,8 @@ fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
         );
-        // A write past the limit of a file's size (ulimit -f) is to fail like one on a full disk, not to end the process:
-        // whoever listens for the signal has taken its effect away.
+        // A write past the limit of a file's size (ulimit -f) is to fail like one on a full disk, not to end the
+        // process: whoever listens for the signal has taken its effect away.
         let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
         let server = Server::start(config).await?;
         tokio::select! {

@@ -286,10 +286,13 @@ def fill(options, kind, number, work):
         if result["seconds"] is None:
             errors.append(f"writes did not go on: {writing.reasons}")
         if options.trim:
-            # Not by the reserve alone: megabytes go in again.
-            before = sum(len(acked) for acked in model.acked.values())
-            time.sleep(10)
-            result["more"] = sum(len(acked) for acked in model.acked.values()) - before
+            # Not by the reserve alone: megabytes go in again, once the walk over all rows has found what is dead.
+            before, deadline = sum(len(acked) for acked in model.acked.values()), time.monotonic() + 180
+            while time.monotonic() < deadline and result.get("more", 0) < 1_000:
+                time.sleep(1)
+                result["more"] = sum(len(acked) for acked in model.acked.values()) - before
+            if result["more"] < 1_000:
+                errors.append(f"the trim gave no room: {result['more']} messages")
         else:
             time.sleep(0.5)
         writing.end()
@@ -349,7 +352,8 @@ def main():
     if bad:
         print(f"logs: {work}")
         sys.exit(1)
-    shutil.rmtree(work)
+    if not options.keep:
+        shutil.rmtree(work)
 
 
 if __name__ == "__main__":

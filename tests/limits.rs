@@ -1,8 +1,8 @@
-//! The real binary under limits of the process: a file's size (a full disk without a disk), open files, address space, the
-//! image's own size.
+//! The real binary under limits of the process: a file's size (a full disk without a disk), open files, address space,
+//! the image's own size.
 //!
-//! Owns: the proof that a limit refuses calls, and neither stops a partition nor is told as damage. Promises: no root, no
-//! file system of its own (`tests/full_disk.py` has those). Must not: assert on time.
+//! Owns: the proof that a limit refuses calls, and neither stops a partition nor is told as damage. Promises: no root,
+//! no file system of its own (`tests/full_disk.py` has those). Must not: assert on time.
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
@@ -198,8 +198,8 @@ impl Client {
     }
 }
 
-/// LMDB reports a write that was done in part as EIO. With a file's size limited that happens at the limit, as on a full
-/// disk; before, it stopped the partition until a restart, or the signal ended the process.
+/// LMDB reports a write that was done in part as EIO. With a file's size limited that happens at the limit, as on a
+/// full disk; before, it stopped the partition until a restart, or the signal ended the process.
 #[test]
 fn a_file_that_may_not_grow_is_a_full_disk_and_no_end() {
     let dir = tempfile::tempdir().unwrap();

@@ -173,8 +173,8 @@ keys! {
         allowed_origins: Vec<String> = Vec::new();
         /// Names under which the server may be called besides its address and localhost, like "chat.example.org".
         allowed_hosts: Vec<String> = Vec::new();
-        /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a part
-        /// of it is kept for the store.
+        /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a
+        /// part of it is kept for the store.
         connections_max: usize = 16_384, 1 to 1_000_000;
         /// Bytes of a request's head.
         http_head_bytes_max: usize = 16_384, 8_192 to 1_048_576;

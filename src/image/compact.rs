@@ -134,10 +134,13 @@ struct Output {
 
 impl Inner {
     fn room(&self, catalog: &Catalog) -> Room {
+        let bytes_used = catalog.parts().map(|part| part.page_bytes).sum();
+        let free = self.store.file_bytes().saturating_sub(bytes_used);
         Room {
             free_slots: self.slots_left.get(),
-            bytes_used: catalog.parts().map(|part| part.page_bytes).sum(),
+            bytes_used,
             map_bytes: self.store.map_bytes(),
+            disk_bytes: self.store.left().map(|left| left.saturating_add(free)),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Room {
     pub(super) free_slots: usize,
     pub(super) bytes_used: u64,
     pub(super) map_bytes: u64,
+    /// Bytes that can still be written, to free pages of the file and to the disk; `None` if nobody knows.
+    pub(super) disk_bytes: Option<u64>,
 }
 
 /// A part takes two slots; the reserve is two parts.
@@ -156,14 +158,23 @@ fn masked(sound: &Sound<'_>, dead: &Dead, options: &Options) -> Option<Plan> {
     })
 }
 
-/// Whether the next part and the reserve fit. The first part is no larger than all inputs together.
+/// Whether the next part and the reserve fit. The first part is no larger than all inputs together. An input's part
+/// goes when the merge is past it, so of each input there is a part at most twice; a merge that is begun without room
+/// for that would keep what it has written, and free nothing.
 fn fits(catalog: &Catalog, options: &Options, room: Room, plan: &Plan) -> bool {
-    let inputs: u64 = catalog
-        .runs
-        .iter()
-        .filter(|run| plan.inputs.contains(&run.number))
-        .map(|run| run.page_bytes())
-        .sum();
+    let (mut inputs, mut twice) = (0, 0);
+    for run in &catalog.runs {
+        if plan.inputs.contains(&run.number) {
+            inputs += run.page_bytes();
+            let parts = run.parts.iter().map(|part| part.page_bytes);
+            twice += parts.max().unwrap_or(0);
+        }
+    }
     let part = inputs.min(options.part_bytes_max);
-    room.free_slots >= SLOTS_NEEDED && room.map_bytes.saturating_sub(room.bytes_used) >= 3 * part
+    let kept = 100_u64.saturating_sub(plan.freed_percent);
+    room.free_slots >= SLOTS_NEEDED
+        && room.map_bytes.saturating_sub(room.bytes_used) >= 3 * part
+        && room
+            .disk_bytes
+            .is_none_or(|room| room >= twice / 100 * kept)
 }

@@ -232,8 +232,8 @@ impl Writer {
         }
     }
 
-    /// After a failed write: takes back what may be in the file, if the disk is only full. A write that failed has left no
-    /// whole frame, so nothing of the batch can come back even if the cut fails for want of room as well; the next
+    /// After a failed write: takes back what may be in the file, if the disk is only full. A write that failed has left
+    /// no whole frame, so nothing of the batch can come back even if the cut fails for want of room as well; the next
     /// frame goes to the same place.
     fn write_failed(&mut self, error: io::Error) -> AppendError {
         if !self.is_full(&error) {

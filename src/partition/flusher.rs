@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::memtable::Memtable;
-use super::shared::{Pressure, Shared};
+use super::pressure::Pressure;
+use super::shared::Shared;
 use super::view::View;
 use super::{Options, Reason, Rules};
 use crate::disk;
@@ -65,8 +66,8 @@ const ROOM_STEP_BYTES: u64 = 1 << 20;
 /// ... or after this time: room in the image itself does not show on the disk.
 const FULL_RETRY: Duration = Duration::from_secs(2);
 
-/// A step that the system refused without a reason is tried so often. Nothing of it stays, and room may have come between
-/// the refusal and the question how much is left.
+/// A step that the system refused without a reason is tried so often. Nothing of it stays, and room may have come
+/// between the refusal and the question how much is left.
 const TRIES: u32 = 3;
 
 impl Flusher {
@@ -150,7 +151,9 @@ impl Flusher {
                     tracing::warn!(%error, "no room to flush or compact; writes wait until there is");
                 }
                 self.shared.set_pressure(Pressure::Full);
-                let has_more = self.shared.reserve.give_back();
+                // A merge takes what is left, or it would use up what a trim needs.
+                let is_flush = self.shared.frozen() > 0;
+                let has_more = is_flush && self.shared.reserve.give_back();
                 // Else what it has written so far would be missing at the next try.
                 if let Err(error) = self.image.clear() {
                     tracing::debug!(%error, "what the step left stays for now");

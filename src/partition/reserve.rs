@@ -1,5 +1,5 @@
-//! Room that a partition keeps on its disk, so that room can be made on a full one: a trim, a deletion, and the flush and
-//! the merge that follow need some before they free any.
+//! Room that a partition keeps on its disk, so that room can be made on a full one: a trim, a deletion, and the flush
+//! and the merge that follow need some before they free any.
 //!
 //! Owns: the file `reserve`, which holds nothing but its place. Promises: it is given back to the disk when something
 //! that makes room needs it, and taken anew when there is room; while it is not held, only what makes room is written.

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::job::Job;
 use super::memtable::{Memtable, Spare};
+use super::pressure::Pressure;
 use super::reserve::Reserve;
 use super::view::View;
 use super::{Batch, Options, Purpose, ReadError, Rules};
@@ -47,18 +48,6 @@ pub(super) enum Queued {
     Close,
 }
 
-/// How far flush and compaction are behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pressure {
-    None,
-    /// By this many steps: the writer waits a little before each batch.
-    Slow(u16),
-    /// Too far: new jobs hear `busy`.
-    Busy,
-    /// There is no space for them.
-    Full,
-}
-
 /// A partition's gauges.
 pub(super) struct Figures {
     pub(super) queue_jobs: usize,
@@ -75,9 +64,6 @@ pub(super) struct Figures {
     pub(super) environment: Option<image::Figures>,
 }
 
-const PRESSURE_BUSY: u32 = u32::MAX;
-const PRESSURE_FULL: u32 = u32::MAX - 1;
-
 /// One partition as everybody but its writer sees it.
 pub(super) struct Shared {
     queue: mpsc::Sender<Queued>,
@@ -90,7 +76,7 @@ pub(super) struct Shared {
     is_stopped: AtomicBool,
     /// Flush and compaction have nothing to do.
     is_idle: AtomicBool,
-    /// [`Pressure`] as a number: steps of slowness, or one of the two constants.
+    /// [`Pressure`] as a number.
     pressure: AtomicU32,
     tail: AtomicU64,
     tail_watched: watch::Receiver<Position>,
@@ -335,22 +321,11 @@ impl Shared {
     }
 
     pub(super) fn pressure(&self) -> Pressure {
-        match self.pressure.load(Ordering::Relaxed) {
-            0 => Pressure::None,
-            PRESSURE_BUSY => Pressure::Busy,
-            PRESSURE_FULL => Pressure::Full,
-            steps => Pressure::Slow(u16::try_from(steps).unwrap_or(u16::MAX)),
-        }
+        Pressure::from_number(self.pressure.load(Ordering::Relaxed))
     }
 
     pub(super) fn set_pressure(&self, pressure: Pressure) {
-        let number = match pressure {
-            Pressure::None => 0,
-            Pressure::Slow(steps) => u32::from(steps),
-            Pressure::Busy => PRESSURE_BUSY,
-            Pressure::Full => PRESSURE_FULL,
-        };
-        self.pressure.store(number, Ordering::Relaxed);
+        self.pressure.store(pressure.number(), Ordering::Relaxed);
     }
 
     /// Tells the flusher that the log has no room: it lets go of what the log can spare.

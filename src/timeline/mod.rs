@@ -13,6 +13,7 @@ mod head;
 mod heads;
 mod message;
 mod page;
+mod queue;
 mod read;
 mod resume;
 mod retention;
@@ -299,51 +300,6 @@ impl Timelines {
     /// Brings the heads in memory up to a batch, for a follower that does not want its events.
     pub fn note(&self, partition: PartitionId, batch: &Batch) {
         self.inner.heads.note(partition, batch);
-    }
-
-    /// Queues a write at once.
-    fn submit<R, F>(
-        &self,
-        partition: PartitionId,
-        bytes: usize,
-        write: F,
-    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
-    where
-        R: Send + 'static,
-        F: FnOnce(&mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
-    {
-        self.submit_for(Purpose::Adds, partition, bytes, write)
-    }
-
-    /// Queues a write that makes room: it passes on a full disk.
-    fn make_room<R, F>(
-        &self,
-        partition: PartitionId,
-        write: F,
-    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
-    where
-        R: Send + 'static,
-        F: FnOnce(&mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
-    {
-        self.submit_for(Purpose::MakesRoom, partition, SMALL_BYTES, write)
-    }
-
-    fn submit_for<R, F>(
-        &self,
-        purpose: Purpose,
-        partition: PartitionId,
-        bytes: usize,
-        write: F,
-    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
-    where
-        R: Send + 'static,
-        F: FnOnce(&mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
-    {
-        let site = self.site(partition);
-        let write = move |txn: &mut Txn<'_>| write(txn, &site);
-        let partitions = &self.inner.partitions;
-        let submitted = partitions.submit_for(purpose, partition, bytes, write);
-        async move { submitted.await.map_err(Error::from) }
     }
 
     /// Reads one page from a fresh view.

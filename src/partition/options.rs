@@ -1,0 +1,99 @@
+//! The limits of a partition, and what a write may be for.
+//!
+//! Owns: the options with their defaults, and how they shrink on a small disk. Promises: every unit is in its field's
+//! name. Must not: depend on the configuration module, which fills these in.
+
+#[cfg(any(test, feature = "faults"))]
+use super::Fault;
+use super::{ImageOptions, LogOptions};
+
+/// Limits of a partition. Every unit is in its field's name.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many partitions a new data directory gets, or one that stands must have. 0 = as many as there are, one in a
+    /// new one.
+    pub partitions: u16,
+    /// Closures that may wait for the writer, per partition.
+    pub queue_jobs_max: usize,
+    /// Bytes that waiting closures may hold, per partition.
+    pub queue_bytes_max: usize,
+    /// Closures in one batch at most.
+    pub batch_jobs_max: usize,
+    /// Payload bytes after which a batch is closed.
+    pub batch_bytes_max: usize,
+    /// Reads that run at the same time, over all partitions.
+    pub reads_max: usize,
+    /// Bytes of keys and values after which a memtable is frozen.
+    pub memtable_bytes: usize,
+    /// Bytes of log after which a memtable is frozen.
+    pub memtable_log_bytes: usize,
+    /// Age after which a memtable is frozen, ms.
+    pub memtable_age_ms: u64,
+    /// Frozen memtables at which new writes hear `busy`; from half of it on the writer slows down.
+    pub frozen_max: usize,
+    /// Bytes of the disk that a partition keeps for making room on a full one; 0 = none. With a reserve, memtables,
+    /// segments and parts are kept small on a small disk, so that it is enough for flushing and merging them.
+    pub reserve_bytes: u64,
+    /// Of the commit log.
+    pub log: LogOptions,
+    /// Of the image.
+    pub image: ImageOptions,
+    /// A promise to break, for the controls of tests.
+    #[cfg(any(test, feature = "faults"))]
+    pub fault: Option<Fault>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            partitions: 0,
+            queue_jobs_max: 65_536,
+            queue_bytes_max: 64 << 20,
+            batch_jobs_max: 4_096,
+            batch_bytes_max: 4 << 20,
+            reads_max: 16,
+            memtable_bytes: 128 << 20,
+            memtable_log_bytes: 256 << 20,
+            memtable_age_ms: 600_000,
+            frozen_max: 4,
+            reserve_bytes: 0,
+            log: LogOptions::default(),
+            image: ImageOptions::default(),
+            #[cfg(any(test, feature = "faults"))]
+            fault: Fault::from_environment(),
+        }
+    }
+}
+
+impl Options {
+    /// How many rows a full memtable holds, about: a message of some 200 bytes and its message ID are two rows. A table
+    /// that is made large enough never has a writer wait while it grows.
+    pub(super) fn memtable_rows_expected(&self) -> usize {
+        self.memtable_bytes / 256
+    }
+
+    /// The same for a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit into
+    /// the reserve, and that is a small part of the disk.
+    pub(super) fn fit(&mut self, disk_bytes: u64, partitions: u16) {
+        if self.reserve_bytes == 0 {
+            return;
+        }
+        let share = (disk_bytes / 64 / u64::from(partitions.max(1))).max(1 << 20);
+        let memory = usize::try_from(share).unwrap_or(usize::MAX);
+        self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(2));
+        self.memtable_bytes = self.memtable_bytes.min(memory);
+        self.memtable_log_bytes = self.memtable_log_bytes.min(memory.saturating_mul(2));
+        self.log.segment_bytes = self.log.segment_bytes.min(share);
+        self.image.part_bytes_max = self.image.part_bytes_max.min(share.max(4 << 20));
+        self.image.slice_bytes = self.image.slice_bytes.min((share / 4).max(1 << 20));
+    }
+}
+
+/// What a write is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It adds something: refused while the disk is full.
+    Adds,
+    /// It makes room: let through on a full disk, where the reserve is for it.
+    MakesRoom,
+}
