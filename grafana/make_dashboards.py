@@ -193,7 +193,7 @@ BOARDS = {
               *quantiles("tideline_sync_positions", of=(0.5, 0.99))),
         panel("Refusals", "ops", "By the limit's name.", (rate("tideline_refusals_total", "limit"), "{{limit}}")),
         panel("Foreign origins", "ops", "A page is missing in allowed_origins, or someone tries.", (rate("tideline_refused_origin_total"), "{{instance}}")),
-        panel("Panics", "ops", "Connections that ended in a panic: an error of the server's.", (rate("tideline_panics_total"), "{{instance}}")),
+        panel("Panics", "ops", "Connections, writes and reads that ended in a panic: an error of the server's.", (rate("tideline_panics_total"), "{{instance}}")),
         panel("Descriptors", "short", "Open files against the process's limit.",
               (gauge("process_open_fds"), "{{instance}}"), (gauge("process_max_fds"), "limit {{instance}}")),
         panel("Threads", "short", "Threads of the process.", (gauge("process_threads"), "{{instance}}")),

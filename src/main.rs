@@ -5,7 +5,6 @@
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,50 +33,83 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server. Also what `tideline` does without a subcommand.
-    Serve,
-    /// Check a data directory that no server uses: every checksum, every timeline without holes, log against image,
-    /// catalog against runs. Prints each problem with its place; exit code 1 if there is one.
+    Serve {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Check a data directory that no server uses: that its parts belong together, every checksum, every timeline
+    /// without holes, log against image, catalog against runs. Prints each problem with its place; exit code 1 if there
+    /// is one. Writes nothing: a copy that can't be written to will do.
     Verify {
         /// The data directory.
         data: PathBuf,
-        /// This is the process that does the check (see `verify_apart`).
-        #[arg(long, hide = true)]
-        inside: bool,
+        #[command(flatten)]
+        limits: ConfigFile,
     },
     /// Write all timelines of a data directory that no server uses, or one, to standard output: JSON, one line each.
+    /// Writes nothing to the directory: a copy that can't be written to will do.
     Dump {
         /// The data directory.
         data: PathBuf,
         /// Only this timeline.
         timeline: Option<String>,
+        #[command(flatten)]
+        limits: ConfigFile,
     },
     /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said.
-    Config,
+    Config {
+        #[command(flatten)]
+        options: Options,
+    },
 }
 
 #[derive(Debug, Args)]
+struct ConfigFile {
+    /// The server's TOML file: how long message IDs are remembered is part of what is looked at.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Args)]
 struct Options {
     /// A TOML file; `tideline config` prints one with every key and its meaning.
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Directory that holds everything; made if it is not there [default: ./data].
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Address and port to listen on [default: 127.0.0.1:7070].
-    #[arg(long, value_name = "ADDRESS", global = true)]
+    /// Address (or name) and port to listen on [default: 127.0.0.1:7070].
+    #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
     listen: Option<SocketAddr>,
-    /// Partitions of a new data directory; one that stands keeps its number [default: 1].
-    #[arg(long, value_name = "NUMBER", global = true)]
+    /// Serve an address that is not loopback, though there is no authentication yet: whoever reaches it may read, write
+    /// and delete everything.
+    #[arg(long)]
+    insecure: bool,
+    /// Partitions of a new data directory; one that stands must have as many [default: as it has; 1 in a new one].
+    #[arg(long, value_name = "NUMBER")]
     partitions: Option<u16>,
+}
+
+impl Options {
+    /// What is said behind the subcommand wins over what is said before it.
+    fn over(self, before: Options) -> Flags {
+        Flags {
+            config: self.config.or(before.config),
+            data: self.data.or(before.data),
+            listen: self.listen.or(before.listen),
+            insecure: self.insecure || before.insecure,
+            partitions: self.partitions.or(before.partitions),
+        }
+    }
 }
 
 fn main() -> ExitCode {
     let Cli { command, options } = Cli::parse();
     raise_open_files();
-    if let Some(Command::Verify { inside: false, .. }) = &command {
-        return verify_apart();
-    }
-    match run(command.unwrap_or(Command::Serve), options) {
+    let serve = || Command::Serve {
+        options: Options::default(),
+    };
+    match run(command.unwrap_or_else(serve), options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tideline: {error}");
@@ -95,64 +127,25 @@ fn raise_open_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Runs the check in a process of its own. LMDB trusts its own pages, so some damage ends whoever reads them by a
-/// signal; that is a finding too, and has to be told.
-fn verify_apart() -> ExitCode {
-    let tell = |line: String| {
-        let _ = writeln!(std::io::stderr(), "tideline: {line}");
-        ExitCode::FAILURE
-    };
-    let ended = std::env::current_exe().and_then(|program| {
-        let mut check = std::process::Command::new(program);
-        check.args(std::env::args_os().skip(1)).arg("--inside");
-        check.status()
-    });
-    let status = match ended {
-        Ok(status) => status,
-        Err(error) => return tell(format!("cannot start the check: {error}")),
-    };
-    match (status.code(), status.signal()) {
-        (Some(0), _) => ExitCode::SUCCESS,
-        (None, Some(signal @ (SIGABRT | SIGBUS | SIGSEGV))) => {
-            let _ = writeln!(
-                std::io::stdout(),
-                "PROBLEM image: pages of a data.mdb are damaged, of the first partition that is not told above: \
-                 reading them ended the check by signal {signal}"
-            );
-            tell("the data directory is damaged".to_owned())
-        }
-        (None, Some(signal)) => tell(format!("the check was ended by signal {signal}")),
-        // It has told why.
-        _ => ExitCode::FAILURE,
-    }
-}
-
-// What a process dies of that reads wrong pages; the same numbers on every Linux.
-const SIGABRT: i32 = 6;
-const SIGBUS: i32 = 7;
-const SIGSEGV: i32 = 11;
+/// What a process gets that writes past its largest allowed file; the same number on every Linux.
 const SIGXFSZ: i32 = 25;
 
-fn run(command: Command, options: Options) -> Result<(), Failure> {
-    let Options {
-        config,
-        data,
-        listen,
-        partitions,
-    } = options;
-    let flags = Flags {
-        config,
-        data,
-        listen,
-        partitions,
+fn run(mut command: Command, before: Options) -> Result<(), Failure> {
+    let options = match &mut command {
+        Command::Serve { options } | Command::Config { options } => std::mem::take(options),
+        Command::Verify { limits, .. } | Command::Dump { limits, .. } => Options {
+            config: limits.config.take(),
+            ..Options::default()
+        },
     };
+    let flags = options.over(before);
     // Names or texts that are not UTF-8 can't be ours.
     let environment = std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
     let (config, unknown) = config::load(&flags, environment).map_err(|error| error.0)?;
     let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
-        Command::Serve => serve(&config, &unknown),
+        Command::Serve { .. } => serve(&config, &unknown),
         Command::Verify { data, .. } => {
             let is_whole = verify(&data, &config.timeline_limits(), &mut stdout)
                 .map_err(|error| error.to_string())?;
@@ -162,7 +155,7 @@ fn run(command: Command, options: Options) -> Result<(), Failure> {
                 Err("the data directory is damaged".into())
             }
         }
-        Command::Dump { data, timeline } => dump(
+        Command::Dump { data, timeline, .. } => dump(
             &data,
             timeline.as_deref(),
             &config.timeline_limits(),
@@ -173,7 +166,7 @@ fn run(command: Command, options: Options) -> Result<(), Failure> {
             DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             error => Err(error.to_string().into()),
         }),
-        Command::Config => Ok(stdout.write_all(config.to_toml().as_bytes())?),
+        Command::Config { .. } => Ok(stdout.write_all(config.to_toml().as_bytes())?),
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Server {
 /// Why the server did not start; the text is one line for the operator.
 #[derive(Debug)]
 pub enum StartError {
+    /// Others can reach the address, and nobody has said that they may.
+    Exposed(SocketAddr),
     /// The address can't be listened on.
     Listen(SocketAddr, io::Error),
     /// The data directory can't be opened.
@@ -47,6 +49,12 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            StartError::Exposed(address) => write!(
+                out,
+                "{address} is not loopback, and there is no authentication yet: whoever reaches it may read, write \
+                 and delete everything. Listen on 127.0.0.1, behind a proxy that decides who may come in; or set \
+                 --insecure (insecure = true) where only those whom you trust can reach it"
+            ),
             StartError::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
                 write!(
                     out,
@@ -56,6 +64,10 @@ impl fmt::Display for StartError {
             StartError::Listen(address, error) => {
                 write!(out, "cannot listen on {address}: {error}")
             }
+            StartError::Open(error @ OpenError::Damaged { .. }) => write!(
+                out,
+                "{error}; `tideline verify` tells how far it goes, README (\"After a crash\") what can be done"
+            ),
             StartError::Open(error) => write!(out, "{error}"),
             StartError::Tables(error) => write!(out, "cannot read the tables: {}", error.0),
         }
@@ -67,6 +79,9 @@ impl std::error::Error for StartError {}
 impl Server {
     /// Starts everything, in the order of the layers, on the current runtime.
     pub async fn start(config: &Config) -> Result<Server, StartError> {
+        if config.is_exposed() && !config.insecure {
+            return Err(StartError::Exposed(config.listen));
+        }
         let admin = Arc::new(Admin::new(metrics::install()));
         // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
         // `start` returns; early clients wait in the backlog.
@@ -121,6 +136,7 @@ impl Server {
         )
         .map_err(|error| StartError::Listen(config.listen, error))?;
         admin.set_ready(true);
+        say_who_may_come(config);
         tracing::info!(address = %gateway.address(), data = %config.data.display(), "ready");
         let drain = Duration::from_millis(config.drain_ms_max);
         Ok(Server {
@@ -196,6 +212,22 @@ fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// Says what is open to whom, so that nobody learns it from an intruder.
+fn say_who_may_come(config: &Config) {
+    if config.is_exposed() {
+        tracing::warn!(
+            address = %config.listen,
+            "insecure: whoever reaches this address may read, write and delete everything, as anybody"
+        );
+    }
+    if config.takes_development_key() {
+        tracing::info!(
+            "the Tablestore key development with the secret development counts, for direct requests of this machine; \
+             set tablestore_credentials to end that"
+        );
+    }
+}
+
 /// Connections that wait to be accepted; the system may have a lower limit.
 const BACKLOG: u32 = 4_096;
 
@@ -246,6 +278,8 @@ fn show_limits(config: &Config, connections_max: usize) {
             usize::try_from(config.filter_memory_bytes).unwrap_or(usize::MAX),
         ),
         ("fresh_bytes_max", config.fresh_bytes_max),
+        ("inbound_bytes_max", config.inbound_bytes_max),
+        ("answers_bytes_max", config.answers_bytes_max),
     ] {
         metrics::limit().of(&[name]).count(limit as u64);
     }

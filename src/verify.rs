@@ -20,7 +20,10 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
     if let Ok(home) = inspection.partition(Catalog::HOME, false, &mut drop) {
         let _ = catalog.load(&home.view);
     }
-    let mut problems = Vec::new();
+    let mut problems = inspection.surplus().map_err(VerifyError::Open)?;
+    for problem in &problems {
+        writeln!(out, "PROBLEM {problem}")?;
+    }
     let mut total = Surveyed::default();
     for id in inspection.ids() {
         let before = problems.len();

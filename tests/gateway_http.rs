@@ -6,6 +6,7 @@
 
 mod gateway_bed;
 
+use bytes::BufMut as _;
 use gateway_bed::{Bed, HANDSHAKE, read_answer, within};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -71,6 +72,146 @@ async fn a_foreign_origin_or_host_gets_403_everywhere() {
                 format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
             assert_eq!(status(&bed.http(&request).await), expected, "{host} {path}");
         }
+    }
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_of_an_allowed_origin_may_call_and_read_every_answer() {
+    let bed = Bed::with(|config| {
+        config.allowed_origins = vec!["https://Chat.example".to_owned()];
+    })
+    .await;
+    let page = "host: localhost\r\norigin: https://chat.example\r\nconnection: close\r\n";
+    let asks =
+        "access-control-request-method: POST\r\naccess-control-request-headers: content-type";
+    for path in ["/v1/rpc", "/metrics", "/GetRow"] {
+        let answer = bed.http(format!("OPTIONS {path} HTTP/1.1\r\n{page}{asks}\r\n\r\n"));
+        let answer = answer.await;
+        assert_eq!(status(&answer), "204", "{answer}");
+        for line in [
+            "access-control-allow-origin: https://chat.example\r\n",
+            "access-control-allow-methods: GET, HEAD, POST\r\n",
+            "access-control-allow-headers: content-type, tideline-user, authorization\r\n",
+            "access-control-max-age: ",
+            "vary: origin\r\n",
+        ] {
+            assert!(answer.contains(line), "{path}: {answer}");
+        }
+        assert!(!answer.contains("private-network"), "{answer}");
+    }
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let json = format!(
+        "content-type: application/json\r\ncontent-length: {}",
+        ping.len()
+    );
+    for (request, expected) in [
+        (
+            format!("POST /v1/rpc HTTP/1.1\r\n{page}{json}\r\n\r\n{ping}"),
+            "200",
+        ),
+        (
+            format!("POST /v1/rpc HTTP/1.1\r\n{page}content-length: 0\r\n\r\n"),
+            "415",
+        ),
+        (format!("GET /v1/rpc HTTP/1.1\r\n{page}\r\n"), "405"),
+        (format!("GET /nothing HTTP/1.1\r\n{page}\r\n"), "404"),
+        (format!("OPTIONS /v1/rpc HTTP/1.1\r\n{page}\r\n"), "405"),
+    ] {
+        let answer = bed.http(&request).await;
+        assert_eq!(status(&answer), expected, "{request}: {answer}");
+        assert!(
+            answer.contains("access-control-allow-origin: https://chat.example\r\n"),
+            "{answer}"
+        );
+        assert!(answer.contains("vary: origin\r\n"), "{answer}");
+        assert!(
+            answer.contains("access-control-expose-headers: retry-after"),
+            "{answer}"
+        );
+    }
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_hears_only_what_to_set() {
+    let bed = Bed::with(|config| {
+        config.allowed_origins = vec!["https://chat.example".to_owned()];
+    })
+    .await;
+    let asks = "access-control-request-method: POST";
+    // Who is no page hears nothing of it, and who is a foreign one is not let in.
+    let answer = bed.http("GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    assert!(!answer.await.contains("access-control"));
+    for origin in [
+        "https://evil.example",
+        "null",
+        "https://chat.example, https://chat.example",
+    ] {
+        let head = format!("host: localhost\r\norigin: {origin}\r\nconnection: close\r\n{asks}");
+        let answer = bed.http(format!("OPTIONS /v1/rpc HTTP/1.1\r\n{head}\r\n\r\n"));
+        let answer = answer.await;
+        assert_eq!(status(&answer), "403", "{answer}");
+        assert!(!answer.contains("access-control-allow"), "{answer}");
+        assert!(answer.contains("allowed_origins"), "{answer}");
+    }
+    let foreign = "GET / HTTP/1.1\r\nhost: Chat.Example:7070\r\nconnection: close\r\n\r\n";
+    let answer = bed.http(foreign).await;
+    assert!(
+        answer.contains(r#"set allowed_hosts = ["chat.example"]"#),
+        "{answer}"
+    );
+    // A browser asks more for a page of the internet.
+    let private = "access-control-request-private-network: true";
+    let request = format!(
+        "OPTIONS /v1/rpc HTTP/1.1\r\nhost: localhost\r\norigin: https://chat.example\r\nconnection: close\r\n{asks}\r\n{private}\r\n\r\n"
+    );
+    let answer = bed.http(request).await;
+    assert!(
+        answer.contains("access-control-allow-private-network: true"),
+        "{answer}"
+    );
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_that_nobody_can_check_is_refused() {
+    let bed = Bed::start().await;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let post = format!(
+        "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n",
+        ping.len()
+    );
+    for (authorization, expected) in [
+        ("Bearer abc", "401"),
+        ("bearer abc", "401"),
+        // That of a proxy in front, which passes it on.
+        ("Basic YW5uOnNlY3JldA==", "200"),
+    ] {
+        let request = format!("{post}authorization: {authorization}\r\n\r\n{ping}");
+        let answer = bed.http(&request).await;
+        assert_eq!(status(&answer), expected, "{authorization}: {answer}");
+        assert_eq!(answer.contains("no authentication"), expected == "401");
+    }
+    let connect = HANDSHAKE.trim_end();
+    let answer = bed.http(format!("{connect}\r\nauthorization: Bearer abc\r\n\r\n"));
+    let answer = answer.await;
+    assert_eq!(status(&answer), "401", "{answer}");
+    assert!(answer.contains("www-authenticate: Bearer"), "{answer}");
+    for open in [json!({"token": "abc"}), json!({"token": "", "user": "ann"})] {
+        let open = json!({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": open});
+        let error = &bed.post(&open).await["error"];
+        assert_eq!(error["code"], 401, "{error}");
+        assert_eq!(error["data"]["reason"], "unauthenticated");
+        assert_eq!(error["data"]["field"], "token");
+        assert!(
+            error["message"]
+                .as_str()
+                .unwrap()
+                .contains("no authentication"),
+            "{error}"
+        );
     }
     bed.stop().await;
 }
@@ -171,6 +312,105 @@ async fn bodies_of_the_wrong_kind_or_size_are_refused() {
         .await;
     assert!(malformed.contains("-32700"), "{malformed}");
     drop(socket);
+    bed.stop().await;
+}
+
+/// A 4.5 MB POST of a client that writes all of it before it reads, and what it gets.
+async fn post_large(bed: &Bed, head: &str, body: &[u8]) -> std::io::Result<String> {
+    let mut socket = bed.raw().await;
+    let head = format!("{head}\r\ncontent-length: {}\r\n\r\n", body.len());
+    socket.write_all(head.as_bytes()).await?;
+    within(socket.write_all(body)).await?;
+    let mut answer = String::new();
+    within(socket.read_to_string(&mut answer)).await?;
+    Ok(answer)
+}
+
+/// Of each kind 8, or as many as REFUSED_POSTS says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_arrives_though_its_body_is_not_wanted() {
+    let bed = Bed::start().await;
+    let tries = std::env::var("REFUSED_POSTS").map_or(8, |tries| tries.parse().unwrap());
+    let body = vec![b'x'; 4_500_000];
+    let host = "HTTP/1.1\r\nhost: localhost";
+    let kind = "content-type: application/json";
+    for (head, expected) in [
+        (
+            format!("POST /v1/rpc HTTP/1.1\r\nhost: evil.example\r\n{kind}"),
+            "403",
+        ),
+        (format!("POST /nothing {host}"), "404"),
+        (format!("POST / {host}"), "405"),
+        (format!("POST /v1/rpc {host}\r\n{kind}"), "413"),
+        (format!("POST /v1/rpc {host}"), "415"),
+        (
+            format!("POST /v1/rpc {host}\r\n{kind}\r\ntideline-user: "),
+            "400",
+        ),
+        (format!("POST /GetRow {host}"), "400"),
+        (format!("POST /ListTable {host}"), "400"),
+    ] {
+        for attempt in 0..tries {
+            let answer = post_large(&bed, &head, &body).await;
+            let answer = answer.unwrap_or_else(|error| panic!("{head}, {attempt}: {error}"));
+            assert_eq!(status(&answer), expected, "{head}, {attempt}: {answer}");
+            assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+        }
+    }
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_goes_on_after_a_small_body_that_was_not_wanted() {
+    let bed = Bed::with(|config| config.http_body_ms_max = 300).await;
+    let mut socket = bed.raw().await;
+    for _ in 0..3 {
+        let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-length: 30000\r\n\r\n";
+        socket.write_all(head.as_bytes()).await.unwrap();
+        socket.write_all(&[b'x'; 30_000]).await.unwrap();
+        let answer = read_answer(&mut socket).await;
+        assert_eq!(status(&answer), "415");
+        assert!(!answer.contains("connection: close"), "{answer}");
+    }
+    // A body that never comes, and one that the client holds back until it is asked for.
+    let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-length: 30000\r\n";
+    let json_type = "content-type: application/json\r\n";
+    for (headers, expected) in [(json_type, "408"), ("expect: 100-continue\r\n", "415")] {
+        let answer = bed.http(format!("{head}{headers}\r\n")).await;
+        assert_eq!(status(&answer), expected);
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+    drop(socket);
+    bed.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_read_by_the_byte_is_cut() {
+    let bed = Bed::with(|config| {
+        config.http_body_ms_max = 500;
+        config.socket_send_bytes = 16_384;
+    })
+    .await;
+    let mut writer = bed.client().await;
+    let entry = json!({"text": "x".repeat(200_000)});
+    for _ in 0..6 {
+        let append = json!({"timeline": "t", "entry": entry});
+        writer.ok("message.append", append).await;
+    }
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"message.range","params":{"timeline":"t"}}"#;
+    let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+    let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut socket = socket.connect(bed.server.address()).await.unwrap();
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // At this pace the answer would take half a minute.
+    while let Ok(1..) = within(socket.read_buf(&mut (&mut answer).limit(512))).await {
+        tokio::time::sleep(std::time::Duration::from_millis(15)).await;
+    }
+    assert!(answer.len() < 500_000, "{} bytes came", answer.len());
+    drop((writer, socket));
     bed.stop().await;
 }
 

@@ -1,12 +1,14 @@
 //! The house rules that a compiler does not hold: layers, cycles, names, sizes, what a file says of itself.
 //!
 //! Owns: the layer table of ARCHITECTURE.md as data. Promises: every breach is listed with its file and line, all at
-//! once. Must not: repeat what rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded
-//! channels).
+//! once; only files that git tracks are looked at, because users keep theirs beside them. Must not: repeat what
+//! rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded channels).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -60,7 +62,7 @@ const COMMENT_COLUMNS_MAX: usize = 120;
 const LONG_FILES: &[&str] = &[
     "src/wire/tablestore/proto.rs", // made from schemas/tablestore/
 ];
-/// What may stand at the top of the repository; the last line is what builds and runs leave there.
+/// What may stand at the top of the repository.
 const TOP_LEVEL: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -78,14 +80,58 @@ const TOP_LEVEL: &[&str] = &[
     "clippy.toml",
     "deny.toml",
     ".gitignore",
-    ".git",
-    "target",
-    "data",
-    ".venv",
 ];
 
+/// The repository; a test of these tests sets another.
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let other = std::env::var_os(OTHER_ROOT).map(PathBuf::from);
+        other.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")))
+    })
+}
+
+const OTHER_ROOT: &str = "TIDELINE_TIDY_ROOT";
+
+/// The project's files, as paths from the root: what git tracks. An archive without git does not say what is ours;
+/// there it is all that lies where the project's files do.
+fn tracked() -> &'static [String] {
+    static TRACKED: OnceLock<Vec<String>> = OnceLock::new();
+    TRACKED.get_or_init(|| {
+        let listed = if root().join(".git").exists() {
+            // Of a hook, these name another place.
+            let mut git = Command::new("git");
+            git.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE");
+            git.arg("-C").arg(root()).args(["ls-files", "-z"]).output()
+        } else {
+            Err(std::io::ErrorKind::NotFound.into())
+        };
+        let listed = match listed {
+            Ok(listed) if listed.status.success() => {
+                String::from_utf8(listed.stdout).expect("plain names")
+            }
+            _ => String::new(),
+        };
+        let mut files: Vec<String> = listed
+            .split_terminator('\0')
+            // One that is just being removed.
+            .filter(|path| root().join(path).exists())
+            .map(str::to_owned)
+            .collect();
+        if files.is_empty() {
+            let mut found = Vec::new();
+            for place in TOP_LEVEL {
+                files_below(&root().join(place), &mut found);
+            }
+            let below_root = |path: PathBuf| {
+                let path = path.strip_prefix(root()).expect("below the root");
+                path.to_str().expect("plain names").to_owned()
+            };
+            files = found.into_iter().map(below_root).collect();
+        }
+        files.sort();
+        files
+    })
 }
 
 /// A Rust file of the project.
@@ -124,38 +170,30 @@ fn without_comment(line: &str) -> &str {
     line.split("//").next().unwrap_or(line)
 }
 
-fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries {
-        let path = entry.expect("readable").path();
-        if path.is_dir() {
-            files_below(&path, found);
-        } else {
-            found.push(path);
-        }
+/// A file, or those below a folder.
+fn files_below(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_file() {
+        found.push(path.to_owned());
     }
-    found.sort();
+    for entry in fs::read_dir(path).into_iter().flatten() {
+        files_below(&entry.expect("readable").path(), found);
+    }
 }
 
 fn rust_files(folder: &str) -> Vec<Source> {
-    let mut paths = Vec::new();
-    files_below(&root().join(folder), &mut paths);
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    let mut files: Vec<Source> = paths
+    let is_in = |path: &String| path.starts_with(&format!("{folder}/")) && path.ends_with(".rs");
+    let mut files: Vec<Source> = tracked()
         .iter()
+        .filter(|path| is_in(path))
         .map(|path| {
-            let path = path.strip_prefix(root()).expect("below the root");
-            let path = path.to_str().expect("plain names").to_owned();
             let inner = path.strip_prefix("src/").unwrap_or("");
             let inner = inner.trim_end_matches(".rs").trim_end_matches("/mod");
             let module = inner.split('/').filter(|part| !part.is_empty());
             Source {
                 module: module.map(str::to_owned).collect(),
-                text: fs::read_to_string(root().join(&path)).expect("UTF-8"),
+                text: fs::read_to_string(root().join(path)).expect("UTF-8"),
                 test_only: false,
-                path,
+                path: path.clone(),
             }
         })
         .collect();
@@ -530,17 +568,12 @@ fn unsafe_and_printing_stay_in_their_places() {
 
 #[test]
 fn the_top_level_is_the_designs() {
-    let mut breaches = Vec::new();
-    for entry in fs::read_dir(root()).expect("readable") {
-        let name = entry
-            .expect("readable")
-            .file_name()
-            .to_string_lossy()
-            .into_owned();
-        if !TOP_LEVEL.contains(&name.as_str()) {
-            breaches.push(name);
-        }
-    }
+    let names: BTreeSet<&str> = tracked()
+        .iter()
+        .map(|path| path.split('/').next().unwrap_or(path))
+        .collect();
+    let others = names.into_iter().filter(|name| !TOP_LEVEL.contains(name));
+    let breaches: Vec<String> = others.map(str::to_owned).collect();
     report("not in the layout of the repository", &breaches);
 }
 
@@ -566,6 +599,52 @@ fn documents_name_files_that_exist() {
         }
     }
     report("documents name files that are not there", &breaches);
+}
+
+/// Follows README in copies of the repository, with git and without, and keeps what it says to save.
+#[test]
+fn files_of_users_are_none_of_our_business() {
+    if std::env::var_os(OTHER_ROOT).is_some() {
+        return;
+    }
+    let of_users = [
+        "chat.py",
+        "arrivals.py",
+        "ann.json",
+        "tideline.toml",
+        ".idea/workspace.xml",
+        "venv/lib/python3/site-packages/utils.rs",
+        "load/notes.txt",
+    ];
+    for is_archive in [false, true] {
+        let copy = tempfile::tempdir().expect("a folder");
+        let write = |path: &str, text: &[u8]| {
+            let path = copy.path().join(path);
+            fs::create_dir_all(path.parent().expect("below the copy")).expect("writable");
+            fs::write(path, text).expect("writable");
+        };
+        for path in tracked().iter().filter(|path| !path.starts_with("docs/")) {
+            write(path, &fs::read(root().join(path)).expect("readable"));
+        }
+        if !is_archive {
+            for arguments in [&["init", "--quiet"][..], &["add", "--all"]] {
+                let mut git = Command::new("git");
+                git.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE");
+                git.arg("-C").arg(copy.path()).args(arguments);
+                if !git.status().is_ok_and(|ended| ended.success()) {
+                    return;
+                }
+            }
+        }
+        for path in of_users {
+            write(path, b"// mine");
+        }
+        let tests = std::env::current_exe().expect("this program");
+        let mut again = Command::new(tests);
+        let again = again.env(OTHER_ROOT, copy.path()).output().expect("runs");
+        let said = String::from_utf8_lossy(&again.stdout);
+        assert!(again.status.success(), "archive: {is_archive}\n{said}");
+    }
 }
 
 /// The parser of imports, on which two rules above rest.

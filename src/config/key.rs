@@ -3,7 +3,7 @@
 //! Owns: the kinds of values. Promises: whatever `show` prints, `read` takes back. Must not: know a key's name or
 //! meaning.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use toml::Value;
@@ -81,13 +81,50 @@ impl Key for SocketAddr {
         String::read(value).and_then(|text| SocketAddr::parse(&text))
     }
     fn parse(text: &str) -> Result<SocketAddr, String> {
-        text.parse().map_err(|_| {
-            format!("expected an address and port like 127.0.0.1:7070, found `{text}`")
-        })
+        address(text)
     }
     fn show(&self) -> String {
         Value::String(self.to_string()).to_string()
     }
+}
+
+impl Key for bool {
+    fn read(value: &Value) -> Result<bool, String> {
+        value
+            .as_bool()
+            .ok_or_else(|| format!("expected true or false, found {value}"))
+    }
+    fn parse(text: &str) -> Result<bool, String> {
+        text.trim()
+            .parse()
+            .map_err(|_| format!("expected true or false, found `{text}`"))
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// An address and port, or a name and port that is looked up; of several addresses one of IPv4, which every client
+/// tries.
+///
+/// # Errors
+/// What was expected, with an example.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an address and port like 127.0.0.1:7070 or localhost:7070";
+    let has_port = text
+        .rsplit_once(':')
+        .is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
+    if !has_port {
+        return Err(format!("{expected}, found `{text}`"));
+    }
+    let found: Vec<SocketAddr> = text
+        .to_socket_addrs()
+        .map_err(|error| format!("{expected}, found `{text}` ({error})"))?
+        .collect();
+    let best = found.iter().find(|address| address.is_ipv4());
+    best.or_else(|| found.first())
+        .copied()
+        .ok_or_else(|| format!("{expected}; `{text}` has no address"))
 }
 
 impl Key for Vec<String> {

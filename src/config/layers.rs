@@ -98,6 +98,9 @@ impl Config {
         gateway::Options {
             limits: self.wire_limits(),
             requests_in_flight_bytes_max: self.requests_in_flight_bytes_max,
+            inbound_bytes_max: self.inbound_bytes_max,
+            answers_bytes_max: self.answers_bytes_max,
+            request_time_max: Duration::from_millis(self.request_ms_max),
             session_reads_max: self.session_reads_max,
             session_waits_max: self.session_waits_max,
             heartbeat: Duration::from_millis(self.heartbeat_ms),
@@ -115,12 +118,13 @@ impl Config {
 
     fn tablestore_options(&self) -> gateway::TablestoreOptions {
         let listed = self.tablestore_credentials.iter();
-        let counts = listed.filter(|text| *text != DEVELOPMENT || self.listen.ip().is_loopback());
+        let counts = listed.filter(|text| *text != DEVELOPMENT || self.takes_development_key());
         let credentials = counts.filter_map(|text| {
             let (id, secret) = text.split_once(':')?;
             Some(gateway::Credential {
                 id: id.to_owned(),
                 secret: secret.to_owned(),
+                direct_only: text == DEVELOPMENT,
             })
         });
         gateway::TablestoreOptions {
@@ -136,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_development_credential_counts_on_loopback_only() {
+    fn the_development_credential_counts_on_loopback_and_alone() {
         let ids = |listen: &str, credentials: &[&str]| -> Vec<String> {
             let config = Config {
                 listen: listen.parse().unwrap(),
@@ -151,6 +155,8 @@ mod tests {
         assert_eq!(ids("[::1]:7070", &[DEVELOPMENT]), ["development"]);
         assert!(ids("0.0.0.0:7070", &[DEVELOPMENT]).is_empty());
         let own = ["me:a:b", DEVELOPMENT];
-        assert_eq!(ids("0.0.0.0:7070", &own), ["me"]);
+        for listen in ["0.0.0.0:7070", "127.0.0.1:7070"] {
+            assert_eq!(ids(listen, &own), ["me"]);
+        }
     }
 }

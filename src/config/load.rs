@@ -18,6 +18,8 @@ pub struct Flags {
     pub data: Option<PathBuf>,
     /// `listen`.
     pub listen: Option<SocketAddr>,
+    /// `insecure`, if set.
+    pub insecure: bool,
     /// `partitions`.
     pub partitions: Option<u16>,
 }
@@ -49,6 +51,7 @@ pub fn load(
         config: _,
         data,
         listen,
+        insecure,
         partitions,
     } = flags;
     if let Some(data) = data {
@@ -57,6 +60,7 @@ pub fn load(
     if let Some(listen) = listen {
         config.listen = *listen;
     }
+    config.insecure |= *insecure;
     if let Some(partitions) = partitions {
         config.partitions = *partitions;
     }
@@ -149,7 +153,19 @@ mod tests {
         assert!(
             refused("heartbeat_ms = \"x\"\n").contains("heartbeat_ms: expected a whole number")
         );
-        assert!(refused("listen = \"nowhere\"\n").contains("like 127.0.0.1:7070"));
+        for listen in ["nowhere", "localhost", ":7070", "7070", "localhost:high"] {
+            let why = refused(&format!("listen = \"{listen}\"\n"));
+            assert!(
+                why.contains("like 127.0.0.1:7070 or localhost:7070"),
+                "{why}"
+            );
+        }
+        assert!(refused("insecure = 1\n").contains("insecure: expected true or false"));
+        for origin in ["chat.example", "*", "null", "https://chat.example/app"] {
+            let why = refused(&format!("allowed_origins = [\"{origin}\"]\n"));
+            assert!(why.contains("like \"https://chat.example.org\""), "{why}");
+        }
+        assert!(refused("allowed_hosts = [\"https://a.example\"]\n").contains("allowed_hosts: "));
         assert!(!refused("partitions = \n").contains('\n'));
         let why = load(
             &Flags::default(),

@@ -11,6 +11,7 @@ mod load;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use key::address;
 pub use load::{Flags, load};
 
 use key::Key;
@@ -90,15 +91,18 @@ macro_rules! keys {
 const HEADING: &str = "\
 # Tideline's configuration. Every key with its default; leave out what you do not change.
 # Each can also be set in the environment as TIDELINE_ and its name in capitals (lists with commas),
-# which wins over this file; the flags --data, --listen and --partitions win over both.
+# which wins over this file; the flags --data, --listen, --insecure and --partitions win over both.
 ";
 
 keys! {
     "server" {
         /// Directory that holds everything. Made if it is not there.
         data: PathBuf = PathBuf::from("./data");
-        /// Address and port of WebSocket and HTTP. Without authentication keep it on loopback.
+        /// Address (or name) and port of WebSocket and HTTP. Off loopback the server starts only with `insecure`.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7070));
+        /// Whether to serve an address that is not loopback, though there is no authentication yet: whoever reaches it
+        /// may read, write and delete everything, as anybody.
+        insecure: bool = false;
         /// What is logged to standard error: error, warn, info, debug, or per module as in
         /// "info,tideline::gateway=debug".
         log: String = "info".to_owned();
@@ -109,8 +113,9 @@ keys! {
         drain_spread_ms: u64 = 10_000, 500 to 600_000;
     }
     "partitions" {
-        /// Partitions of a new data directory; one that stands keeps its number. Each costs a writer thread and a log.
-        partitions: u16 = 1, 1 to 64;
+        /// Partitions of a new data directory. Each costs a writer thread and a log. A directory that stands has the
+        /// number that it was made with; another one here is an error. 0 = as it is, and 1 in a new one.
+        partitions: u16 = 0, 0 to 64;
         /// Writes that may wait for a partition's writer; beyond it they are answered `busy`.
         queue_jobs_max: usize = 65_536, 256 to 16_777_216;
         /// Bytes that waiting writes of a partition may hold; beyond it they are answered `busy`.
@@ -118,7 +123,7 @@ keys! {
         /// Writes in one commit at most.
         commit_jobs_max: usize = 4_096, 1 to 65_536;
         /// Payload bytes after which a commit is closed.
-        commit_bytes_max: usize = 4_194_304, 65_536 to 67_108_864;
+        commit_bytes_max: usize = 4_194_304, 65_536 to 33_554_432;
         /// Reads of the store that run at the same time.
         reads_max: usize = 16, 1 to 512;
     }
@@ -163,8 +168,8 @@ keys! {
         fresh_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
     }
     "HTTP" {
-        /// Pages from these origins may talk to the server, like "https://chat.example.org"; its own are always
-        /// allowed.
+        /// Pages from these origins may talk to the server, by WebSocket and by HTTP (CORS), like
+        /// "https://chat.example.org"; its own are always allowed.
         allowed_origins: Vec<String> = Vec::new();
         /// Names under which the server may be called besides its address and localhost, like "chat.example.org".
         allowed_hosts: Vec<String> = Vec::new();
@@ -175,12 +180,18 @@ keys! {
         http_head_bytes_max: usize = 16_384, 8_192 to 1_048_576;
         /// Time for a request's head, and to the next one on a kept connection, in ms.
         http_head_ms_max: u64 = 10_000, 100 to 600_000;
-        /// Time for a request's body, in ms.
+        /// Time for a request's body, and for each MiB of a response, in ms.
         http_body_ms_max: u64 = 30_000, 100 to 600_000;
+        /// Bytes that all connections together may hold of requests that come in or are not answered yet, up to 16 KiB
+        /// of each left out; at it large requests get 503, or a WebSocket is closed with 1013.
+        inbound_bytes_max: usize = 268_435_456, 16_777_216 to 1_099_511_627_776;
+        /// Bytes that all connections together may hold of answers that their clients have not read, up to 16 KiB of
+        /// each left out; at it large reads get 503, and WebSockets that do not read are closed with 4000.
+        answers_bytes_max: usize = 536_870_912, 134_217_728 to 1_099_511_627_776;
     }
     "Tablestore" {
         /// Keys that Tablestore's requests are signed with, each "ID:secret". Without any, nobody may call. The
-        /// default counts on loopback only: its secret is known to everybody.
+        /// default counts only alone, on loopback and not through a proxy: its secret is known to everybody.
         tablestore_credentials: Vec<String> = vec![DEVELOPMENT.to_owned()];
         /// Instance names that this server answers to.
         tablestore_instances: Vec<String> = vec!["tideline".to_owned()];
@@ -211,6 +222,9 @@ keys! {
         requests_in_flight_max: usize = 256, 1 to 65_536;
         /// Bytes of such requests; at it the server stops reading the socket.
         requests_in_flight_bytes_max: usize = 8_388_608, 1_024 to 1_073_741_824;
+        /// Time for one message, from its first byte to its last; a client that takes longer is closed with 4003. In
+        /// ms.
+        request_ms_max: u64 = 30_000, 100 to 600_000;
         /// Reads of one connection that run at the same time; the others wait their turn.
         session_reads_max: usize = 8, 1 to 1_024;
         /// Waiting syncs of one connection; further ones are answered `rate_limited`.
@@ -226,7 +240,7 @@ keys! {
     }
 }
 
-/// The credential of a server on loopback; off loopback it counts for nothing.
+/// The credential of a server that nobody has configured; see [`Config::takes_development_key`].
 const DEVELOPMENT: &str = "development:development";
 
 fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), ConfigError> {
@@ -244,7 +258,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;
         // What is let in must fit into what it goes through, or a request could never succeed.
-        let ordered: [(&str, usize, &str, usize); 6] = [
+        let ordered: [(&str, usize, &str, usize); 7] = [
             (
                 "entry_bytes_max",
                 self.entry_bytes_max,
@@ -262,6 +276,12 @@ impl Config {
                 self.inbound_frame_bytes_max,
                 "requests_in_flight_bytes_max",
                 self.requests_in_flight_bytes_max,
+            ),
+            (
+                "inbound_frame_bytes_max",
+                self.inbound_frame_bytes_max,
+                "inbound_bytes_max",
+                self.inbound_bytes_max,
             ),
             (
                 "batch_bytes_max",
@@ -292,7 +312,44 @@ impl Config {
         self.wire_limits()
             .check()
             .map_err(|rule| ConfigError(rule.to_owned()))?;
+        self.check_names()?;
         self.check_tablestore()
+    }
+
+    /// Whether others than this machine can reach the server.
+    #[must_use]
+    pub fn is_exposed(&self) -> bool {
+        !self.listen.ip().to_canonical().is_loopback()
+    }
+
+    /// Whether the key that everybody knows opens the tables: as long as nobody has set others, to this machine alone.
+    #[must_use]
+    pub fn takes_development_key(&self) -> bool {
+        !self.is_exposed() && self.tablestore_credentials == [DEVELOPMENT]
+    }
+
+    /// Names that no request could ever have would seem to be allowed.
+    fn check_names(&self) -> Result<(), ConfigError> {
+        let is_origin = |text: &str| {
+            text.split_once("://").is_some_and(|(scheme, host)| {
+                !scheme.is_empty() && !host.is_empty() && !host.contains(['/', '*', ' '])
+            })
+        };
+        for origin in &self.allowed_origins {
+            if !is_origin(origin.trim_end_matches('/')) {
+                return Err(ConfigError(format!(
+                    "allowed_origins: `{origin}` is not an origin like \"https://chat.example.org\""
+                )));
+            }
+        }
+        for host in &self.allowed_hosts {
+            if host.is_empty() || host.contains(['/', '*', ' ']) {
+                return Err(ConfigError(format!(
+                    "allowed_hosts: `{host}` is not a name like \"chat.example.org\""
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check_tablestore(&self) -> Result<(), ConfigError> {
@@ -332,6 +389,7 @@ fn is_key_id(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::partition::BATCH_BYTES_MAX;
 
     #[test]
     fn the_default_file_reads_back_as_the_defaults_and_names_every_key() {
@@ -358,8 +416,18 @@ mod tests {
         };
         assert_eq!(
             config.check().unwrap_err().0,
-            "partitions is 65, but must be from 1 to 64"
+            "partitions is 65, but must be from 0 to 64"
         );
+    }
+
+    #[test]
+    fn a_full_commit_and_one_more_write_are_a_frame_that_the_log_takes() {
+        let config = |commit_bytes_max| Config {
+            commit_bytes_max,
+            ..Config::default()
+        };
+        config(BATCH_BYTES_MAX).check().unwrap();
+        config(BATCH_BYTES_MAX + 1).check().unwrap_err();
     }
 
     #[test]
@@ -391,6 +459,7 @@ mod tests {
         let plain = [
             "data",
             "listen",
+            "insecure",
             "log",
             "partitions",
             "queue_jobs_max",

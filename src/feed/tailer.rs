@@ -13,7 +13,7 @@ use super::Feed;
 use super::registry::Registry;
 use crate::ids::{PartitionId, Position};
 use crate::metrics;
-use crate::partition::{Batch, ReadError, Tail};
+use crate::partition::{Batch, ReadError, Tail, caught};
 use crate::timeline::Timelines;
 
 pub(super) struct Tailer {
@@ -77,7 +77,11 @@ impl Tailer {
                 Ok(batches) => {
                     for batch in batches {
                         self.position = batch.position;
-                        self.tell(&batch);
+                        if caught("telling of a batch", || self.tell(&batch)).is_none() {
+                            // Who was not told of it asks the store.
+                            metrics::feed().resyncs.increment(1);
+                            self.registry.doubt_all();
+                        }
                         self.follower
                             .told
                             .store(batch.position.0, Ordering::Relaxed);
@@ -97,9 +101,8 @@ impl Tailer {
     /// The next batches. Near the end they are in memory; further back it may be the disk, which is not for this
     /// thread.
     async fn batches(&self) -> Result<Vec<Arc<Batch>>, ReadError> {
-        let behind = self.tail.position().0.saturating_sub(self.position.0);
-        if behind <= IN_MEMORY {
-            return self.tail.batches(self.position, READ_BYTES);
+        if let Some(batches) = self.tail.recent(self.position, READ_BYTES) {
+            return Ok(batches);
         }
         let (tail, position) = (self.tail.clone(), self.position);
         tokio::task::spawn_blocking(move || tail.batches(position, READ_BYTES))
@@ -124,6 +127,4 @@ impl Tailer {
     }
 }
 
-/// A lag up to this many batches is surely still in memory.
-const IN_MEMORY: u64 = 8;
 const READ_BYTES: usize = 4 << 20;

@@ -1,33 +1,33 @@
 //! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
 //!
 //! Owns: which path answers what. Promises: heads, bodies and the reading of responses have deadlines; every refusal
-//! has the right status and a line that says why; the connection's task is the session's task. Must not: decode a
-//! request's meaning.
+//! has the right status and a line that says why, and arrives whatever the client still sends; the connection's task is
+//! the session's task. Must not: decode a request's meaning.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE};
-use hyper::rt::{Read, ReadBufCursor, Write};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{
+    AUTHORIZATION, CONNECTION, EXPECT, HeaderMap, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE,
+    WWW_AUTHENTICATE,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::timeout;
 
+use super::patience::{Impatient, farewell};
 use super::respond::{Answer, full, not_allowed, say};
-use super::{Shared, rpc, tablestore, upgrade};
+use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
 use crate::metrics;
 use crate::wire::jsonrpc::Dialect;
 
@@ -43,17 +43,26 @@ pub(super) struct Upgraded {
 pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgraded> {
     let local = socket.local_addr().ok()?;
     let upgraded: Arc<Mutex<Option<Dialect>>> = Arc::default();
+    let time_max = shared.options.http_body_time_max;
+    let draining = shared.draining.clone();
     let http = serve_http(socket, local.ip(), shared, Arc::clone(&upgraded));
-    let (socket, read) = http.await?;
+    let (socket, read) = Box::pin(http).await;
     let dialect = upgraded
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .take()?;
-    Some(Upgraded {
-        socket,
-        read,
-        dialect,
-    })
+        .take();
+    if let Some(dialect) = dialect {
+        return Some(Upgraded {
+            socket,
+            read,
+            dialect,
+        });
+    }
+    tokio::select! {
+        () = farewell(socket, time_max) => {}
+        () = draining.cancelled() => {}
+    }
+    None
 }
 
 async fn serve_http(
@@ -61,7 +70,7 @@ async fn serve_http(
     local: IpAddr,
     shared: Arc<Shared>,
     upgraded: Arc<Mutex<Option<Dialect>>>,
-) -> Option<(TcpStream, Bytes)> {
+) -> (TcpStream, Bytes) {
     let options = &shared.options;
     let io = Impatient::new(socket, options.http_body_time_max);
     let service = {
@@ -69,7 +78,7 @@ async fn serve_http(
         service_fn(
             move |request| -> BoxFuture<'static, Result<Answer, Infallible>> {
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
-                Box::pin(async move { Ok(route(request, local, &shared, &upgraded).await) })
+                Box::pin(async move { Ok(answer(request, local, &shared, &upgraded).await) })
             },
         )
     };
@@ -89,28 +98,86 @@ async fn serve_http(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "an HTTP connection ended early");
-        return None;
     }
     let parts = connection.into_parts();
-    Some((parts.io.into_inner(), parts.read_buf))
+    (parts.io.into_inner(), parts.read_buf)
 }
 
-async fn route(
-    request: Request<Incoming>,
+/// The answer to a request, and what becomes of a body that nobody wanted: a small one is read, so that the connection
+/// can go on; otherwise the answer says that it is the last one, and [`farewell`] takes what still comes.
+async fn answer(
+    mut request: Request<Incoming>,
     local: IpAddr,
     shared: &Arc<Shared>,
     upgraded: &Mutex<Option<Dialect>>,
 ) -> Answer {
-    if !shared.origins.permits(request.headers(), local) {
-        metrics::gateway().refused_origin.increment(1);
-        return say(
-            StatusCode::FORBIDDEN,
-            "this Origin or Host is not allowed here",
-        );
+    // Reading would ask for a body that the client holds back.
+    let holds_back = request.headers().contains_key(EXPECT);
+    let mut answer = route(&mut request, local, shared, upgraded).await;
+    let body = request.body_mut();
+    let unwanted = !body.is_end_stream();
+    if unwanted && (holds_back || timeout(UNWANTED_TIME, forget(body)).await != Ok(true)) {
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(CONNECTION, close);
     }
+    answer
+}
+
+/// Reads a small body to its end; whether it came to it.
+async fn forget(body: &mut Incoming) -> bool {
+    let mut left = UNWANTED_BYTES;
+    if body.size_hint().lower() > left as u64 {
+        return false;
+    }
+    while let Some(frame) = body.frame().await {
+        let data = frame.map(|frame| frame.data_ref().map_or(0, Bytes::len));
+        match data.ok().and_then(|bytes| left.checked_sub(bytes)) {
+            Some(rest) => left = rest,
+            None => return false,
+        }
+    }
+    true
+}
+
+const UNWANTED_BYTES: usize = 64 << 10;
+const UNWANTED_TIME: Duration = Duration::from_secs(1);
+
+async fn route(
+    request: &mut Request<Incoming>,
+    local: IpAddr,
+    shared: &Arc<Shared>,
+    upgraded: &Mutex<Option<Dialect>>,
+) -> Answer {
+    let admitted = match shared.origins.admit(request.headers(), local) {
+        Ok(admitted) => admitted,
+        Err(foreign) => {
+            metrics::gateway().refused_origin.increment(1);
+            shared.origins.log(&foreign);
+            let mut answer = say(StatusCode::FORBIDDEN, &foreign.to_string());
+            cors::vary(&mut answer);
+            return answer;
+        }
+    };
+    let mut answer = match cors::preflight(request.method(), request.headers()) {
+        Some(answer) => answer,
+        None => page(request, admitted.is_direct, shared, upgraded).await,
+    };
+    if let Some(origin) = admitted.origin {
+        cors::open(&mut answer, origin);
+    }
+    answer
+}
+
+async fn page(
+    request: &mut Request<Incoming>,
+    is_direct: bool,
+    shared: &Arc<Shared>,
+    upgraded: &Mutex<Option<Dialect>>,
+) -> Answer {
     let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     match request.uri().path() {
-        "/v1/connect" if *request.method() == Method::GET => connect(&request, shared, upgraded),
+        "/v1/connect" | "/v1/rpc" if shows_token(request.headers()) => no_authentication(),
+        "/v1/connect" if *request.method() == Method::GET => connect(request, shared, upgraded),
         "/v1/connect" => not_allowed("GET"),
         "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, shared).await,
         "/v1/rpc" => not_allowed("POST"),
@@ -126,9 +193,25 @@ async fn route(
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
         "/metrics" => scrape(shared).await,
-        _ if tablestore::is_for(&request) => tablestore::serve(request, shared).await,
+        _ if tablestore::is_for(request) => tablestore::serve(request, is_direct, shared).await,
         _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
     }
+}
+
+/// Whether a client wants to prove who it is. Other schemes are of a proxy that asks for a password and passes it on.
+fn shows_token(headers: &HeaderMap) -> bool {
+    headers.get_all(AUTHORIZATION).iter().any(|value| {
+        let scheme = value.as_bytes().get(.."bearer ".len());
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
+    })
+}
+
+/// To take the call and leave the token aside would let its sender believe that somebody has checked it.
+fn no_authentication() -> Answer {
+    let mut answer = say(StatusCode::UNAUTHORIZED, dispatch::NO_AUTHENTICATION);
+    let bearer = HeaderValue::from_static("Bearer");
+    answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+    answer
 }
 
 /// Off the threads that serve clients: it looks into files and locks of the stores.
@@ -175,88 +258,3 @@ fn connect(
 }
 
 const HEADERS_MAX: usize = 64;
-
-/// A socket whose writes do not wait for ever: a client that stops reading a response gives its place free.
-struct Impatient {
-    socket: TokioIo<TcpStream>,
-    patience: Duration,
-    /// Runs while the socket takes nothing.
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
-impl Impatient {
-    fn new(socket: TcpStream, patience: Duration) -> Impatient {
-        Impatient {
-            socket: TokioIo::new(socket),
-            patience,
-            stalled: None,
-        }
-    }
-
-    fn into_inner(self) -> TcpStream {
-        self.socket.into_inner()
-    }
-
-    /// Passes on what a write said, and times out one that has been pending for too long.
-    fn timed<T>(
-        &mut self,
-        written: Poll<io::Result<T>>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
-        }
-        let patience = self.patience;
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
-        match stalled.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl Read for Impatient {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(context, buffer)
-    }
-}
-
-impl Write for Impatient {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
-        self.timed(written, context)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.socket).poll_flush(context);
-        self.timed(flushed, context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
-        self.timed(written, context)
-    }
-}

@@ -1,8 +1,8 @@
 //! The listening socket, and one task per connection.
 //!
 //! Owns: accepting, the number of connections, what happens when files run out. Promises: never spins (a failed accept
-//! waits), never holds more than `connections_max` sockets, and a panic ends one connection only. Must not: read a
-//! byte.
+//! waits), never holds more than `connections_max` sockets and a few that are told to leave, and a panic ends one
+//! connection only. Must not: decode a byte.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::patience::farewell;
 use super::{Shared, http, session};
 use crate::metrics;
 
@@ -24,6 +25,7 @@ pub(super) async fn accept(
     stop: CancellationToken,
 ) {
     let places = Arc::new(Semaphore::new(shared.options.connections_max));
+    let leaving = Arc::new(Semaphore::new(LEAVING_MAX));
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         let socket = match accepted {
             Ok((socket, _)) => socket,
@@ -41,6 +43,13 @@ pub(super) async fn accept(
             metrics::refusals().of(&[metrics::CONNECTIONS]).increment(1);
             // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
             let _ = socket.try_write(FULL);
+            // A request that is under way would destroy the answer at a close.
+            if let Ok(turn) = Arc::clone(&leaving).try_acquire_owned() {
+                sessions.spawn(async move {
+                    farewell(socket, LEAVING_TIME).await;
+                    drop(turn);
+                });
+            }
             continue;
         };
         let shared = Arc::clone(&shared);
@@ -84,6 +93,9 @@ fn is_about_one_connection(error: &std::io::Error) -> bool {
     )
 }
 
+/// Refused connections that are closed with care; further ones are just closed.
+const LEAVING_MAX: usize = 32;
+const LEAVING_TIME: Duration = Duration::from_secs(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n";

@@ -4,14 +4,19 @@
 //! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
 //! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
+mod body;
+mod budget;
+mod cors;
 mod counters;
 mod dispatch;
 mod http;
 mod listener;
 mod origin;
 mod outbound;
+mod patience;
 mod respond;
 mod rpc;
+mod seldom;
 mod session;
 mod tablestore;
 mod upgrade;
@@ -30,9 +35,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
 use crate::ids::Clock;
+use crate::metrics;
 use crate::table::Tables;
 use crate::timeline::Timelines;
 use crate::wire::Limits;
+use budget::Budget;
 use counters::Counters;
 use tablestore::Tablestore;
 
@@ -43,6 +50,12 @@ pub struct Options {
     pub limits: Limits,
     /// Bytes of one connection's requests in flight; at it the socket is not read.
     pub requests_in_flight_bytes_max: usize,
+    /// Bytes over all connections of requests that come in or are not answered yet.
+    pub inbound_bytes_max: usize,
+    /// Bytes over all connections of answers that wait for slow readers.
+    pub answers_bytes_max: usize,
+    /// Time for a message of a WebSocket, from its first byte to its last.
+    pub request_time_max: Duration,
     /// Reads of one connection that run at the same time.
     pub session_reads_max: usize,
     /// Waiting syncs of one connection; further ones are refused.
@@ -57,7 +70,7 @@ pub struct Options {
     pub http_head_bytes_max: usize,
     /// Time for a request's head.
     pub http_head_time_max: Duration,
-    /// Time for a request's body, and for each step of a response.
+    /// Time for a request's body, and for each MiB of a response.
     pub http_body_time_max: Duration,
     /// Pages from these origins may call, besides the server's own.
     pub allowed_origins: Vec<String>,
@@ -100,6 +113,10 @@ struct Shared {
     /// One scrape at a time: it takes a thread, and what it looks up is the same for all.
     scrapes: Semaphore,
     counters: Counters,
+    /// Requests that come in or are not answered yet.
+    inbound: Arc<Budget>,
+    /// Answers that wait for their readers.
+    answers: Arc<Budget>,
     origins: origin::Allowed,
     /// Waiting calls are to be answered now.
     waits_over: CancellationToken,
@@ -122,7 +139,12 @@ impl Gateway {
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
         let origins = origin::Allowed::new(&options.allowed_origins, &options.allowed_hosts);
+        let gauges = metrics::gateway();
+        let inbound = options.inbound_bytes_max;
+        let answers = options.answers_bytes_max;
         let shared = Arc::new(Shared {
+            inbound: Budget::new(metrics::INBOUND_BYTES, inbound, &gauges.inbound),
+            answers: Budget::new(metrics::ANSWERS_BYTES, answers, &gauges.answers),
             tablestore: Tablestore::new(tables, &options.tablestore),
             options,
             timelines,

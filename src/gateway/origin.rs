@@ -1,19 +1,67 @@
 //! Who may call: the check of `Host` and `Origin`.
 //!
-//! Owns: the rule against web pages that reach for a server on somebody's machine (foreign origins, DNS rebinding).
-//! Promises: a name that was not configured is never taken as ours, whatever it resolves to. Must not: trust any other
-//! header.
+//! Owns: the rule against web pages that reach for a server on somebody's machine (foreign origins, DNS rebinding), and
+//! what is said to those who are refused. Promises: a name that was not configured is never taken as ours, whatever it
+//! resolves to. Must not: trust any other header.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use hyper::HeaderMap;
-use hyper::header::{HOST, ORIGIN};
+use hyper::header::{FORWARDED, HOST, HeaderName, HeaderValue, ORIGIN, VIA};
+
+use super::seldom::Seldom;
 
 /// The configured names.
 #[derive(Debug)]
 pub(super) struct Allowed {
     origins: Vec<String>,
     hosts: Vec<String>,
+    refused_origins: Seldom,
+    refused_hosts: Seldom,
+}
+
+/// A request that may be served.
+#[derive(Clone, Debug)]
+pub(super) struct Admitted {
+    /// The page that asks, if it is one; it may read the answer.
+    pub(super) origin: Option<HeaderValue>,
+    /// It asked for this machine itself, and no proxy says that it passed it on.
+    pub(super) is_direct: bool,
+}
+
+/// Why a request may not be served; as text it is the line for whoever has to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Foreign {
+    /// No `Host`, or two, or one that is no text.
+    NoHost,
+    /// By this name the server is not known.
+    Host(String),
+    /// A page of this origin asks, or of none that can be named.
+    Origin(Option<String>),
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Foreign::NoHost => out.write_str("a request has exactly one Host, of plain text"),
+            Foreign::Host(host) => write!(
+                out,
+                "the Host {host} is not known here; if it is a name of this server, set \
+                 allowed_hosts = [\"{}\"]",
+                without_port(host)
+            ),
+            Foreign::Origin(Some(origin)) => write!(
+                out,
+                "the Origin {origin} is not allowed here; if the page is yours, set \
+                 allowed_origins = [\"{origin}\"]"
+            ),
+            Foreign::Origin(None) => out.write_str(
+                "a page without an Origin of its own (a file, a sandboxed frame) is not allowed here; \
+                 serve it over HTTP, and set allowed_origins to its address",
+            ),
+        }
+    }
 }
 
 impl Allowed {
@@ -27,48 +75,96 @@ impl Allowed {
         Allowed {
             origins: lower(origins),
             hosts: lower(hosts),
+            refused_origins: Seldom::default(),
+            refused_hosts: Seldom::default(),
         }
     }
 
-    /// Whether a request that came in on `local` may be served.
-    pub(super) fn permits(&self, headers: &HeaderMap, local: IpAddr) -> bool {
+    /// Looks at a request that came in on `local`.
+    pub(super) fn admit(&self, headers: &HeaderMap, local: IpAddr) -> Result<Admitted, Foreign> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
-            return false;
+            return Err(Foreign::NoHost);
         };
-        let Ok(host) = host.to_str().map(str::to_lowercase) else {
-            return false;
-        };
-        if !self.is_ours(&host, local) {
-            return false;
+        let host = host.to_str().map_err(|_| Foreign::NoHost)?.to_lowercase();
+        let is_own = is_own_address(&host, local);
+        if !is_own && !self.is_listed(&host) {
+            return Err(Foreign::Host(shown(&host)));
         }
         // Browsers always send an origin with a WebSocket or a POST; other programs mostly have none.
-        headers.get_all(ORIGIN).iter().all(|origin| {
-            origin.to_str().is_ok_and(|origin| {
-                let origin = origin.to_lowercase();
-                let own = origin
-                    .strip_prefix("http://")
-                    .or_else(|| origin.strip_prefix("https://"))
-                    .is_some_and(|authority| authority == host);
-                own || self.origins.contains(&origin)
-            })
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let origin = match (origins.next(), origins.next()) {
+            (None, _) => None,
+            (Some(origin), None) if self.is_our_page(origin, &host) => Some(origin.clone()),
+            (Some(origin), _) => {
+                let text = origin.to_str().ok().filter(|text| text.contains("://"));
+                return Err(Foreign::Origin(text.map(shown)));
+            }
+        };
+        Ok(Admitted {
+            origin,
+            is_direct: is_own && !headers.keys().any(is_of_proxy),
         })
     }
 
-    fn is_ours(&self, host: &str, local: IpAddr) -> bool {
-        if self.hosts.iter().any(|known| known == host) {
-            return true;
+    /// Tells the operator, who alone can mend it, and seldom, because anybody can cause it.
+    pub(super) fn log(&self, foreign: &Foreign) {
+        let (turns, setting) = match foreign {
+            Foreign::NoHost | Foreign::Host(_) => (&self.refused_hosts, "allowed_hosts"),
+            Foreign::Origin(_) => (&self.refused_origins, "allowed_origins"),
+        };
+        if let Some(count) = turns.turn() {
+            tracing::warn!(count, setting, "refused a request: {foreign}");
         }
+    }
+
+    fn is_our_page(&self, origin: &HeaderValue, host: &str) -> bool {
+        let Ok(origin) = origin.to_str().map(str::to_lowercase) else {
+            return false;
+        };
+        let own = origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"))
+            .is_some_and(|authority| authority == host);
+        own || self.origins.contains(&origin)
+    }
+
+    fn is_listed(&self, host: &str) -> bool {
         let name = without_port(host);
-        if name == "localhost" || self.hosts.iter().any(|known| known == name) {
-            return true;
-        }
-        let literal = name.trim_start_matches('[').trim_end_matches(']');
-        literal
-            .parse::<IpAddr>()
-            .is_ok_and(|ip| ip.is_loopback() || ip.to_canonical() == local.to_canonical())
+        let mut known = self.hosts.iter();
+        known.any(|known| known == host || known == name)
     }
 }
+
+/// Whether a host is this machine's: `localhost`, a loopback address, or the address that the request came in on.
+fn is_own_address(host: &str, local: IpAddr) -> bool {
+    let name = without_port(host);
+    if name == "localhost" {
+        return true;
+    }
+    // An IPv6 address stands in brackets, another one never does.
+    let literal = match name.strip_prefix('[') {
+        Some(rest) => rest
+            .strip_suffix(']')
+            .and_then(|ip| ip.parse().ok().map(IpAddr::V6)),
+        None => name.parse().ok().map(IpAddr::V4),
+    };
+    literal.is_some_and(|ip| ip.is_loopback() || ip.to_canonical() == local.to_canonical())
+}
+
+/// Whether only proxies say this. Some say nothing; then the request is theirs.
+fn is_of_proxy(name: &HeaderName) -> bool {
+    let text = name.as_str();
+    *name == FORWARDED || *name == VIA || text.starts_with("x-forwarded-") || text == "x-real-ip"
+}
+
+/// What somebody sent, as it may stand in a line.
+fn shown(text: &str) -> String {
+    let fit = |letter: &char| letter.is_ascii_graphic() && !['"', '\\'].contains(letter);
+    text.chars().filter(fit).take(SHOWN_MAX).collect()
+}
+
+const SHOWN_MAX: usize = 200;
 
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
@@ -96,7 +192,8 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        allowed.permits(&headers, "192.0.2.7".parse().unwrap())
+        let local = "192.0.2.7".parse().unwrap();
+        allowed.admit(&headers, local).is_ok()
     }
 
     #[test]
@@ -116,6 +213,11 @@ mod tests {
             "evil.example:7070",
             "localhost.evil.example",
             "192.0.2.8",
+            "[::1",
+            "[::1:7070",
+            "::1",
+            "::1]:7070",
+            "[127.0.0.1]",
             "",
         ] {
             assert!(!permits(&nothing, host, None), "{host}");
@@ -150,10 +252,34 @@ mod tests {
         let nothing = Allowed::new(&[], &[]);
         let local = "127.0.0.1".parse().unwrap();
         let mut headers = HeaderMap::new();
-        assert!(!nothing.permits(&headers, local));
+        let refused = |headers: &HeaderMap| nothing.admit(headers, local).err();
+        assert_eq!(refused(&headers), Some(Foreign::NoHost));
         headers.append(HOST, "localhost".parse().unwrap());
-        assert!(nothing.permits(&headers, local));
+        assert_eq!(refused(&headers), None);
         headers.append(HOST, "localhost".parse().unwrap());
-        assert!(!nothing.permits(&headers, local));
+        assert_eq!(refused(&headers), Some(Foreign::NoHost));
+    }
+
+    #[test]
+    fn only_who_asks_for_this_machine_without_a_proxy_is_direct() {
+        let allowed = Allowed::new(
+            &[],
+            &["tideline.example".to_owned(), "localhost".to_owned()],
+        );
+        let is_direct = |host: &str, header: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            if let Some(name) = header {
+                headers.insert(name, "192.0.2.1".parse().unwrap());
+            }
+            let local = "127.0.0.1".parse().unwrap();
+            allowed.admit(&headers, local).unwrap().is_direct
+        };
+        assert!(is_direct("127.0.0.1:7070", None));
+        assert!(is_direct("localhost", Some("x-request-id")));
+        assert!(!is_direct("tideline.example", None));
+        for header in ["forwarded", "via", "x-forwarded-for", "x-forwarded-proto"] {
+            assert!(!is_direct("localhost:7070", Some(header)), "{header}");
+        }
     }
 }

@@ -175,6 +175,18 @@ impl Outbox {
         self.stalled
     }
 
+    /// The client could not read for a while that is not its fault: its time begins anew.
+    pub(super) fn excuse(&mut self, now: Instant) {
+        if self.stalled.is_some() {
+            self.stalled = Some(now);
+        }
+    }
+
+    /// What waits.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn push(&mut self, message: Bytes) {
         self.bytes += message.len();
         self.queue.push_back(message);

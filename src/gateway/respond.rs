@@ -5,8 +5,10 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Response, StatusCode};
+
+use super::budget::Share;
 
 /// An answer with its whole body.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -23,6 +25,29 @@ pub(super) fn not_allowed(allowed: &'static str) -> Answer {
 /// A line of text.
 pub(super) fn say(status: StatusCode, text: &str) -> Answer {
     full(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}
+
+/// Everything is in use for now.
+pub(super) fn busy() -> Answer {
+    let mut answer = say(StatusCode::SERVICE_UNAVAILABLE, "busy; try again");
+    answer
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
+}
+
+/// A body that counts in a bound until the client has taken it.
+pub(super) fn counted(body: Bytes, share: Share) -> Bytes {
+    struct Counted(Bytes, #[allow(dead_code)] Share); // held, not read
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    if share.is_small() {
+        return body;
+    }
+    Bytes::from_owner(Counted(body, share))
 }
 
 /// A body of any kind.

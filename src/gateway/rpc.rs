@@ -6,22 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 
 use super::Shared;
+use super::body::{self, Body, Unread};
 use super::dispatch::Caller;
-use super::respond::{Answer, full, say};
+use super::respond::{Answer, busy, counted, full, say};
 use super::session::batch;
 use crate::metrics;
 use crate::wire::check_user;
 use crate::wire::jsonrpc::{self, Dialect, Id};
 
 /// Answers one request.
-pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> Answer {
+pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>) -> Answer {
     if !is_json(request.headers()) {
         return say(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
     }
@@ -35,17 +34,18 @@ pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> A
         };
         caller.user = user.to_owned();
     }
-    let body = match body(request, shared).await {
-        Ok(body) => body,
-        Err(answer) => return answer,
-    };
-    metrics::gateway()
-        .received_bytes
-        .increment(body.len() as u64);
     let limits = &shared.options.limits;
-    let reply = match jsonrpc::decode(Dialect::Json, &body, limits) {
+    let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
+    let Body { bytes, share } = match body::read(request.body_mut(), bytes_max, shared).await {
+        Ok(body) => body,
+        Err(why) => return refuse(&why),
+    };
+    let decoded = jsonrpc::decode(Dialect::Json, &bytes, limits);
+    drop(bytes);
+    let mut writes = false;
+    let reply = match decoded {
         Ok(incoming) => {
-            drop(body);
+            writes = batch::writes(&incoming);
             batch::run(shared, &mut caller, incoming, Dialect::Json).await
         }
         Err(failure) => {
@@ -53,44 +53,34 @@ pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> A
             Some(jsonrpc::failure(&Id::Null, &failure, Dialect::Json))
         }
     };
-    match reply {
-        Some(reply) => {
-            metrics::gateway().sent_bytes.increment(reply.len() as u64);
-            full(StatusCode::OK, "application/json", reply)
+    drop(share);
+    let Some(reply) = reply else {
+        let mut answer = Answer::default();
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        return answer;
+    };
+    let mut unread = shared.answers.share();
+    if !unread.resize(reply.len()) {
+        shared.answers.refuse();
+        // What a write has done must be told.
+        if !writes {
+            return busy();
         }
-        None => {
-            let mut answer = Answer::default();
-            *answer.status_mut() = StatusCode::NO_CONTENT;
-            answer
-        }
+        unread.force(reply.len());
     }
+    metrics::gateway().sent_bytes.increment(reply.len() as u64);
+    full(StatusCode::OK, "application/json", counted(reply, unread))
 }
 
-async fn body(request: Request<Incoming>, shared: &Arc<Shared>) -> Result<Bytes, Answer> {
-    let limit =
-        usize::try_from(shared.options.limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
-    let too_large = || {
-        say(
+fn refuse(why: &Unread) -> Answer {
+    match why {
+        Unread::TooLarge => say(
             StatusCode::PAYLOAD_TOO_LARGE,
             "larger than inbound_frame_bytes_max",
-        )
-    };
-    let announced = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok());
-    if announced
-        .and_then(|length| length.parse().ok())
-        .is_some_and(|length: u64| length > limit as u64)
-    {
-        return Err(too_large());
-    }
-    let body = Limited::new(request.into_body(), limit).collect();
-    match tokio::time::timeout(shared.options.http_body_time_max, body).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(say(StatusCode::BAD_REQUEST, "the body ended early")),
-        Err(_) => Err(say(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        ),
+        Unread::Broken => say(StatusCode::BAD_REQUEST, "the body ended early"),
+        Unread::TooSlow => say(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
+        Unread::Busy => busy(),
     }
 }
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::env::Db;
 use super::filter::Filter;
+use super::tree::Trees;
 use crate::ids::{Position, TableId};
 
 /// One state of the image.
@@ -54,6 +55,8 @@ pub(super) struct Part {
     pub(super) counts: Vec<TableCounts>,
     /// The filter once it is in memory; an inner `None` = it can't be used.
     pub(super) filter: OnceLock<Option<Filter>>,
+    /// Its pages, once somebody has asked: as long as the catalog has this very part, they stay as they are.
+    pub(super) trees: OnceLock<Trees>,
 }
 
 /// What a part, or the image, holds of one table.

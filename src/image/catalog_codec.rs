@@ -173,6 +173,11 @@ fn seal(out: &mut Vec<u8>) {
     out.extend_from_slice(&crc.to_be_bytes());
 }
 
+/// Whether a stored value has passed its checksum.
+pub(super) fn is_sealed(stored: &[u8]) -> bool {
+    open(stored, "catalog").is_ok()
+}
+
 fn open<'a>(stored: &'a [u8], what: &'static str) -> Result<Input<'a>, Error> {
     let (bytes, crc) = stored
         .split_last_chunk::<4>()
@@ -264,6 +269,7 @@ impl<'a> Input<'a> {
             filter_bytes: self.u64()?,
             counts: self.counts()?,
             filter: OnceLock::new(),
+            trees: OnceLock::new(),
         })
     }
 

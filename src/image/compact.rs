@@ -6,7 +6,6 @@
 //! merge (`plan.rs`) or what to drop (`merge.rs`). Called by the partition's one background thread, before and between
 //! flushes.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,7 +18,7 @@ use super::plan::{self, Plan, Room};
 use super::{Error, Image, Inner, Reclaimed, State};
 
 /// What one call of [`Image::compact`] did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// There is more to do: call again soon.
     pub more: bool,
@@ -33,6 +32,18 @@ pub struct Compacted {
     pub rows_surveyed: u64,
     /// What row rules have given up.
     pub reclaimed: Reclaimed,
+    /// Damage that was met: what it concerns stays as it is until the next start, other work goes on.
+    pub damaged: Option<String>,
+}
+
+impl Compacted {
+    fn met(damaged: String) -> Compacted {
+        Compacted {
+            more: true,
+            damaged: Some(damaged),
+            ..Compacted::default()
+        }
+    }
 }
 
 impl Image {
@@ -62,9 +73,8 @@ impl Image {
             });
         }
         let catalog = inner.catalog();
-        let running = catalog.jobs.iter().map(|job| job.level).min();
-        let dead = inner.dead(&catalog, &state, now_ms);
-        let plan = plan::next(&catalog, &dead, &inner.options, inner.room(&catalog));
+        let running = sound_jobs(&catalog, &state).map(|job| job.level).min();
+        let plan = inner.plan(&catalog, &state, now_ms);
         let level = match plan {
             Some(plan) if running.is_none_or(|level| plan.level < level) => {
                 inner.start(&mut state, &plan)?;
@@ -73,11 +83,15 @@ impl Image {
             _ => match running {
                 Some(level) => level,
                 None => {
-                    let step = inner.survey_step(&mut state, now_ms, read)?;
+                    let step = match inner.survey_step(&mut state, now_ms, read) {
+                        Err(Error::Damaged(place)) => {
+                            state.leave_surveyed(&catalog, now_ms);
+                            return Ok(Compacted::met(place));
+                        }
+                        step => step?,
+                    };
                     // A run that was just found to be mostly dead makes a plan.
-                    let dead = inner.dead(&catalog, &state, now_ms);
-                    let room = inner.room(&catalog);
-                    let found = plan::next(&catalog, &dead, &inner.options, room);
+                    let found = inner.plan(&catalog, &state, now_ms);
                     return Ok(Compacted {
                         more: step.ended && found.is_some(),
                         rows_surveyed: step.rows,
@@ -90,12 +104,25 @@ impl Image {
         if done.is_err() {
             inner.forget_growing(&mut state);
         }
+        if let Err(Error::Damaged(place)) = done {
+            let catalog = inner.catalog();
+            let inputs = sound_jobs(&catalog, &state).find(|job| job.level == level);
+            let inputs = inputs.map(|job| job.inputs.clone()).unwrap_or_default();
+            state.damaged.extend(inputs);
+            return Ok(Compacted::met(place));
+        }
         done
     }
 }
 
+/// The jobs that go on.
+fn sound_jobs<'c>(catalog: &'c Catalog, state: &State) -> impl Iterator<Item = &'c Job> {
+    let is_sound = |job: &&Job| !job.inputs.iter().any(|run| state.damaged.contains(run));
+    catalog.jobs.iter().filter(is_sound)
+}
+
 /// How far a slice got: the last key dealt with, and whether that was the last of all.
-type Passed<'t> = (Option<Cow<'t, [u8]>>, bool);
+type Passed = (Option<Bytes>, bool);
 
 /// The output of one slice.
 struct Output {
@@ -115,6 +142,12 @@ impl Inner {
             map_bytes: self.store.map_bytes(),
             disk_bytes: self.store.left().map(|left| left.saturating_add(free)),
         }
+    }
+
+    fn plan(&self, catalog: &Catalog, state: &State, now_ms: u64) -> Option<Plan> {
+        let dead = self.dead(catalog, state, now_ms);
+        let room = self.room(catalog);
+        plan::next(catalog, &dead, &state.damaged, &self.options, room)
     }
 
     /// Enters a new job into the catalog.
@@ -155,21 +188,29 @@ impl Inner {
         read: &dyn Fn(&[u8]) -> Option<Bytes>,
     ) -> Result<Compacted, Error> {
         let catalog = self.catalog();
-        let Some(at) = catalog.jobs.iter().position(|job| job.level == level) else {
+        let job = sound_jobs(&catalog, state).find(|job| job.level == level);
+        let place = |job: &Job| {
+            catalog
+                .jobs
+                .iter()
+                .position(|other| std::ptr::eq(other, job))
+        };
+        let Some(at) = job.and_then(place) else {
             return Ok(Compacted::default());
         };
         let job = &catalog.jobs[at];
         let oldest = job.inputs.last().copied().unwrap_or_default();
         let mut output = self.take_up(state, job)?;
         let txn = self.store.read()?;
-        let mut merge = Merge::new(&catalog, job, &txn, &*self.rules)?;
+        let mut merge = Merge::new(&catalog, job, (&self.store, &txn), &*self.rules)?;
         let sieve = Sieve::new(&catalog, oldest, &*self.rules, now_ms, read);
         let mut wtxn = self.store.write()?;
         let (passed, ended) = self.write_slice(&mut output, &mut merge, &sieve, &mut wtxn)?;
         let mut next = Catalog::clone(&catalog);
         let next_job = &mut next.jobs[at];
         if let Some(passed) = passed {
-            next_job.passed = Some(Bytes::from(passed.into_owned()));
+            // A copy: a slice would keep its page in memory.
+            next_job.passed = Some(Bytes::copy_from_slice(&passed));
         }
         let sealed = ended || output.writer.bytes >= self.options.part_bytes_max;
         self.enter_output(next_job, &mut output, sealed, &mut wtxn)?;
@@ -197,9 +238,7 @@ impl Inner {
         let entered = job.output.parts.last().filter(|_| job.growing);
         let writer = match (state.growing.remove(&run), entered) {
             (Some(writer), _) => writer,
-            (None, Some(part)) => {
-                PartWriter::resume(run, part, &*self.store.read()?, &*self.rules)?
-            }
+            (None, Some(part)) => PartWriter::resume(&self.store, run, part, &*self.rules)?,
             (None, None) => {
                 let [rows, side] = self.take_slots(&mut state.slots)?;
                 state.unentered.push([rows.0, side.0]);
@@ -218,13 +257,13 @@ impl Inner {
     }
 
     /// Merges until the slice is full.
-    fn write_slice<'t>(
+    fn write_slice(
         &self,
         output: &mut Output,
-        merge: &mut Merge<'t>,
+        merge: &mut Merge<'_>,
         sieve: &Sieve<'_>,
         wtxn: &mut RwTxn<'_>,
-    ) -> Result<Passed<'t>, Error> {
+    ) -> Result<Passed, Error> {
         let options = &self.options;
         let Output { writer, done, .. } = output;
         let start = writer.bytes;

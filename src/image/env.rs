@@ -1,20 +1,25 @@
 //! The LMDB environment: opening it, its sub-databases ("slots"), its lock against a second process.
 //!
 //! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
-//! only (a commit is two device flushes and atomic); slot handles exist before any transaction that can see their
-//! content. Must not: know what a run or a row is. Called by `mod.rs` at open and by whoever needs a transaction.
+//! only (a commit is two device flushes and atomic); LMDB opens only a file that has passed (`check.rs`); slot
+//! handles exist before any transaction that can see their content. Must not: know what a run or a row is. Called by
+//! `mod.rs` at open and by whoever needs a transaction.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 use heed::types::Bytes as Raw;
-use heed::{CommitOrAbort, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use heed::{CommitOrAbort, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::Error;
+use super::check::{self, IsSound};
+use super::page::PAGE_BYTES;
+use super::pages::{FreePages, Pages};
+use super::tree::Record;
 use crate::disk;
 
 /// A sub-database of plain bytes, in LMDB's own (bytewise) order.
@@ -37,12 +42,14 @@ const DBS_MAX: u16 = 1024;
 const SLOT_STEP: u16 = 32;
 /// Slots that there can be at most: a whole number of steps, and one sub-database is the catalog.
 pub(super) const SLOTS_MAX: u16 = (DBS_MAX - 1) / SLOT_STEP * SLOT_STEP;
-/// LMDB's page size on this machine's kind; only used to shape values and to tell sizes.
-pub(super) const PAGE_BYTES: usize = 4096;
 
 /// Whether a directory holds an image, however damaged.
-pub(super) fn is_there(dir: &Path) -> bool {
-    fs::metadata(dir.join(DATA)).is_ok_and(|file| file.len() > 0)
+pub(super) fn is_there(dir: &Path) -> io::Result<bool> {
+    match fs::metadata(dir.join(DATA)) {
+        Ok(file) => Ok(file.len() > 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// One open environment.
@@ -50,41 +57,58 @@ pub(super) struct Store {
     env: Env<WithoutTls>,
     /// The catalog's sub-database.
     pub(super) catalog: Db,
+    /// Where LMDB keeps the records of all sub-databases.
+    records: Db,
+    /// The same file, read without LMDB.
+    pub(super) pages: Arc<Pages>,
+    /// Pages that were free at the start.
+    pub(super) free: Option<Arc<FreePages>>,
     slots: RwLock<Vec<Db>>,
     dir: PathBuf,
-    /// Held for as long as the environment is open.
-    _lock: File,
+    /// Held for as long as the environment is open; `None` where there was nothing to hold, and nothing may be made.
+    _lock: Option<File>,
 }
 
 impl Store {
-    /// Opens or makes the environment in `dir`, which must be on a local file system.
-    pub(super) fn open(dir: &Path, map_bytes: usize) -> Result<Store, Error> {
-        let store = Store::open_files(dir, map_bytes);
+    /// Opens the environment in `dir`, which must be on a local file system. Makes it if it is not there, unless it is
+    /// only to be read: then no file is made, written to, or expected to be writable. `is_sound` tells whether an entry
+    /// of the catalog is.
+    pub(super) fn open(
+        dir: &Path,
+        map_bytes: usize,
+        read_only: bool,
+        is_sound: IsSound,
+    ) -> Result<Store, Error> {
+        let store = Store::open_files(dir, map_bytes, read_only, is_sound);
         store.map_err(|error| error.with_room(|| left(dir)))
     }
 
-    fn open_files(dir: &Path, map_bytes: usize) -> Result<Store, Error> {
-        fs::create_dir_all(dir)?;
-        let lock = File::create(dir.join("image.lock"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
+    fn open_files(
+        dir: &Path,
+        map_bytes: usize,
+        read_only: bool,
+        is_sound: IsSound,
+    ) -> Result<Store, Error> {
+        if !read_only {
+            fs::create_dir_all(dir)?;
         }
-        fill_lock_file(dir)?;
-        let env = open_env(dir, map_bytes_needed(dir, map_bytes)?)?;
-        back_all_pages(&env, dir)?;
-        let wtxn = env.write_txn()?;
-        let catalog = env
-            .create_databases_and_commit(wtxn, |opener, wtxn| {
-                opener
-                    .create_database::<Raw, Raw>(wtxn, Some("catalog"))
-                    .map(CommitOrAbort::<_, ()>::Commit)
-            })?
-            .unwrap_commit();
+        let lock = lock(dir, read_only)?;
+        if !read_only {
+            fill_lock_file(dir)?;
+        }
+        let path = dir.join(DATA);
+        let checked = check::check(&path, are_slots, is_sound)?;
+        let env = open_env(dir, map_bytes_needed(dir, map_bytes)?, read_only)?;
+        let [catalog, records] = open_catalog(&env, read_only)?;
         let store = Store {
             env,
             catalog,
+            records,
+            pages: match &checked {
+                Some((pages, _)) => Arc::clone(pages),
+                None => Arc::new(Pages::open(&path)?),
+            },
+            free: checked.map(|(_, free)| Arc::new(free)),
             slots: RwLock::default(),
             dir: dir.to_owned(),
             _lock: lock,
@@ -152,6 +176,14 @@ impl Store {
         slots.get(usize::from(slot)).copied()
     }
 
+    /// LMDB's record of a slot as a transaction sees it.
+    pub(super) fn record(&self, txn: &RoTxn<'_>, slot: u16) -> Result<Record, Error> {
+        let name = slot_name(slot);
+        let stored = self.records.get(txn, name.as_bytes())?;
+        let record = stored.and_then(Record::parse);
+        record.ok_or_else(|| Error::damaged(format_args!("slot {name}"), "has no sound record"))
+    }
+
     /// Starts a read transaction: a state of the whole environment that stays as it is.
     pub(super) fn read(&self) -> Result<ReadTxn, Error> {
         Ok(self.env.clone().static_read_txn()?)
@@ -201,6 +233,25 @@ impl Store {
     }
 }
 
+fn lock(dir: &Path, read_only: bool) -> Result<Option<File>, Error> {
+    let name = dir.join("image.lock");
+    let file = match read_only {
+        true => File::open(name),
+        false => File::create(name),
+    };
+    let file = match file {
+        Ok(file) => file,
+        // Whoever writes makes it first.
+        Err(error) if read_only && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
 fn left(dir: &Path) -> Option<u64> {
     let data = fs::metadata(dir.join(DATA)).map_or(0, |file| file.len());
     disk::left(dir, data)
@@ -238,16 +289,38 @@ fn fill_lock_file(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// Gives the file the length that its newest meta page tells, by a hole. A file that was cut would end the process with
-/// SIGBUS where a missing page is touched; pages of zeros are only wrong, and LMDB and our checksums say so. Also a
-/// whole file may be a little shorter: pages at its end that were never written because they were free again.
-fn back_all_pages(env: &Env<WithoutTls>, dir: &Path) -> Result<(), Error> {
-    let needed = (env.info().last_page_number as u64 + 1) * PAGE_BYTES as u64;
-    let file = File::options().write(true).open(dir.join(DATA))?;
-    if file.metadata()?.len() < needed {
-        file.set_len(needed)?;
+/// The catalog's sub-database, and the one that LMDB keeps the records of all of them in.
+fn open_catalog(env: &Env<WithoutTls>, read_only: bool) -> Result<[Db; 2], Error> {
+    let name = Some("catalog");
+    if !read_only {
+        let wtxn = env.write_txn()?;
+        let made = env.create_databases_and_commit(wtxn, |opener, wtxn| {
+            let catalog = opener.create_database::<Raw, Raw>(wtxn, name)?;
+            let records = opener.create_database::<Raw, Raw>(wtxn, None)?;
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit([catalog, records]))
+        })?;
+        return Ok(made.unwrap_commit());
     }
-    Ok(())
+    let rtxn = env.read_txn()?;
+    let opened = env.open_databases_and_commit(rtxn, |opener, rtxn| {
+        let catalog = opener.open_database::<Raw, Raw>(rtxn, name)?;
+        let records = opener.open_database::<Raw, Raw>(rtxn, None)?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit([catalog, records]))
+    })?;
+    match opened.unwrap_commit() {
+        [Some(catalog), Some(records)] => Ok([catalog, records]),
+        _ => Err(Error::damaged("catalog", "missing")),
+    }
+}
+
+/// Whether these are the names of whole steps of slots.
+fn are_slots(names: &[String]) -> bool {
+    names.len() % usize::from(SLOT_STEP) == 0
+        && names.len() <= usize::from(SLOTS_MAX)
+        && names
+            .iter()
+            .cloned()
+            .eq((0..SLOTS_MAX).map(slot_name).take(names.len()))
 }
 
 fn slot_name(slot: u16) -> String {
@@ -255,7 +328,7 @@ fn slot_name(slot: u16) -> String {
 }
 
 #[allow(unsafe_code)]
-fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
+fn open_env(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Env<WithoutTls>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
         .map_size(map_bytes)
@@ -263,8 +336,14 @@ fn open_env(dir: &Path, map_bytes: usize) -> Result<Env<WithoutTls>, Error> {
         .max_dbs(u32::from(DBS_MAX));
     // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive
     // lock on `image.lock` in this directory for the environment's whole life, so no second process of ours opens it;
-    // heed refuses a second opening in this process; no flag is set that would weaken LMDB's own locking.
-    let opened = unsafe { options.open(dir) };
+    // heed refuses a second opening in this process. LMDB's own locking, which has to write, is turned off only for
+    // reading, under the same lock or in a copy that has none because nobody has ever written there.
+    let opened = unsafe {
+        if read_only {
+            options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK);
+        }
+        options.open(dir)
+    };
     opened.map_err(|error| match error {
         heed::Error::Io(error) if error.raw_os_error() == Some(Errno::NOMEM.raw_os_error()) => {
             Error::AddressSpace(map_bytes)

@@ -7,12 +7,12 @@
 //! theirs and comes first. Must not: look into keys.
 
 use std::ops::Bound;
-
-use heed::RoTxn;
+use std::sync::Arc;
 
 use super::Error;
+use super::cursor::{self, Cursor};
 use super::entry::{PLAIN_MAX, Stored};
-use super::env::Db;
+use super::tree::Tree;
 
 /// The length of every stored long key; no plain key has it.
 pub(super) const LONG_LEN: usize = PLAIN_MAX + 8;
@@ -60,18 +60,25 @@ fn long_key(head: &[u8], row: u64) -> [u8; LONG_LEN] {
     stored
 }
 
-/// The first and last row number of the long keys in `db` that begin with `head`.
-fn group(db: Db, txn: &RoTxn<'_>, head: &[u8]) -> Result<Option<(u64, u64)>, Error> {
-    let row = |found: Option<(&[u8], &[u8])>| {
-        let (key, _) = found?;
-        let tail = key.strip_prefix(head)?;
+/// The first and last row number of the long keys in `rows` that begin with `head`.
+fn group(rows: &Arc<Tree>, head: &[u8]) -> Result<Option<(u64, u64)>, Error> {
+    let row = |found: Option<&[u8]>| {
+        let tail = found?.strip_prefix(head)?;
         Some(u64::from_be_bytes(tail.try_into().ok()?))
     };
-    let Some(first) = row(db.get_greater_than(txn, head)?) else {
+    let mut first = Cursor::seek(rows, head)?;
+    if first.key() == Some(head) {
+        first.next()?;
+    }
+    let Some(first) = row(first.key()) else {
         return Ok(None);
     };
-    let last = row(db.get_lower_than_or_equal_to(txn, &long_key(head, u64::MAX))?);
-    Ok(last.map(|last| (first, last)))
+    let end = long_key(head, u64::MAX);
+    let mut last = Cursor::seek(rows, &end)?;
+    if last.key() != Some(&end) && !last.previous()? {
+        return Ok(None);
+    }
+    Ok(row(last.key()).map(|last| (first, last)))
 }
 
 /// Where a long key belongs among those that share its head.
@@ -83,10 +90,10 @@ struct Place {
 }
 
 /// Finds the place by bisection over the row numbers; `None` if no long key of the part shares the head.
-/// Each row that decides about the way is checked first: damage must not show as "not there".
-fn place(run: u64, db: Db, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<Place>, Error> {
+/// A row that is missing on the way is damage: it must not show as "not there".
+fn place(rows: &Arc<Tree>, key: &[u8]) -> Result<Option<Place>, Error> {
     let (head, rest) = key.split_at(PLAIN_MAX);
-    let Some((first, last)) = group(db, txn, head)? else {
+    let Some((first, last)) = group(rows, head)? else {
         return Ok(None);
     };
     let (mut low, mut high) = (first, last + 1);
@@ -94,14 +101,15 @@ fn place(run: u64, db: Db, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<Place>,
     while low < high {
         let middle = low + (high - low) / 2;
         let probed = long_key(head, middle);
-        let stored = db
-            .get(txn, &probed)?
+        let value = cursor::get(rows, &probed)?;
+        let stored = value
+            .as_deref()
             .and_then(Stored::parse)
-            .filter(|row| row.is_sound(run, &probed))
             .and_then(|row| row.rest)
             .ok_or_else(|| {
-                let place = format_args!("run {run}, long keys {}", key[..64].escape_ascii());
-                Error::damaged(place, "a row is missing or has a wrong checksum")
+                let place =
+                    format_args!("{}, long keys {}", rows.place(), key[..64].escape_ascii());
+                Error::damaged(place, "a row is missing")
             })?;
         if stored < rest {
             low = middle + 1;
@@ -113,17 +121,12 @@ fn place(run: u64, db: Db, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<Place>,
     Ok(Some(Place { row: low, equal }))
 }
 
-/// The stored key under which `key` lies in `db`, if it is a long one that is there; a short one comes back as it is.
-pub(super) fn find<'k>(
-    run: u64,
-    db: Db,
-    txn: &RoTxn<'_>,
-    key: &'k [u8],
-) -> Result<Option<StoredKey<'k>>, Error> {
+/// The stored key under which `key` lies in `rows`, if it is a long one that is there; a short one comes back as it is.
+pub(super) fn find<'k>(rows: &Arc<Tree>, key: &'k [u8]) -> Result<Option<StoredKey<'k>>, Error> {
     if key.len() <= PLAIN_MAX {
         return Ok(Some(StoredKey::Plain(key)));
     }
-    Ok(match place(run, db, txn, key)? {
+    Ok(match place(rows, key)? {
         Some(place) if place.equal => Some(StoredKey::new(key, place.row)),
         _ => None,
     })
@@ -131,9 +134,7 @@ pub(super) fn find<'k>(
 
 /// The bound among stored keys that cuts where `bound` cuts among keys. `lower` tells which end of a range it is.
 pub(super) fn stored_bound(
-    run: u64,
-    db: Db,
-    txn: &RoTxn<'_>,
+    rows: &Arc<Tree>,
     bound: Bound<&[u8]>,
     lower: bool,
 ) -> Result<Bound<Vec<u8>>, Error> {
@@ -146,7 +147,7 @@ pub(super) fn stored_bound(
         return Ok(bound.map(<[u8]>::to_vec));
     }
     let head = &key[..PLAIN_MAX];
-    let Some(place) = place(run, db, txn, key)? else {
+    let Some(place) = place(rows, key)? else {
         // Nothing shares the head but perhaps the key that is the head: it is below, all other neighbours are not.
         return Ok(match lower {
             true => Bound::Excluded(head.to_vec()),

@@ -4,7 +4,6 @@
 //! Promises: with a reader that sees the newer runs above and the older ones below, the merged run shows what its
 //! inputs showed, but for what the row rules have marked as gone. Must not: write.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Bound;
 
@@ -12,6 +11,7 @@ use bytes::Bytes;
 use heed::RoTxn;
 
 use super::catalog::{Catalog, Job};
+use super::env::Store;
 use super::read::{PartReader, Row};
 use super::scan::RunScan;
 use super::{DropContext, Entry, Error, Reclaimed, Rules, Verdict};
@@ -25,8 +25,8 @@ pub(super) struct Merge<'t> {
 }
 
 /// One key of a merge.
-pub(super) struct Merged<'t> {
-    pub(super) key: Cow<'t, [u8]>,
+pub(super) struct Merged {
+    pub(super) key: Bytes,
     pub(super) entry: Entry,
     /// How many inputs had it.
     pub(super) inputs: u64,
@@ -34,14 +34,14 @@ pub(super) struct Merged<'t> {
 
 struct Input<'t> {
     scan: RunScan<'t>,
-    head: Option<(Row<'t>, PartReader<'t>)>,
+    head: Option<(Row, PartReader<'t>)>,
 }
 
 impl<'t> Merge<'t> {
     pub(super) fn new(
         catalog: &Catalog,
         job: &Job,
-        txn: &'t RoTxn<'t>,
+        (store, txn): (&'t Store, &'t RoTxn<'t>),
         rules: &'t dyn Rules,
     ) -> Result<Merge<'t>, Error> {
         let from = match &job.passed {
@@ -53,7 +53,7 @@ impl<'t> Merge<'t> {
             if job.inputs.contains(&run.number) {
                 let parts = run.parts_of(from, Bound::Unbounded).to_vec();
                 let range = (from, Bound::Unbounded);
-                let mut scan = RunScan::new(run.number, parts, range, false, txn, rules);
+                let mut scan = RunScan::new(run.number, parts, range, false, (store, txn), rules);
                 let head = scan.next()?;
                 inputs.push(Input { scan, head });
             }
@@ -62,7 +62,7 @@ impl<'t> Merge<'t> {
     }
 
     /// The next key, with the entries of all inputs composed into one.
-    pub(super) fn next(&mut self) -> Result<Option<Merged<'t>>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<Merged>, Error> {
         let mut least: Option<(usize, &[u8])> = None;
         for (at, input) in self.inputs.iter().enumerate() {
             if let Some((row, _)) = &input.head
@@ -101,7 +101,7 @@ impl<'t> Merge<'t> {
 }
 
 impl<'t> Input<'t> {
-    fn take(&mut self) -> Result<Option<(Row<'t>, PartReader<'t>)>, Error> {
+    fn take(&mut self) -> Result<Option<(Row, PartReader<'t>)>, Error> {
         let next = self.scan.next()?;
         Ok(std::mem::replace(&mut self.head, next))
     }

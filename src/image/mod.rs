@@ -9,7 +9,9 @@
 
 mod catalog;
 mod catalog_codec;
+mod check;
 mod compact;
+mod cursor;
 mod entry;
 mod env;
 mod error;
@@ -18,6 +20,8 @@ mod flush;
 mod keys;
 mod merge;
 mod options;
+mod page;
+mod pages;
 mod part;
 mod plan;
 mod read;
@@ -27,9 +31,10 @@ mod scan;
 mod slots;
 mod snapshot;
 mod survey;
+mod tree;
 mod verify;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -54,6 +59,9 @@ use slots::{Slots, SlotsLeft};
 pub use snapshot::{RunCursor, Snapshot};
 use survey::{Shown, Survey};
 pub use verify::{Problem, Verified};
+
+/// Beside `version` and `catalog`, and never changed once it is written.
+const MARK_KEY: &[u8] = b"mark";
 
 /// One partition's image. Cheap to clone; all clones are the same image.
 #[derive(Clone)]
@@ -88,6 +96,8 @@ struct State {
     /// Slots taken for parts of jobs that no committed catalog names yet.
     unentered: Vec<[u16; 2]>,
     survey: Survey,
+    /// Runs in which damage was met: no job touches them until the next start.
+    damaged: HashSet<u64>,
 }
 
 /// How full the image is and how far compaction is behind.
@@ -123,7 +133,7 @@ impl Image {
     /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and
     /// is cleared before its place is used again.
     pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
-        let store = Store::open(dir, options.map_bytes)?;
+        let store = Store::open(dir, options.map_bytes, options.read_only, is_sound)?;
         let map_bytes = store.map_bytes();
         if map_bytes > options.map_bytes as u64 {
             tracing::warn!(dir = %dir.display(), map_bytes, "map_bytes is lower than what the image needs; reserved more");
@@ -131,12 +141,20 @@ impl Image {
         let txn = store.read()?;
         let catalog = match store.catalog.get(&txn, VERSION_KEY)? {
             Some(_) => read_catalog(&store, &txn)?,
-            None if store.slot_count() == 0 => Catalog {
+            None if store.slot_count() == 0 && !options.read_only => Catalog {
                 next_run: 1,
                 ..Catalog::default()
             },
             None => return Err(Error::damaged("catalog", "missing")),
         };
+        // At once: the records of parts must be the catalog's, and which pages are free is known only now.
+        let outputs = catalog.jobs.iter().map(|job| &job.output);
+        for run in catalog.runs.iter().map(|run| &**run).chain(outputs) {
+            for part in &run.parts {
+                let trees = read::trees_of(&store, run.number, part, &txn, store.free.as_ref())?;
+                let _ = part.trees.set(trees);
+            }
+        }
         let slots = Slots::new(&store, &txn, &catalog)?;
         drop(txn);
         let inner = Inner {
@@ -153,6 +171,7 @@ impl Image {
                 growing: HashMap::new(),
                 unentered: Vec::new(),
                 survey: Survey::default(),
+                damaged: HashSet::new(),
             }),
             stopped: AtomicBool::new(false),
         };
@@ -168,9 +187,24 @@ impl Image {
     }
 
     /// Whether `dir` holds an image, however damaged: what [`Image::open`] would open and not make.
-    #[must_use]
-    pub fn is_there(dir: &Path) -> bool {
+    pub fn is_there(dir: &Path) -> std::io::Result<bool> {
         env::is_there(dir)
+    }
+
+    /// What [`Image::set_mark`] wrote: whose image this is.
+    pub fn mark(&self) -> Result<Option<String>, Error> {
+        let store = &self.inner.store;
+        let txn = store.read()?;
+        let mark = store.catalog.get(&txn, MARK_KEY)?;
+        Ok(mark.map(|text| String::from_utf8_lossy(text).into_owned()))
+    }
+
+    /// Names whose image this is, durably. The image gives the text back and takes no notice of it.
+    pub fn set_mark(&self, mark: &str) -> Result<(), Error> {
+        let store = &self.inner.store;
+        let mut wtxn = store.write()?;
+        store.catalog.put(&mut wtxn, MARK_KEY, mark.as_bytes())?;
+        self.inner.commit_rows(wtxn)
     }
 
     /// The log position that the image covers.
@@ -289,6 +323,11 @@ impl Inner {
         }
         done
     }
+}
+
+/// Whether an entry of the catalog's sub-database may be what was written. The mark's owner knows what it should be.
+fn is_sound(key: &[u8], value: &[u8]) -> bool {
+    key == MARK_KEY || catalog_codec::is_sealed(value)
 }
 
 fn read_catalog(store: &Store, txn: &ReadTxn) -> Result<Catalog, Error> {

@@ -8,6 +8,8 @@
 pub struct Options {
     /// Address space reserved for the file; it can't grow past it. Costs nothing until used.
     pub map_bytes: usize,
+    /// Only looks: makes and writes nothing, and needs no permission to.
+    pub read_only: bool,
     /// A part is ended at about this size.
     pub part_bytes_max: u64,
     /// A slice (one transaction) ends after writing about this much...
@@ -36,6 +38,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             map_bytes: 1 << 40,
+            read_only: false,
             part_bytes_max: 512 << 20,
             slice_bytes: 16 << 20,
             slice_rows: 200_000,

@@ -5,17 +5,20 @@
 //! described by `part` at any row. Must not: commit, or touch the catalog: who calls it does both in the same
 //! transaction.
 
+use std::ops::Bound;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use heed::{PutFlags, RoTxn, RwTxn};
+use heed::{PutFlags, RwTxn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::catalog::{Part, TableCounts};
-use super::entry::{NewRow, PIECE_HEAD_BYTES, PLAIN_MAX, Shape, Stored, encode_piece, piece_key};
-use super::env::{Db, PAGE_BYTES};
+use super::entry::{NewRow, PIECE_HEAD_BYTES, Shape, encode_piece, piece_key};
+use super::env::{Db, Store};
 use super::filter;
 use super::keys::{KEY_MAX, StoredKey};
+use super::page::PAGE_BYTES;
+use super::read::PartReader;
 use super::{Entry, Error, Rules};
 use crate::ids::EntryKind;
 
@@ -76,29 +79,26 @@ impl PartWriter {
         }
     }
 
-    /// Goes on with a part after a restart: the hashes for its filter are taken from its keys again.
+    /// Goes on with a part after a restart: the hashes for its filter are taken from its keys again. On the way every
+    /// page is checked, because LMDB will follow them without a look.
     pub(super) fn resume(
+        store: &Store,
         run: u64,
         part: &Part,
-        txn: &RoTxn<'_>,
         rules: &dyn Rules,
     ) -> Result<Self, Error> {
+        let txn = store.read()?;
+        let reader = PartReader::new(store, run, part, &txn, rules)?;
+        reader.check_structure()?;
         let mut writer = PartWriter::new(
             run,
             (part.slot, part.rows_db),
             (part.side, part.side_db),
             &[],
         );
-        for row in part.rows_db.iter(txn)? {
-            let (stored_key, value) = row?;
-            let rest = Stored::parse(value).and_then(|stored| stored.rest);
-            match rest {
-                Some(rest) => {
-                    let head = stored_key.get(..PLAIN_MAX).unwrap_or_default();
-                    writer.note_hashes(rules, &[head, rest].concat());
-                }
-                None => writer.note_hashes(rules, stored_key),
-            }
+        let mut rows = reader.rows(Bound::Unbounded, Bound::Unbounded, false)?;
+        while let Some(row) = rows.next()? {
+            writer.note_hashes(rules, &row.key);
         }
         writer.rows = part.rows();
         writer.first = Some(part.first.clone());
@@ -248,6 +248,7 @@ impl PartWriter {
             filter_bytes,
             counts: self.counts.clone(),
             filter: OnceLock::new(),
+            trees: OnceLock::new(),
         })
     }
 }

@@ -4,6 +4,8 @@
 //! many dead rows is rewritten. Promises: inputs are neighbours in log order and in no other job; at most one job per
 //! level; a job is proposed only if its next part fits, with a reserve of two parts. Must not: change anything.
 
+use std::collections::HashSet;
+
 use super::catalog::{Catalog, Run};
 use super::options::Options;
 use super::survey::Dead;
@@ -37,11 +39,18 @@ const SLOTS_NEEDED: usize = 6;
 const TIGHT_PERCENT: u64 = 80;
 
 /// The most urgent merge that can be started, if any.
-pub(super) fn next(catalog: &Catalog, dead: &Dead, options: &Options, room: Room) -> Option<Plan> {
+pub(super) fn next(
+    catalog: &Catalog,
+    dead: &Dead,
+    damaged: &HashSet<u64>,
+    options: &Options,
+    room: Room,
+) -> Option<Plan> {
+    let sound = Sound { catalog, damaged };
     let mut plans: Vec<Plan> = levels(catalog)
-        .filter_map(|level| full_level(catalog, options, level))
-        .chain(dead_run(catalog, dead, options))
-        .chain(masked(catalog, dead, options))
+        .filter_map(|level| full_level(&sound, options, level))
+        .chain(dead_run(&sound, dead, options))
+        .chain(masked(&sound, dead, options))
         .collect();
     if room.bytes_used.saturating_mul(100) > room.map_bytes.saturating_mul(TIGHT_PERCENT) {
         plans.sort_by_key(|plan| std::cmp::Reverse(plan.freed_percent));
@@ -58,20 +67,43 @@ fn levels(catalog: &Catalog) -> impl Iterator<Item = u8> {
     levels.into_iter()
 }
 
+/// What may be merged: all but runs in which damage was met. Those stay where they are, and what is newer than they are
+/// is not merged with what is older.
+struct Sound<'c> {
+    catalog: &'c Catalog,
+    damaged: &'c HashSet<u64>,
+}
+
+impl Sound<'_> {
+    fn is_damaged(&self, run: &Run) -> bool {
+        self.damaged.contains(&run.number)
+    }
+
+    /// Whether a job of the level goes on.
+    fn is_busy(&self, level: u8) -> bool {
+        let mut jobs = self.catalog.jobs.iter();
+        jobs.any(|job| {
+            job.level == level && !job.inputs.iter().any(|run| self.damaged.contains(run))
+        })
+    }
+
+    /// The runs of a level that no job has, in groups of neighbours.
+    fn idle(&self, level: u8) -> impl Iterator<Item = Vec<&Run>> {
+        let is_idle = move |run: &Run| {
+            run.level == level && self.catalog.job_of(run.number).is_none() && !self.is_damaged(run)
+        };
+        let runs = self.catalog.runs.split(move |run| !is_idle(run));
+        runs.map(|group| group.iter().map(|run| &**run).collect())
+    }
+}
+
 /// The oldest runs of a level that has enough of them.
-fn full_level(catalog: &Catalog, options: &Options, level: u8) -> Option<Plan> {
-    if catalog.jobs.iter().any(|job| job.level == level) {
+fn full_level(sound: &Sound<'_>, options: &Options, level: u8) -> Option<Plan> {
+    if sound.is_busy(level) {
         return None;
     }
-    let idle: Vec<&Run> = catalog
-        .runs
-        .iter()
-        .map(|run| &**run)
-        .filter(|run| run.level == level && catalog.job_of(run.number).is_none())
-        .collect();
-    if idle.len() < options.fan_in.max(2) {
-        return None;
-    }
+    let enough = |idle: &Vec<&Run>| idle.len() >= options.fan_in.max(2);
+    let idle = sound.idle(level).filter(enough).last()?;
     // Behind with merging, more at once cost fewer bytes each.
     let skipped = idle.len().saturating_sub(2 * options.fan_in.max(2));
     Some(Plan {
@@ -85,10 +117,10 @@ fn full_level(catalog: &Catalog, options: &Options, level: u8) -> Option<Plan> {
 /// The run with the largest share of dead rows, if it is mostly dead, or if the image as a whole has too many. Of equal
 /// ones the oldest: what is gone below needs no tombstone above. One without dead rows never: it would be rewritten for
 /// ever, and before the job of a higher level that frees something.
-fn dead_run(catalog: &Catalog, dead: &Dead, options: &Options) -> Option<Plan> {
+fn dead_run(sound: &Sound<'_>, dead: &Dead, options: &Options) -> Option<Plan> {
+    let catalog = sound.catalog;
     let idle = catalog.runs.iter().filter(|run| {
-        catalog.job_of(run.number).is_none()
-            && catalog.jobs.iter().all(|job| job.level != run.level)
+        catalog.job_of(run.number).is_none() && !sound.is_damaged(run) && !sound.is_busy(run.level)
     });
     let (run, percent) = idle
         .map(|run| (run, dead.percent(run.number)))
@@ -106,8 +138,9 @@ fn dead_run(catalog: &Catalog, dead: &Dead, options: &Options) -> Option<Plan> {
 
 /// Everything, if tombstones with what they may mask (each a row at most), and deltas that are over, are too large a
 /// share: only a merge with what lies below them frees it.
-fn masked(catalog: &Catalog, dead: &Dead, options: &Options) -> Option<Plan> {
-    if !catalog.jobs.is_empty() {
+fn masked(sound: &Sound<'_>, dead: &Dead, options: &Options) -> Option<Plan> {
+    let catalog = sound.catalog;
+    if !catalog.jobs.is_empty() || catalog.runs.iter().any(|run| sound.is_damaged(run)) {
         return None;
     }
     let (mut rows, mut tombstones) = (0, 0);

@@ -1,49 +1,83 @@
 //! Reading rows of one part: by key and in order, checked and put together.
 //!
-//! Owns: the way from stored bytes back to key and entry. Promises: what comes out has passed its checksum; a row whose
-//! value was cut comes out whole; bytes are copied out of the map. Must not: know about other runs.
+//! Owns: the way from stored bytes back to key and entry. Promises: what comes out has passed its checksum, and what is
+//! not there is so by pages that have passed theirs; a row whose value was cut comes out whole. Must not: know about
+//! other runs, or let LMDB look a row up: it believes its pages (see `tree.rs`).
 
-use std::borrow::Cow;
 use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use heed::RoTxn;
 
 use super::catalog::Part;
+use super::cursor::{self, Cursor};
 use super::entry::{PLAIN_MAX, Pieced, Shape, Stored, decode_piece, piece_key};
-use super::env::Db;
+use super::env::Store;
 use super::filter::{self, Budget, Filter};
-use super::keys;
+use super::keys::{self, StoredKey};
+use super::page::Content;
+use super::pages::FreePages;
+use super::tree::{Tree, Trees};
 use super::{Entry, Error, Rules};
 
 /// A part, with what is needed to read it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct PartReader<'t> {
     pub(super) run: u64,
-    pub(super) rows_db: Db,
-    pub(super) side_db: Db,
-    pub(super) txn: &'t RoTxn<'t>,
+    pub(super) trees: Trees,
+    /// While it lives no page of the part is used again.
+    _txn: &'t RoTxn<'t>,
     pub(super) rules: &'t dyn Rules,
 }
 
-/// A stored row that has passed its checksum.
-pub(super) struct Row<'t> {
-    pub(super) key: Cow<'t, [u8]>,
-    stored: Stored<'t>,
+/// A stored row that has passed its checksum. It keeps its page in memory.
+pub(super) struct Row {
+    pub(super) key: Bytes,
+    value: Bytes,
 }
 
-/// The two ends of a range among stored keys.
-type StoredRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+/// A walk over rows of a part, forward or backward.
+pub(super) struct Rows {
+    cursor: Cursor,
+    /// The end that it walks to.
+    until: Bound<Vec<u8>>,
+    backward: bool,
+    /// Whether the cursor is at the row that comes next, and not at the one before it.
+    at_next: bool,
+}
+
+/// The next tree's name among the kept pages.
+static NAMES: AtomicU64 = AtomicU64::new(1);
 
 impl<'t> PartReader<'t> {
-    pub(super) fn new(run: u64, part: &Part, txn: &'t RoTxn<'t>, rules: &'t dyn Rules) -> Self {
-        PartReader {
+    pub(super) fn new(
+        store: &Store,
+        run: u64,
+        part: &Part,
+        txn: &'t RoTxn<'t>,
+        rules: &'t dyn Rules,
+    ) -> Result<Self, Error> {
+        let trees = match part.trees.get() {
+            Some(trees) => trees.clone(),
+            None => {
+                let made = trees_of(store, run, part, txn, None)?;
+                part.trees.get_or_init(|| made).clone()
+            }
+        };
+        Ok(PartReader {
             run,
-            rows_db: part.rows_db,
-            side_db: part.side_db,
-            txn,
+            trees,
+            _txn: txn,
             rules,
-        }
+        })
+    }
+
+    /// Whether every page of the part fits; the first that does not.
+    pub(super) fn check_structure(&self) -> Result<(), Error> {
+        self.trees.rows.check_all()?;
+        self.trees.side.check_all()
     }
 
     /// The entry under exactly this key, and how many bytes of it were left out: of a wide row perhaps all but what is
@@ -53,13 +87,14 @@ impl<'t> PartReader<'t> {
         key: &[u8],
         wanted: Option<&[&str]>,
     ) -> Result<Option<(Entry, u64)>, Error> {
-        let Some(stored_key) = keys::find(self.run, self.rows_db, self.txn, key)? else {
+        let rows = &self.trees.rows;
+        let Some(stored_key) = keys::find(rows, key)? else {
             return Ok(None);
         };
-        let Some(value) = self.rows_db.get(self.txn, stored_key.bytes())? else {
+        let Some(value) = cursor::get(rows, stored_key.bytes())? else {
             return Ok(None);
         };
-        let stored = self.check(stored_key.bytes(), value)?;
+        let stored = self.parse(key, &value)?;
         if let (Shape::Directory, Some(wanted)) = (&stored.shape, wanted)
             && let Some(picked) = self.picked(&stored, wanted)?
         {
@@ -76,7 +111,7 @@ impl<'t> PartReader<'t> {
         };
         let pieces = picked
             .into_iter()
-            .map(|piece| Ok(Bytes::copy_from_slice(self.piece(pieced.row, piece)?)))
+            .map(|piece| self.piece(pieced.row, piece))
             .collect::<Result<Vec<_>, Error>>()?;
         let value = self
             .rules
@@ -86,54 +121,41 @@ impl<'t> PartReader<'t> {
         Ok(Some((Entry { kind, value }, left_bytes)))
     }
 
-    /// Walks the rows between two keys, forward.
-    pub(super) fn forward(
+    /// Walks the rows between two keys.
+    pub(super) fn rows(
         &self,
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
-    ) -> Result<impl Iterator<Item = Result<Row<'t>, Error>> + use<'t>, Error> {
-        let reader = *self;
-        let range = self.bounds(from, to)?;
-        let rows = self.rows_db.range(self.txn, &as_slices(&range))?;
-        Ok(rows.map(move |row| reader.row(row?)))
-    }
-
-    /// Walks the rows between two keys, backward.
-    pub(super) fn backward(
-        &self,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
-    ) -> Result<impl Iterator<Item = Result<Row<'t>, Error>> + use<'t>, Error> {
-        let reader = *self;
-        let range = self.bounds(from, to)?;
-        let rows = self.rows_db.rev_range(self.txn, &as_slices(&range))?;
-        Ok(rows.map(move |row| reader.row(row?)))
-    }
-
-    fn bounds(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<StoredRange, Error> {
-        Ok((
-            keys::stored_bound(self.run, self.rows_db, self.txn, from, true)?,
-            keys::stored_bound(self.run, self.rows_db, self.txn, to, false)?,
-        ))
-    }
-
-    /// A stored row, checked.
-    pub(super) fn row(&self, (stored_key, value): (&'t [u8], &'t [u8])) -> Result<Row<'t>, Error> {
-        let stored = self.check(stored_key, value)?;
-        let key = match stored.rest {
-            None => Cow::Borrowed(stored_key),
-            Some(rest) => {
-                let head = stored_key.get(..PLAIN_MAX).unwrap_or_default();
-                Cow::Owned([head, rest].concat())
-            }
+        backward: bool,
+    ) -> Result<Rows, Error> {
+        let rows = &self.trees.rows;
+        let from = keys::stored_bound(rows, from, true)?;
+        let to = keys::stored_bound(rows, to, false)?;
+        let (begin, until) = if backward { (to, from) } else { (from, to) };
+        let mut cursor = match &begin {
+            Bound::Unbounded if backward => Cursor::end(rows)?,
+            Bound::Unbounded => Cursor::first(rows)?,
+            Bound::Included(key) | Bound::Excluded(key) => Cursor::seek(rows, key)?,
         };
-        Ok(Row { key, stored })
+        // Backward the cursor begins behind the first row, forward at it.
+        let behind = match &begin {
+            Bound::Included(key) if backward => cursor.key() == Some(key),
+            Bound::Excluded(key) if !backward => cursor.key() == Some(key),
+            _ => false,
+        };
+        if behind {
+            cursor.next()?;
+        }
+        Ok(Rows {
+            cursor,
+            until,
+            backward,
+            at_next: true,
+        })
     }
 
-    fn check<'v>(&self, stored_key: &[u8], value: &'v [u8]) -> Result<Stored<'v>, Error> {
-        Stored::parse(value)
-            .filter(|stored| stored.is_sound(self.run, stored_key))
-            .ok_or_else(|| self.damaged(stored_key, "wrong checksum"))
+    fn parse<'v>(&self, key: &[u8], value: &'v [u8]) -> Result<Stored<'v>, Error> {
+        Stored::parse(value).ok_or_else(|| self.damaged(key, "is not a row"))
     }
 
     /// The entry of a checked row, its pieces put together.
@@ -150,10 +172,6 @@ impl<'t> PartReader<'t> {
             }
             Shape::Directory => {
                 let (head, pieces) = self.pieces(stored)?;
-                let pieces: Vec<Bytes> = pieces
-                    .iter()
-                    .map(|piece| Bytes::copy_from_slice(piece))
-                    .collect();
                 self.rules
                     .join(&Bytes::copy_from_slice(head), &pieces)
                     .map_err(|what| self.damaged(head, what))?
@@ -165,7 +183,7 @@ impl<'t> PartReader<'t> {
         })
     }
 
-    fn pieces<'s>(&self, stored: &Stored<'s>) -> Result<(&'s [u8], Vec<&'t [u8]>), Error> {
+    fn pieces<'s>(&self, stored: &Stored<'s>) -> Result<(&'s [u8], Vec<Bytes>), Error> {
         let pieced = self.pieced(stored)?;
         let pieces = (0..pieced.count)
             .map(|piece| self.piece(pieced.row, piece))
@@ -179,12 +197,19 @@ impl<'t> PartReader<'t> {
             .ok_or_else(|| self.damaged(stored.body(), "no count of pieces"))
     }
 
-    fn piece(&self, row: u64, piece: u32) -> Result<&'t [u8], Error> {
+    fn piece(&self, row: u64, piece: u32) -> Result<Bytes, Error> {
         let key = piece_key(row, piece);
-        self.side_db
-            .get(self.txn, &key)?
-            .and_then(|stored| decode_piece(stored, self.run, &key))
+        self.side(&key)?
             .ok_or_else(|| self.damaged(&key, "a piece is missing or has a wrong checksum"))
+    }
+
+    /// What the side slot has under a key, if its checksum agrees.
+    fn side(&self, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        let stored = cursor::get(&self.trees.side, key)?;
+        Ok(stored.and_then(|stored| {
+            let bytes = decode_piece(&stored, self.run, key)?;
+            Some(stored.slice_ref(bytes))
+        }))
     }
 
     /// The part's filter from its chunks; `None` also if it can't be used.
@@ -199,13 +224,11 @@ impl<'t> PartReader<'t> {
                 break;
             }
             let key = filter::chunk_key(chunk);
-            let bytes = self
-                .side_db
-                .get(self.txn, &key)?
-                .and_then(|stored| decode_piece(stored, self.run, &key));
-            match bytes {
-                Some(bytes) if !bytes.is_empty() => bits.extend_from_slice(bytes),
-                _ => return Ok(None),
+            match self.side(&key) {
+                Ok(Some(bytes)) if !bytes.is_empty() => bits.extend_from_slice(&bytes),
+                // Without a filter the rows themselves are asked.
+                Ok(_) | Err(Error::Damaged(_)) => return Ok(None),
+                Err(error) => return Err(error),
             }
         }
         Ok(Filter::load(&bits, budget))
@@ -217,17 +240,95 @@ impl<'t> PartReader<'t> {
     }
 }
 
-impl Row<'_> {
-    /// The row's entry, put together.
-    pub(super) fn entry(&self, reader: &PartReader<'_>) -> Result<Entry, Error> {
-        reader.entry(&self.stored)
+impl Rows {
+    /// The next row.
+    pub(super) fn next(&mut self) -> Result<Option<Row>, Error> {
+        let Rows {
+            cursor,
+            until,
+            backward,
+            at_next,
+        } = self;
+        if *backward {
+            if !cursor.previous()? {
+                return Ok(None);
+            }
+        } else if !std::mem::replace(at_next, false) {
+            cursor.next()?;
+        }
+        let Some(stored_key) = cursor.key() else {
+            return Ok(None);
+        };
+        let is_past = match (until, *backward) {
+            (Bound::Unbounded, _) => false,
+            (Bound::Included(end), false) => stored_key > &end[..],
+            (Bound::Excluded(end), false) => stored_key >= &end[..],
+            (Bound::Included(end), true) => stored_key < &end[..],
+            (Bound::Excluded(end), true) => stored_key <= &end[..],
+        };
+        // Also of the first row outside: perhaps only its key is, and wrong.
+        let value = cursor.value()?;
+        match is_past {
+            true => Ok(None),
+            false => Ok(Some(Row::new(cursor.shared_key(), value))),
+        }
     }
 }
 
-fn as_slices(range: &StoredRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
-    let (from, to) = range;
-    (
-        from.as_ref().map(|key| &key[..]),
-        to.as_ref().map(|key| &key[..]),
-    )
+impl Row {
+    /// A row from a page that has passed.
+    pub(super) fn new(stored_key: Bytes, value: Bytes) -> Row {
+        let rest = Stored::parse(&value).and_then(|stored| stored.rest);
+        let key = match rest {
+            None => stored_key,
+            Some(rest) => {
+                let head = stored_key.get(..PLAIN_MAX).unwrap_or_default();
+                Bytes::from([head, rest].concat())
+            }
+        };
+        Row { key, value }
+    }
+
+    /// The row's entry, put together.
+    pub(super) fn entry(&self, reader: &PartReader<'_>) -> Result<Entry, Error> {
+        reader.entry(&reader.parse(&self.key, &self.value)?)
+    }
+}
+
+/// The trees of a part as `txn` shows it; none of their pages is among `strange` ones. The catalog's counts and bounds
+/// must be those of the trees.
+pub(super) fn trees_of(
+    store: &Store,
+    run: u64,
+    part: &Part,
+    txn: &RoTxn<'_>,
+    strange: Option<&Arc<FreePages>>,
+) -> Result<Trees, Error> {
+    let tree = |slot, what, content, ends, entries: Option<u64>| {
+        let record = store.record(txn, slot)?;
+        let place = format!("run {run}, {what} in slot {slot}");
+        if record.flags != 0 || entries.is_some_and(|entries| entries != record.entries) {
+            return Err(Error::damaged(place, "its record is not the catalog's"));
+        }
+        let name = NAMES.fetch_add(1, Ordering::Relaxed);
+        let pages = Arc::clone(&store.pages);
+        let tree = Tree::new(pages, name, content, record, ends, place);
+        Ok(Arc::new(tree.without(strange)))
+    };
+    let rows = part.rows();
+    let stored = |key, row| Bytes::copy_from_slice(StoredKey::new(key, row).bytes());
+    let ends = (
+        stored(&part.first, 0),
+        stored(&part.last, rows.saturating_sub(1)),
+    );
+    Ok(Trees {
+        rows: tree(
+            part.slot,
+            "rows",
+            Content::Rows(run),
+            Some(ends),
+            Some(rows),
+        )?,
+        side: tree(part.side, "pieces", Content::Loaded, None, None)?,
+    })
 }

@@ -10,12 +10,14 @@ use bytes::Bytes;
 use heed::RoTxn;
 
 use super::catalog::Part;
-use super::read::{PartReader, Row};
+use super::env::Store;
+use super::read::{PartReader, Row, Rows};
 use super::{Error, Rules};
 
 /// A lazy walk over one run.
 pub(super) struct RunScan<'t> {
     run: u64,
+    store: &'t Store,
     txn: &'t RoTxn<'t>,
     rules: &'t dyn Rules,
     /// Those still to come, the next one last.
@@ -23,10 +25,8 @@ pub(super) struct RunScan<'t> {
     from: Bound<Bytes>,
     to: Bound<Bytes>,
     backward: bool,
-    open: Option<(PartReader<'t>, Rows<'t>)>,
+    open: Option<(PartReader<'t>, Rows)>,
 }
-
-type Rows<'t> = Box<dyn Iterator<Item = Result<Row<'t>, Error>> + 't>;
 
 impl<'t> RunScan<'t> {
     /// A walk over `parts` (keys rising) of run number `run`.
@@ -35,7 +35,7 @@ impl<'t> RunScan<'t> {
         mut parts: Vec<Arc<Part>>,
         (from, to): (Bound<&[u8]>, Bound<&[u8]>),
         backward: bool,
-        txn: &'t RoTxn<'t>,
+        (store, txn): (&'t Store, &'t RoTxn<'t>),
         rules: &'t dyn Rules,
     ) -> RunScan<'t> {
         if !backward {
@@ -43,6 +43,7 @@ impl<'t> RunScan<'t> {
         }
         RunScan {
             run,
+            store,
             txn,
             rules,
             parts,
@@ -54,7 +55,7 @@ impl<'t> RunScan<'t> {
     }
 
     /// The next row, with what is needed to read its entry. After an error there are no more.
-    pub(super) fn next(&mut self) -> Result<Option<(Row<'t>, PartReader<'t>)>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<(Row, PartReader<'t>)>, Error> {
         let step = self.step();
         if step.is_err() {
             self.parts.clear();
@@ -63,24 +64,21 @@ impl<'t> RunScan<'t> {
         step
     }
 
-    fn step(&mut self) -> Result<Option<(Row<'t>, PartReader<'t>)>, Error> {
+    fn step(&mut self) -> Result<Option<(Row, PartReader<'t>)>, Error> {
         loop {
             if let Some((reader, rows)) = &mut self.open {
-                if let Some(row) = rows.next() {
-                    return Ok(Some((row?, *reader)));
+                if let Some(row) = rows.next()? {
+                    return Ok(Some((row, reader.clone())));
                 }
                 self.open = None;
             }
             let Some(part) = self.parts.pop() else {
                 return Ok(None);
             };
-            let reader = PartReader::new(self.run, &part, self.txn, self.rules);
+            let reader = PartReader::new(self.store, self.run, &part, self.txn, self.rules)?;
             let from = self.from.as_ref().map(|key| &key[..]);
             let to = self.to.as_ref().map(|key| &key[..]);
-            let rows: Rows<'t> = match self.backward {
-                false => Box::new(reader.forward(from, to)?),
-                true => Box::new(reader.backward(from, to)?),
-            };
+            let rows = reader.rows(from, to, self.backward)?;
             self.open = Some((reader, rows));
         }
     }

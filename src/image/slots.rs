@@ -1,7 +1,8 @@
 //! Which slots (sub-databases) are free, in use, or still to be cleared.
 //!
 //! Owns: the allocation of slots. Promises: a slot that is handed out is empty, and no committed catalog names it; what
-//! was left behind by a crash counts as to be cleared. Must not: clear anything in another transaction than its own
+//! was left behind by a crash counts as to be cleared; LMDB clears only a slot whose pages have passed, because it
+//! would give free whatever stands in them. Must not: clear anything in another transaction than its own
 //! (clearing reads the part's branch pages, so it is kept apart from slices). Used under the writing side's lock.
 
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use heed::RoTxn;
 
 use super::catalog::{Catalog, Part};
 use super::env::{Db, SLOTS_MAX, Store};
+use super::page::Content;
+use super::tree::Tree;
 use super::{Error, Inner};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ enum Use {
     Taken,
     /// Not named by the catalog, but not empty.
     Dirty,
+    /// Not named by the catalog, but damaged: neither cleared nor used again.
+    Lost,
 }
 
 /// The state of all slots.
@@ -67,10 +72,11 @@ impl Slots {
             return;
         };
         let before = std::mem::replace(at, to);
-        if before == Use::Taken {
+        let is_left = |slot| matches!(slot, Use::Free | Use::Dirty);
+        if !is_left(before) && is_left(to) {
             self.left.0.fetch_add(1, Ordering::Relaxed);
         }
-        if to == Use::Taken {
+        if is_left(before) && !is_left(to) {
             self.left.0.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -105,18 +111,36 @@ impl Slots {
 }
 
 impl Inner {
-    /// Clears one dirty slot, in a transaction of its own. Whether there was one.
+    /// Clears one dirty slot, in a transaction of its own. Whether there was one. One whose pages LMDB must
+    /// not follow is told, and left alone.
     pub(super) fn clear_one(&self, slots: &mut Slots) -> Result<bool, Error> {
         let Some(slot) = slots.dirty() else {
             return Ok(false);
         };
         if let Some(db) = self.store.slot(slot) {
+            match self.check_slot(slot) {
+                Err(Error::Damaged(place)) => {
+                    tracing::error!(%place, "damage: a slot that was to be cleared is left alone");
+                    slots.set(slot, Use::Lost);
+                    return Ok(true);
+                }
+                sound => sound?,
+            }
             let mut wtxn = self.store.write()?;
             db.clear(&mut wtxn)?;
             self.commit_rows(wtxn)?;
         }
         slots.set(slot, Use::Free);
         Ok(true)
+    }
+
+    /// Whether all that LMDB follows when it clears a slot is sound.
+    fn check_slot(&self, slot: u16) -> Result<(), Error> {
+        let txn = self.store.read()?;
+        let record = self.store.record(&txn, slot)?;
+        let pages = Arc::clone(&self.store.pages);
+        let place = format!("slot {slot}, to be cleared");
+        Tree::new(pages, 0, Content::Loaded, record, None, place).check_all()
     }
 
     /// Takes two empty slots, for a part's rows and for its pieces and filter.

@@ -82,7 +82,7 @@ impl Snapshot {
                     continue;
                 }
             }
-            let Some((entry, left)) = self.reader(source.run, part).get(key, wanted)? else {
+            let Some((entry, left)) = self.reader(source.run, part)?.get(key, wanted)? else {
                 continue;
             };
             left_bytes += left;
@@ -129,7 +129,7 @@ impl Snapshot {
                 parts,
                 (from, to),
                 backward,
-                &self.txn,
+                (&self.inner.store, &self.txn),
                 &*self.inner.rules,
             )));
         }
@@ -161,7 +161,7 @@ impl Snapshot {
             None if part.filter_bytes == 0 || !budget.has(part.filter_bytes) => return Ok(true),
             None => {
                 let loaded = self
-                    .reader(run, part)
+                    .reader(run, part)?
                     .load_filter(part.filter_bytes, budget)?;
                 part.filter.get_or_init(|| loaded)
             }
@@ -169,8 +169,9 @@ impl Snapshot {
         Ok(filter.as_ref().is_none_or(|filter| filter.may_hold(hash)))
     }
 
-    pub(super) fn reader<'s>(&'s self, run: &Run, part: &Part) -> PartReader<'s> {
-        PartReader::new(run.number, part, &self.txn, &*self.inner.rules)
+    pub(super) fn reader<'s>(&'s self, run: &Run, part: &Part) -> Result<PartReader<'s>, Error> {
+        let inner = &self.inner;
+        PartReader::new(&inner.store, run.number, part, &self.txn, &*inner.rules)
     }
 }
 
@@ -204,6 +205,7 @@ impl Iterator for RunCursor<'_> {
             Err(error) => return Some(Err(error)),
         };
         let entry = row.entry(&reader);
-        Some(entry.map(|entry| (Bytes::from(row.key.into_owned()), entry)))
+        // A copy: a slice would keep its page in memory.
+        Some(entry.map(|entry| (Bytes::copy_from_slice(&row.key), entry)))
     }
 }

@@ -6,7 +6,7 @@
 //! and bytes, and between two walks there is a rest; nothing is kept on disk, a restart begins the walk anew. Must not:
 //! write. Its findings only start rewrites; what is dropped is decided there again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -140,7 +140,13 @@ fn percent(part: u64, whole: u64) -> u64 {
 
 impl Survey {
     /// The run that the walk goes on in: the one it is in, else the next older one, else, after a rest, the newest.
-    fn turn(&mut self, catalog: &Catalog, now_ms: u64, rest_ms: u64) -> Option<&mut At> {
+    fn turn(
+        &mut self,
+        catalog: &Catalog,
+        damaged: &HashSet<u64>,
+        now_ms: u64,
+        rest_ms: u64,
+    ) -> Option<&mut At> {
         self.found
             .retain(|number, _| catalog.runs.iter().any(|run| run.number == *number));
         let last = self.at.as_ref().map(|at| at.run);
@@ -149,14 +155,17 @@ impl Survey {
             .iter()
             .position(|run| Some(run.number) == last && catalog.job_of(run.number).is_none());
         if here.is_none() {
-            if self.is_whole(catalog) {
+            if self.is_whole(catalog, damaged) {
                 // Verdicts change with time. (A clock that was set back must not stop the walk.)
                 if now_ms.abs_diff(self.walked_ms) < rest_ms {
                     return None;
                 }
                 self.walk += 1;
             }
-            let next = catalog.runs.iter().find(|run| !self.is_walked(run))?;
+            let next = catalog
+                .runs
+                .iter()
+                .find(|run| !self.is_walked(run, damaged))?;
             self.at = Some(At {
                 run: next.number,
                 after: None,
@@ -169,22 +178,31 @@ impl Survey {
         self.at.as_mut()
     }
 
-    /// A run was walked to its end; perhaps it was the last one.
-    fn end_run(&mut self, catalog: &Catalog, run: u64, found: Found, now_ms: u64) {
+    /// A run's walk is over; perhaps it was the last one.
+    fn end_run(&mut self, catalog: &Catalog, damaged: &HashSet<u64>, now_ms: u64) {
         self.at = None;
-        self.found.insert(run, found);
-        if self.is_whole(catalog) {
+        if self.is_whole(catalog, damaged) {
             self.walked_ms = now_ms;
         }
     }
 
-    fn is_walked(&self, run: &Run) -> bool {
+    /// Whether there is nothing to do in this run: in a damaged one never.
+    fn is_walked(&self, run: &Run, damaged: &HashSet<u64>) -> bool {
         let found = self.found.get(&run.number);
-        found.is_some_and(|found| found.walk == self.walk)
+        damaged.contains(&run.number) || found.is_some_and(|found| found.walk == self.walk)
     }
 
-    fn is_whole(&self, catalog: &Catalog) -> bool {
-        catalog.runs.iter().all(|run| self.is_walked(run))
+    fn is_whole(&self, catalog: &Catalog, damaged: &HashSet<u64>) -> bool {
+        let mut runs = catalog.runs.iter();
+        runs.all(|run| self.is_walked(run, damaged))
+    }
+}
+
+impl State {
+    /// After damage: the walk leaves the run it is in, and does not come back.
+    pub(super) fn leave_surveyed(&mut self, catalog: &Catalog, now_ms: u64) {
+        self.damaged.extend(self.survey.at.take().map(|at| at.run));
+        self.survey.end_run(catalog, &self.damaged, now_ms);
     }
 }
 
@@ -198,7 +216,7 @@ impl Inner {
     ) -> Result<Step, Error> {
         let catalog = self.catalog();
         let (mut step, rest_ms) = (Step::default(), self.options.survey_rest_ms);
-        let Some(at) = state.survey.turn(&catalog, now_ms, rest_ms) else {
+        let Some(at) = state.survey.turn(&catalog, &state.damaged, now_ms, rest_ms) else {
             return Ok(step);
         };
         let Some(run) = catalog.runs.iter().find(|run| run.number == at.run) else {
@@ -211,13 +229,21 @@ impl Inner {
         let txn = self.store.read()?;
         let parts = run.parts_of(from, Bound::Unbounded).to_vec();
         let range = (from, Bound::Unbounded);
-        let mut scan = RunScan::new(run.number, parts, range, false, &txn, &*self.rules);
+        let mut scan = RunScan::new(
+            run.number,
+            parts,
+            range,
+            false,
+            (&self.store, &txn),
+            &*self.rules,
+        );
         let sieve = Sieve::new(&catalog, run.number, &*self.rules, now_ms, read);
         let (mut after, mut read_bytes) = (None, 0);
         while step.rows < self.options.survey_rows && read_bytes < STEP_BYTES_MAX {
             let Some((row, reader)) = scan.next()? else {
                 let (number, found) = (at.run, at.so_far);
-                state.survey.end_run(&catalog, number, found, now_ms);
+                state.survey.found.insert(number, found);
+                state.survey.end_run(&catalog, &state.damaged, now_ms);
                 step.ended = true;
                 return Ok(step);
             };
@@ -230,7 +256,7 @@ impl Inner {
             after = Some(row.key);
         }
         if let Some(after) = after {
-            at.after = Some(Bytes::from(after.into_owned()));
+            at.after = Some(Bytes::copy_from_slice(&after));
         }
         Ok(step)
     }

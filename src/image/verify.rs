@@ -6,8 +6,9 @@
 
 use super::catalog::{Catalog, Job, Part, Run, TableCounts};
 use super::filter;
+use super::page::Page;
 use super::part::count_row;
-use super::read::PartReader;
+use super::read::{PartReader, Row};
 use super::snapshot::Snapshot;
 use super::{Error, Image};
 use crate::ids::Position;
@@ -150,47 +151,39 @@ impl Check<'_, '_> {
     fn part(&mut self, place: &str, run: &Run, part: &Part) -> Result<(), Error> {
         self.verified.parts += 1;
         let snapshot = self.snapshot;
-        let reader = snapshot.reader(run, part);
+        let reader = match snapshot.reader(run, part) {
+            Ok(reader) => reader,
+            Err(Error::Damaged(what)) => {
+                self.tell(place, what);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         let budget = filter::Budget::new(part.filter_bytes);
         let filter = reader.load_filter(part.filter_bytes, &budget)?;
         if part.filter_bytes > 0 && filter.is_none() {
             self.tell(place, "its filter can't be read");
         }
-        let mut counts: Vec<TableCounts> = Vec::new();
-        let (mut first, mut last): (Option<Vec<u8>>, Vec<u8>) = (None, Vec::new());
-        let mut sound = true;
-        for stored in reader.rows_db.iter(reader.txn)? {
-            self.verified.rows += 1;
-            let read = reader.row(stored?).and_then(|row| {
-                let entry = row.entry(&reader)?;
-                Ok((row.key, entry))
-            });
-            let (key, entry) = match read {
-                Ok(read) => read,
-                Err(Error::Damaged(what)) => {
-                    self.tell(place, what);
-                    sound = false;
-                    continue;
+        reader.trees.side.walk(&mut |page| {
+            if let Err(error) = page {
+                self.tell(place, error.to_string());
+            }
+        });
+        let mut rows = PartRows::default();
+        reader.trees.rows.walk(&mut |page| match page {
+            Err(error) => {
+                self.tell(place, error.to_string());
+                rows.is_whole = false;
+            }
+            Ok(page) if page.is_leaf => {
+                for at in 0..page.count() {
+                    self.row(place, &reader, (page, at), filter.as_ref(), &mut rows);
                 }
-                Err(error) => return Err(error),
-            };
-            if first.is_some() && *key <= last[..] {
-                let key = key.escape_ascii().to_string();
-                self.tell(place, format!("key {key} is out of order"));
             }
-            let held = filter
-                .as_ref()
-                .is_none_or(|filter| in_filter(&reader, filter, &key));
-            if !held {
-                let key = key.escape_ascii().to_string();
-                self.tell(place, format!("key {key} is not in the filter"));
-            }
-            count_row(&mut counts, reader.rules, &key, &entry);
-            first.get_or_insert_with(|| key.to_vec());
-            last = key.into_owned();
-        }
-        if sound {
-            self.compare(place, part, &counts, &first.unwrap_or_default(), &last);
+            Ok(_) => {}
+        });
+        if rows.is_whole {
+            self.compare(place, part, &rows);
         }
         for counts in &part.counts {
             let tables = &mut self.verified.tables;
@@ -202,19 +195,68 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    fn compare(
+    fn row(
         &mut self,
         place: &str,
-        part: &Part,
-        counts: &[TableCounts],
-        first: &[u8],
-        last: &[u8],
+        reader: &PartReader<'_>,
+        (page, at): (&Page, usize),
+        filter: Option<&filter::Filter>,
+        rows: &mut PartRows,
     ) {
-        if part.first != first || part.last != last {
+        self.verified.rows += 1;
+        let read = reader.trees.rows.value(page, at).and_then(|value| {
+            let row = Row::new(page.shared_key(at), value);
+            let entry = row.entry(reader)?;
+            Ok((row.key, entry))
+        });
+        let (key, entry) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.tell(place, error.to_string());
+                rows.is_whole = false;
+                return;
+            }
+        };
+        if rows.first.is_some() && key[..] <= rows.last[..] {
+            let key = key.escape_ascii().to_string();
+            self.tell(place, format!("key {key} is out of order"));
+        }
+        if !filter.is_none_or(|filter| in_filter(reader, filter, &key)) {
+            let key = key.escape_ascii().to_string();
+            self.tell(place, format!("key {key} is not in the filter"));
+        }
+        count_row(&mut rows.counts, reader.rules, &key, &entry);
+        rows.first.get_or_insert_with(|| key.to_vec());
+        rows.last = key.to_vec();
+    }
+
+    fn compare(&mut self, place: &str, part: &Part, rows: &PartRows) {
+        let first = rows.first.as_deref().unwrap_or_default();
+        if part.first != first || part.last != rows.last {
             self.tell(place, "other first or last key than the catalog says");
         }
-        if part.counts != counts {
+        if part.counts != rows.counts {
             self.tell(place, "other counts or digest than the catalog says");
+        }
+    }
+}
+
+/// What was found in a part.
+struct PartRows {
+    counts: Vec<TableCounts>,
+    first: Option<Vec<u8>>,
+    last: Vec<u8>,
+    /// Every row could be read.
+    is_whole: bool,
+}
+
+impl Default for PartRows {
+    fn default() -> PartRows {
+        PartRows {
+            counts: Vec::new(),
+            first: None,
+            last: Vec::new(),
+            is_whole: true,
         }
     }
 }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub use crash::Crash;
 pub use error::{AppendError, Error, ReadError, Refusal};
 pub use frame::{Effect, EffectRef, FRAME_BYTES_MAX, Frame};
-pub use open::{Cut, Opened};
+pub use open::{Cut, Opened, identity, make};
 pub use reader::{Reader, Replay};
 pub use recording::{Fault, RecordingStorage};
 pub use retain::{Figures, Hold};
@@ -41,7 +41,6 @@ pub use writer::Written;
 use crate::ids::{HistoryId, Position};
 use reader::Shared;
 use retain::lock;
-use state::StateFile;
 use writer::Writer;
 
 /// Limits of a log.
@@ -77,7 +76,6 @@ impl Default for Options {
 pub struct Log {
     shared: Arc<Shared>,
     writer: Writer,
-    state: StateFile,
 }
 
 impl Log {
@@ -94,12 +92,8 @@ impl Log {
         open::open(storage, options, covered)
     }
 
-    fn assemble(shared: Arc<Shared>, writer: Writer, state: StateFile) -> Log {
-        Log {
-            shared,
-            writer,
-            state,
-        }
+    fn assemble(shared: Arc<Shared>, writer: Writer) -> Log {
+        Log { shared, writer }
     }
 
     /// The log's own random ID.
@@ -179,10 +173,11 @@ impl Log {
 
     /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a batch that is not synced, gets
     /// none, and the next opening treats it as after a crash.
-    pub fn close(mut self) -> Result<(), Error> {
+    pub fn close(self) -> Result<(), Error> {
         if self.writer.settled() {
-            let last = self.last_position();
-            self.state.write(last, true)?;
+            let (last, newest) = (self.last_position(), self.shared.segments.last_first());
+            let closed = lock(&self.shared.state).write(last, newest, true);
+            closed.map_err(|e| Error::io(state::NAME, e))?;
         }
         Ok(())
     }
@@ -220,6 +215,14 @@ impl Keeper {
     /// appends. Without room on the disk it does nothing. Whether a file was made.
     pub fn prepare(&self) -> Result<bool, Error> {
         prepare::prepare(&self.shared.segments)
+    }
+
+    /// Notes in `log.state` about once a second how far the log surely reaches, so that the loss of anything older is
+    /// noticed at the next start. Cheap if there is nothing to do; never on the thread that appends.
+    pub fn note(&self) -> Result<(), Error> {
+        let published = lock(&self.shared.tail).published();
+        let noted = lock(&self.shared.state).note_position(published);
+        noted.map_err(|e| Error::io(state::NAME, e))
     }
 
     /// The first position that is still in the log (or would be the first, in an empty one).

@@ -13,7 +13,7 @@ use super::frame::HEADER_BYTES;
 use super::reader::{Shared, Tail};
 use super::retain::{Limits, Segments};
 use super::scan::{End, Found, scan};
-use super::segment::{Cursor, Segment, is_spare_name, parse_segment_name};
+use super::segment::{Cursor, Segment, is_spare_name, parse_segment_name, segment_name};
 use super::state::StateFile;
 use super::storage::{File, Storage};
 use super::writer::{Last, Start, Writer};
@@ -64,6 +64,7 @@ pub(super) fn open(
         }
     };
     let state = state_file.state();
+    refuse_if_newest_is_missing(&segments, state.newest)?;
     let from = first_to_scan(&segments, covered)?;
 
     let (end, last, rewrites) = scan_from(storage.as_ref(), state.log, &segments[from..])?;
@@ -79,7 +80,9 @@ pub(super) fn open(
         make_durable(storage.as_ref(), &active, &file, end.offset, rewrites)?;
         active.set_bytes(end.offset);
     }
-    state_file.write(last.position, false)?;
+    state_file.make_durable()?;
+    let noted = state_file.write(last.position, active.first, false);
+    noted.map_err(|e| Error::io(super::state::NAME, e))?;
     for segment in &segments[..from] {
         note_length(storage.as_ref(), segment)?;
     }
@@ -103,12 +106,35 @@ pub(super) fn open(
     let shared = share(
         storage,
         &options,
-        state.log,
+        state_file,
         (segments, spares),
         last.position,
     );
     let writer = Writer::new(shared.clone(), start, options.segment_bytes);
-    Ok((Log::assemble(shared, writer, state_file), opened))
+    Ok((Log::assemble(shared, writer), opened))
+}
+
+/// Makes a log in an empty directory, also where an earlier attempt was interrupted. Gives its ID.
+pub fn make(storage: &dyn Storage) -> Result<HistoryId, Error> {
+    let names = storage.list().map_err(|e| Error::io("directory", e))?;
+    if let Some(state) = StateFile::read(storage, &names)? {
+        return Ok(state.state().log);
+    }
+    refuse_if_used(storage, &sort(&names).0, Position::ZERO)?;
+    Ok(create(storage, &names)?.0.state().log)
+}
+
+/// The ID of a log that must be there. Writes nothing.
+pub fn identity(storage: &dyn Storage) -> Result<HistoryId, Error> {
+    let names = storage.list().map_err(|e| Error::io("directory", e))?;
+    match StateFile::read(storage, &names)? {
+        Some(state) => Ok(state.state().log),
+        None => Err(Error::Damaged {
+            file: super::state::NAME.to_owned(),
+            offset: 0,
+            what: "it is missing or holds no valid slot",
+        }),
+    }
 }
 
 /// The end, the last frame, and the last two to be written again.
@@ -140,7 +166,7 @@ fn scan_from(
 fn share(
     storage: Arc<dyn Storage>,
     options: &Options,
-    log: HistoryId,
+    state: StateFile,
     (segments, spares): (Vec<Arc<Segment>>, Vec<String>),
     last: Position,
 ) -> Arc<Shared> {
@@ -151,9 +177,10 @@ fn share(
         segment_bytes: options.segment_bytes,
     };
     Arc::new(Shared {
-        log,
+        log: state.state().log,
         segments: Segments::new(storage, limits, segments, spares),
         tail: Mutex::new(Tail::new(last, options.tail_bytes)),
+        state: Mutex::new(state),
     })
 }
 
@@ -195,6 +222,21 @@ fn refuse_if_used(
         return Err(lost);
     }
     Ok(())
+}
+
+/// The segment in which the log goes on was there before its first frame was written.
+pub(super) fn refuse_if_newest_is_missing(
+    segments: &[Arc<Segment>],
+    newest: Position,
+) -> Result<(), Error> {
+    if segments.last().is_some_and(|last| last.first >= newest) {
+        return Ok(());
+    }
+    Err(Error::Damaged {
+        file: segment_name(newest),
+        offset: 0,
+        what: "the file is missing, but the log went on in it",
+    })
 }
 
 /// Makes the first segment durable, then the state file: once that is there, so is the segment.

@@ -13,6 +13,7 @@ use super::frame::{self, Effect, Frame};
 use super::retain::{Figures, Segments, lock};
 use super::scan::{Chain, SCAN_BLOCK_BYTES};
 use super::segment::{Cursor, Segment};
+use super::state::StateFile;
 use crate::ids::{HistoryId, Position};
 
 /// Bytes read at once by those who follow the log from the files.
@@ -23,6 +24,7 @@ pub(super) struct Shared {
     pub(super) log: HistoryId,
     pub(super) segments: Segments,
     pub(super) tail: Mutex<Tail>,
+    pub(super) state: Mutex<StateFile>,
 }
 
 /// The newest published frames.
@@ -42,6 +44,11 @@ impl Tail {
             bytes: 0,
             bytes_max,
         }
+    }
+
+    /// The newest published position.
+    pub(super) fn published(&self) -> Position {
+        self.published
     }
 
     /// Shows the next frame to readers.
@@ -92,7 +99,7 @@ impl Reader {
     /// The newest published position.
     #[must_use]
     pub fn position(&self) -> Position {
-        lock(&self.shared.tail).published
+        lock(&self.shared.tail).published()
     }
 
     /// What the log keeps. May read the first segment's file, once.
@@ -101,19 +108,23 @@ impl Reader {
         self.shared.segments.figures()
     }
 
+    /// The same as [`Reader::read`] from memory; `None` = the files have to be read for it.
+    #[must_use]
+    pub fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
+        let tail = lock(&self.shared.tail);
+        if after >= tail.published {
+            return Some(Vec::new());
+        }
+        tail.from(after.next(), bytes_max)
+    }
+
     /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
     /// bytes of frames.
     pub fn read(&self, after: Position, bytes_max: usize) -> Result<Vec<Arc<Frame>>, ReadError> {
-        let published = {
-            let tail = lock(&self.shared.tail);
-            if after >= tail.published {
-                return Ok(Vec::new());
-            }
-            if let Some(frames) = tail.from(after.next(), bytes_max) {
-                return Ok(frames);
-            }
-            tail.published
-        };
+        if let Some(frames) = self.recent(after, bytes_max) {
+            return Ok(frames);
+        }
+        let published = self.position();
         let mut frames = Vec::new();
         let mut bytes = 0;
         for frame in Replay::start(&self.shared, after, published, READ_BLOCK_BYTES)? {

@@ -1,17 +1,20 @@
-//! The file `log.state`: who the log is, and how far it surely reaches.
+//! The file `log.state`: who the log is, how far it surely reaches, and in which segment it goes on.
 //!
 //! ```text
 //! slot at 0 and slot at 4096, written in turn:
 //!  0  4  magic "TdLs"    8  8  sequence: the valid slot with the higher one counts    32  8  position surely in the log
-//!  4  1  format (1)     16 16  log ID                                                 40  4  CRC-32C of bytes 0..40
-//!  5  1  1 = clean shutdown
+//!  4  1  format (2)     16 16  log ID                                                 40  8  newest segment's first position
+//!  5  1  1 = clean shutdown                                                           48  4  CRC-32C of bytes 0..48
 //! ```
 //!
-//! Owns: this layout. Promises: a torn write leaves the slot before it, and writing needs no free space on the disk, so
-//! that a full disk can't keep a server from starting. Must not: decide what the position means. Written at opening and
-//! closing only.
+//! Format 1 has no newest segment; its CRC is at 40. Owns: this layout. Promises: a torn write leaves the slot before
+//! it, and writing needs no free space on the disk, so that a full disk can't keep a server from starting. Must not:
+//! decide what the position means. Written at opening and closing, before the first frame of each segment, and about
+//! every second while frames are written.
 
+use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::{BufMut, BytesMut};
 
@@ -23,9 +26,12 @@ use crate::ids::{HistoryId, Position};
 pub(super) const NAME: &str = "log.state";
 
 const MAGIC: [u8; 4] = *b"TdLs";
-const FORMAT: u8 = 1;
-const SLOT_BYTES: usize = 44;
+const FORMAT: u8 = 2;
+const SLOT_BYTES: usize = 52;
+const SLOT_BYTES_FORMAT_1: usize = 44;
 const SLOT_STEP: u64 = 4096;
+/// What was acknowledged longer ago than this is known here: its loss is noticed at the next start.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 /// What the newest slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub(super) struct State {
     pub(super) log: HistoryId,
     /// Every batch up to this one was synced when the slot was written.
     pub(super) position: Position,
+    /// The first position of the newest segment; zero = not known (format 1).
+    pub(super) newest: Position,
     /// Whether the log was closed then.
     pub(super) clean: bool,
     sequence: u64,
@@ -42,6 +50,7 @@ pub(super) struct State {
 pub(super) struct StateFile {
     file: Arc<dyn File>,
     state: State,
+    written: Instant,
 }
 
 impl StateFile {
@@ -51,15 +60,26 @@ impl StateFile {
         let state = State {
             log,
             position: Position::ZERO,
+            newest: Position(1),
             clean: false,
             sequence: 0,
         };
-        let mut state = StateFile { file, state };
+        let mut state = StateFile::new(file, state);
         // Both slots, so that later writes never change the file's length.
-        state.write(Position::ZERO, false)?;
-        state.write(Position::ZERO, false)?;
+        for _ in 0..2 {
+            let written = state.write(Position::ZERO, Position(1), false);
+            written.map_err(|e| Error::io(NAME, e))?;
+        }
         storage.sync_dir().map_err(|e| Error::io("directory", e))?;
         Ok(state)
+    }
+
+    fn new(file: Arc<dyn File>, state: State) -> StateFile {
+        StateFile {
+            file,
+            state,
+            written: Instant::now(),
+        }
     }
 
     /// Reads the file; `None` if it is not there or holds no valid slot.
@@ -83,7 +103,7 @@ impl StateFile {
                 newest = Some(state);
             }
         }
-        Ok(newest.map(|state| StateFile { file, state }))
+        Ok(newest.map(|state| StateFile::new(file, state)))
     }
 
     /// What the newest slot says.
@@ -91,20 +111,51 @@ impl StateFile {
         self.state
     }
 
-    /// Writes the other slot and syncs it.
-    pub(super) fn write(&mut self, position: Position, clean: bool) -> Result<(), Error> {
-        let state = State {
+    /// Writes the newest slot once more, as it is, and syncs it. After a kill it may have been read from the page cache
+    /// only; a power cut while the other slot is written would then leave neither.
+    pub(super) fn make_durable(&mut self) -> Result<(), Error> {
+        let state = self.state;
+        self.put(state).map_err(|e| Error::io(NAME, e))
+    }
+
+    /// Writes the other slot and syncs it. Everything up to `position` is synced already.
+    pub(super) fn write(
+        &mut self,
+        position: Position,
+        newest: Position,
+        clean: bool,
+    ) -> io::Result<()> {
+        self.put(State {
             position,
+            newest,
             clean,
             sequence: self.state.sequence + 1,
             ..self.state
-        };
-        let io = |e| Error::io(NAME, e);
-        self.file
-            .write_at(&encode(&state), state.sequence % 2 * SLOT_STEP)
-            .map_err(io)?;
-        self.file.sync_data().map_err(io)?;
+        })
+    }
+
+    /// Notes that the log goes on in the segment that begins with `newest`, unless that is known.
+    pub(super) fn note_segment(&mut self, position: Position, newest: Position) -> io::Result<()> {
+        if self.state.newest == newest {
+            return Ok(());
+        }
+        self.write(position, newest, false)
+    }
+
+    /// Notes how far the log surely reaches, if that has moved and a while has passed.
+    pub(super) fn note_position(&mut self, position: Position) -> io::Result<()> {
+        if position <= self.state.position || self.written.elapsed() < NOTE_EVERY {
+            return Ok(());
+        }
+        self.write(position, self.state.newest, false)
+    }
+
+    fn put(&mut self, state: State) -> io::Result<()> {
+        let at = state.sequence % 2 * SLOT_STEP;
+        self.file.write_at(&encode(&state), at)?;
+        self.file.sync_data()?;
         self.state = state;
+        self.written = Instant::now();
         Ok(())
     }
 }
@@ -118,19 +169,25 @@ fn encode(state: &State) -> BytesMut {
     out.put_u64(state.sequence);
     out.put_slice(&state.log.0);
     out.put_u64(state.position.0);
+    out.put_u64(state.newest.0);
     out.put_u32(crc32c::crc32c(&out));
     out
 }
 
 /// `Ok(None)`: not a whole slot.
 fn parse(bytes: &[u8]) -> Result<Option<State>, Error> {
-    let Some((body, crc)) = bytes.split_at_checked(SLOT_BYTES - 4) else {
+    let slot_bytes = match bytes.get(4) {
+        Some(1) => SLOT_BYTES_FORMAT_1,
+        _ => SLOT_BYTES,
+    };
+    let slot = bytes.get(..slot_bytes);
+    let Some((body, crc)) = slot.and_then(|slot| slot.split_at_checked(slot_bytes - 4)) else {
         return Ok(None);
     };
     if body[..4] != MAGIC || crc != crc32c::crc32c(body).to_be_bytes() {
         return Ok(None);
     }
-    if body[4] != FORMAT {
+    if !(1..=FORMAT).contains(&body[4]) {
         return Err(Error::Format {
             file: NAME.to_owned(),
             format: body[4],
@@ -146,6 +203,7 @@ fn parse(bytes: &[u8]) -> Result<Option<State>, Error> {
     Ok(Some(State {
         log: HistoryId(log),
         position: Position(number(32)),
+        newest: Position(if body[4] == 1 { 0 } else { number(40) }),
         clean: body[5] == 1,
         sequence: number(8),
     }))
@@ -160,6 +218,7 @@ mod tests {
         let state = State {
             log: HistoryId::random(),
             position: Position(0x0102_0304_0506_0708),
+            newest: Position(0x0102_0304_0506_0700),
             clean: true,
             sequence: 77,
         };
@@ -174,5 +233,23 @@ mod tests {
         for length in 0..SLOT_BYTES {
             assert_eq!(parse(&bytes[..length]).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn a_slot_of_format_1_is_read() {
+        let mut bytes = b"TdLs\x01\x01\0\0".to_vec();
+        bytes.put_u64(7);
+        bytes.put_slice(&[9; 16]);
+        bytes.put_u64(1_234);
+        bytes.put_u32(crc32c::crc32c(&bytes));
+        // What follows in the file may be the rest of a slot of format 2.
+        bytes.put_u64(u64::MAX);
+        let state = parse(&bytes).unwrap().unwrap();
+        assert_eq!(state.log, HistoryId([9; 16]));
+        assert_eq!(
+            (state.position, state.newest),
+            (Position(1_234), Position(0))
+        );
+        assert!(state.clean && state.sequence == 7);
     }
 }

@@ -64,6 +64,7 @@ pub trait File: Send + Sync {
 pub struct LocalStorage {
     path: PathBuf,
     directory: fs::File,
+    read_only: bool,
 }
 
 impl LocalStorage {
@@ -76,8 +77,21 @@ impl LocalStorage {
                 fs::File::open(parent)?.sync_all()?;
             }
         }
+        LocalStorage::at(path, false)
+    }
+
+    /// Opens a directory to read its files: they need not be writable, and writing to them fails.
+    pub fn read_only(path: impl AsRef<Path>) -> io::Result<LocalStorage> {
+        LocalStorage::at(path.as_ref().to_path_buf(), true)
+    }
+
+    fn at(path: PathBuf, read_only: bool) -> io::Result<LocalStorage> {
         let directory = fs::File::open(&path)?;
-        Ok(LocalStorage { path, directory })
+        Ok(LocalStorage {
+            path,
+            directory,
+            read_only,
+        })
     }
 }
 
@@ -94,7 +108,7 @@ impl Storage for LocalStorage {
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let file = fs::File::options()
             .read(true)
-            .write(true)
+            .write(!self.read_only)
             .open(self.path.join(name))?;
         Ok(Arc::new(LocalFile(file)))
     }

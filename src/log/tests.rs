@@ -180,15 +180,8 @@ fn missing_files_are_refused() {
     let (mut log, _) = reopen(&disk, options(), 0).unwrap();
     (0..40).for_each(|_| drop(append(&mut log, 0, 200)));
     drop(log);
-    // The newest segment alone can't be missed: without it the log just ends earlier, unless the image knows better.
-    let mut names = disk.list().unwrap();
-    names.sort_unstable();
-    let newest = names
-        .iter()
-        .rposition(|name| name.ends_with(".log"))
-        .unwrap();
-    names.remove(newest);
-    assert!(names.len() > 4);
+    let names = disk.list().unwrap();
+    assert!(names.len() > 5);
     for name in names {
         let missing = disk.after_kill(disk.points(), u64::MAX);
         missing.remove(&name).unwrap();
@@ -383,4 +376,72 @@ fn no_zeros_are_made_for_large_frames() {
     // Small ones bring the mean down.
     (0..10).for_each(|_| drop(append(&mut log, 0, 10)));
     assert!(log.keeper().prepare().unwrap());
+}
+
+#[test]
+fn a_loss_behind_the_begin_of_a_segment_is_all_that_may_go_unnoticed() {
+    let disk = RecordingStorage::new();
+    let (mut log, _) = reopen(&disk, options(), 0).unwrap();
+    let mut last_of = std::collections::BTreeMap::new();
+    for _ in 0..40 {
+        let frame = append(&mut log, 0, 200);
+        let newest = disk.list().unwrap().into_iter();
+        let newest = newest.filter(|name| name.ends_with(".log")).max().unwrap();
+        last_of.insert(newest, frame.position);
+    }
+    let names: Vec<String> = last_of.keys().cloned().collect();
+    assert!(names.len() > 4);
+    for gone in 1..names.len() {
+        let lost = disk.after_kill(disk.points(), u64::MAX);
+        for name in &names[names.len() - gone..] {
+            lost.remove(name).unwrap();
+        }
+        let newest = names.last().unwrap();
+        for result in [
+            reopen(&lost, options(), 0).map(drop),
+            verify(&lost, Position(0), &mut |_| {}).map(drop),
+        ] {
+            assert!(
+                matches!(&result, Err(Error::Damaged { file, .. }) if file == newest),
+                "{gone} newest gone: {result:?}"
+            );
+        }
+    }
+    let (newest, older) = names.split_last().unwrap();
+    for name in &names {
+        let length = disk.contents(name).unwrap().len();
+        for bytes in (0..length).step_by(97) {
+            let cut = disk.after_kill(disk.points(), u64::MAX);
+            cut.cut(name, bytes);
+            match reopen(&cut, options(), 0) {
+                Ok((_, opened)) => {
+                    assert_eq!(name, newest, "cut to {bytes}");
+                    assert!(opened.last >= last_of[older.last().unwrap()]);
+                }
+                Err(Error::Damaged { file, .. }) => assert_eq!(&file, name, "cut to {bytes}"),
+                Err(other) => panic!("{name} cut to {bytes}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_noted_is_missed() {
+    let (disk, starts) = killed(5, options());
+    let (log, _) = reopen(&disk, options(), 0).unwrap();
+    lock(&log.shared.state)
+        .write(Position(5), Position(1), false)
+        .unwrap();
+    drop(log);
+    for frame in 0..5 {
+        let cut = disk.after_kill(disk.points(), u64::MAX);
+        cut.cut(FIRST, starts[frame + 1] - 1);
+        assert!(matches!(
+            reopen(&cut, options(), 0),
+            Err(Error::EndsEarly {
+                needed: Position(5),
+                ..
+            })
+        ));
+    }
 }

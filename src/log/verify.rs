@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::error::Error;
 use super::frame::Frame;
-use super::open::Cut;
+use super::open::{Cut, refuse_if_newest_is_missing};
 use super::scan::scan;
 use super::segment::{Segment, parse_segment_name};
 use super::state::StateFile;
@@ -55,6 +55,7 @@ pub fn verify(
     let state = StateFile::read(storage, &names)?
         .ok_or_else(|| missing(super::state::NAME, "it is missing or holds no valid slot"))?
         .state();
+    refuse_if_newest_is_missing(&segments, state.newest)?;
     let (Some(begin), Some(end_segment)) = (segments.first(), segments.last()) else {
         return Err(missing("directory", "the log has no segment"));
     };

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::error::{AppendError, Refusal};
 use super::frame::{self, EffectRef, Encoder, Frame, Header, Stamp};
 use super::reader::Shared;
+use super::retain::lock;
 use super::segment::Segment;
 use super::storage::File;
 use crate::disk;
@@ -137,6 +138,9 @@ impl Writer {
         if self.offset > 0 && self.offset + bytes.len() as u64 > self.segment_bytes {
             self.begin_segment(stamp.position)?;
         }
+        if self.offset == 0 {
+            self.note_segment()?;
+        }
         if let Err(error) = self.file.write_at(&bytes, self.offset) {
             return Err(self.write_failed(error));
         }
@@ -207,6 +211,23 @@ impl Writer {
             Err(error) => {
                 self.condition = Condition::Stopped;
                 Err(AppendError::Unknown(error.source))
+            }
+        }
+    }
+
+    /// Before the first frame of a segment: from here on the segment's loss, and that of anything before it, is
+    /// noticed. Costs one write over a block that exists and one sync.
+    fn note_segment(&mut self) -> Result<(), AppendError> {
+        let mut state = lock(&self.shared.state);
+        let noted = state.note_segment(self.last.position, self.segment.first);
+        drop(state);
+        match noted {
+            Ok(()) => Ok(()),
+            // Nothing is in the segment yet: the next batch tries it again.
+            Err(error) if self.is_full(&error) => Err(AppendError::Full(error)),
+            Err(error) => {
+                self.condition = Condition::Stopped;
+                Err(AppendError::Unknown(error))
             }
         }
     }

@@ -82,7 +82,7 @@ families! {
         "`message.append` is the time to acknowledgement: against tideline_commit_sync_seconds the rest is queueing. Reads: the disk, or reads_max.";
     refusals: Counters "tideline_refusals_total" ["limit"]
         "Requests, writes and connections that were refused at a limit, by the limit's name in the configuration (or `compaction`, `disk_space`).",
-        "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. Others: a client asks for too much at once.";
+        "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much. Others: a client asks for too much at once.";
     capacity_units: Counters "tideline_capacity_units_total" ["kind"]
         "Capacity units (of 4 KiB) that Tablestore's operations used: `read`, `write`.",
         "What clients would be billed for elsewhere; beside tideline_requests_total it tells how large rows are.";
@@ -340,6 +340,12 @@ handles! {
         in_flight: Gauge "tideline_requests_in_flight"
             "Requests that are not answered yet.",
             "Rises with latency.";
+        inbound: Gauge "tideline_inbound_bytes"
+            "Bytes of requests that come in or are not answered yet, over all connections; up to 16 KiB of each are not counted.",
+            "At inbound_bytes_max large requests are refused. A client that sends large messages slowly, or an attack.";
+        answers: Gauge "tideline_unread_bytes"
+            "Bytes of answers that wait for clients that do not read them, over all connections; up to 16 KiB of each are not counted.",
+            "At answers_bytes_max large reads are refused and slow readers are cut.";
         received_bytes: Counter "tideline_received_bytes_total"
             "Bytes of messages from clients.",
             "Load.";
@@ -347,7 +353,7 @@ handles! {
             "Bytes of replies to clients.",
             "Load; pushes are counted in tideline_deliveries_total.";
         panics: Counter "tideline_panics_total"
-            "Connections that ended in a panic.",
+            "Connections, writes and reads that ended in a panic.",
             "An error of ours: report it with the log.";
     }
 

@@ -26,6 +26,8 @@ pub(super) fn bind_all() {
         "slow_consumer",
         "idle",
         "draining",
+        "overloaded",
+        "slow_request",
         "protocol_error",
         "too_big",
     ] {
@@ -47,7 +49,15 @@ pub(super) fn bind_all() {
 }
 
 /// Places where the server refuses that no client's error names: the queue, the stores, the listener.
-const REFUSED_AT: [&str; 5] = [QUEUE_JOBS, QUEUE_BYTES, COMPACTION, DISK_SPACE, CONNECTIONS];
+const REFUSED_AT: [&str; 7] = [
+    QUEUE_JOBS,
+    QUEUE_BYTES,
+    COMPACTION,
+    DISK_SPACE,
+    CONNECTIONS,
+    INBOUND_BYTES,
+    ANSWERS_BYTES,
+];
 /// Refused for `queue_jobs_max`.
 pub const QUEUE_JOBS: &str = "queue_jobs_max";
 /// Refused for `queue_bytes_max`.
@@ -58,6 +68,10 @@ pub const COMPACTION: &str = "compaction";
 pub const DISK_SPACE: &str = "disk_space";
 /// Refused for `connections_max`.
 pub const CONNECTIONS: &str = "connections_max";
+/// Refused or closed for `inbound_bytes_max`.
+pub const INBOUND_BYTES: &str = "inbound_bytes_max";
+/// Refused or closed for `answers_bytes_max`.
+pub const ANSWERS_BYTES: &str = "answers_bytes_max";
 
 /// Handles of [`page_messages`], by who asked for the page.
 #[derive(Debug)]

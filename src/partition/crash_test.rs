@@ -145,7 +145,8 @@ impl Submitted {
         if let Waiting::For(answer) = &mut self.answer {
             let waker = Waker::from(Arc::clone(&self.witness));
             let told = ready!(Pin::new(answer).poll(&mut Context::from_waker(&waker)));
-            let mut answers = told.expect("everybody is answered").answers();
+            let mut answers = Vec::new();
+            told.expect("everybody is answered").answers(&mut answers);
             let answer = answers.pop().expect("one closure, one answer");
             self.answer = Waiting::NoMore(answer.map(|(_, number)| number));
         }

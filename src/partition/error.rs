@@ -25,6 +25,15 @@ pub enum SubmitError<E> {
     Unavailable,
     /// The server is shutting down.
     ShuttingDown,
+    /// The closure wrote more than one may.
+    TooLarge {
+        /// How many bytes it may write.
+        limit: usize,
+        /// How many it wrote.
+        actual: usize,
+    },
+    /// The closure panicked, or its batch could not be written by an error of ours: the same will happen again.
+    Internal,
 }
 
 /// A read that failed: damage, a failing disk. Says where and what, for the log; clients get "unavailable".
@@ -32,10 +41,22 @@ pub enum SubmitError<E> {
 pub struct ReadError(pub String);
 
 impl ReadError {
+    /// Where damage is not to blame, but an error of ours: the same read meets it again. It was logged.
+    #[must_use]
+    pub fn is_panic(&self) -> bool {
+        self.0 == PANICKED
+    }
+
+    pub(super) fn panicked() -> ReadError {
+        ReadError(PANICKED.to_owned())
+    }
+
     pub(crate) fn new(text: impl Into<String>) -> ReadError {
         ReadError(text.into())
     }
 }
+
+const PANICKED: &str = "a read panicked";
 
 impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,10 +80,29 @@ pub enum OpenError {
         /// The data directory.
         path: PathBuf,
     },
-    /// There are other things in it, or nothing where something should be.
+    /// There are other things in it.
     NotOurs {
         /// The data directory.
         path: PathBuf,
+    },
+    /// There is nothing to look into.
+    NothingThere {
+        /// The data directory that was named.
+        path: PathBuf,
+    },
+    /// Something of it is missing, too many or from elsewhere.
+    DoesNotFit {
+        /// What, with its path.
+        text: String,
+    },
+    /// It has another number of partitions than was asked for.
+    OtherPartitions {
+        /// The data directory.
+        path: PathBuf,
+        /// How many it has.
+        found: u16,
+        /// How many were asked for.
+        wanted: u16,
     },
     /// Made by another version of the formats.
     OtherVersion {
@@ -95,7 +135,7 @@ pub enum OpenError {
         /// What, and what to do about it.
         text: String,
     },
-    /// What is on disk contradicts itself.
+    /// The bytes on disk are not those that were written.
     Damaged {
         /// Where and how.
         text: String,
@@ -103,6 +143,19 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The same, with the folder where it was met.
+    pub(super) fn within(self, folder: &Path) -> OpenError {
+        match self {
+            OpenError::Damaged { text } => OpenError::Damaged {
+                text: format!("{}: {text}", folder.display()),
+            },
+            OpenError::Refused { text } => OpenError::Refused {
+                text: format!("{}: {text}", folder.display()),
+            },
+            other => other,
+        }
+    }
+
     pub(super) fn from_io(what: &'static str, path: &Path, error: io::Error) -> OpenError {
         OpenError::Io {
             what,
@@ -125,6 +178,26 @@ impl fmt::Display for OpenError {
             OpenError::NotOurs { path } => write!(
                 out,
                 "{} is not a Tideline data directory; name an empty or new one",
+                path.display()
+            ),
+            OpenError::NothingThere { path } => write!(
+                out,
+                "{} is not a Tideline data directory: it has no directory.toml",
+                path.display()
+            ),
+            OpenError::DoesNotFit { text } => write!(
+                out,
+                "the data directory does not belong together: {text}; put back what was there, or a copy of the \
+                 whole directory"
+            ),
+            OpenError::OtherPartitions {
+                path,
+                found,
+                wanted,
+            } => write!(
+                out,
+                "{} has {found} partitions and can't be given {wanted}: their number is chosen when a data \
+                 directory is made; leave `partitions` out, or name a new directory",
                 path.display()
             ),
             OpenError::OtherVersion { path, found, known } => write!(

@@ -207,14 +207,17 @@ impl Flusher {
             kept = kept.and_then(|()| self.keeper.give_back_spares());
         }
         let prepared = self.keeper.prepare();
-        if let Err(error) = kept.and(prepared) {
+        let noted = self.keeper.note();
+        if let Err(error) = kept.and(prepared).and(noted) {
             tracing::warn!(%error, "the log's segments could not be looked after");
         }
     }
 
     fn flush(&self, memtable: Arc<Memtable>) -> Result<(), Error> {
         let started = Instant::now();
-        flush(&self.image, &memtable, &*self.rules)?;
+        // A flush takes long. A note that fails is tried again, and told, by the log's upkeep.
+        let mut note = || drop(self.keeper.note());
+        flush(&self.image, &memtable, &*self.rules, &mut note)?;
         let metrics = metrics::memtables();
         metrics
             .flush_seconds
@@ -245,6 +248,9 @@ impl Flusher {
         // many runs have piled up that writers are about to be slowed down.
         if self.shared.tail() != tail {
             self.merge_from = Instant::now() + started.elapsed();
+        }
+        if let Some(place) = &done.damaged {
+            tracing::error!(%place, "compaction met damage; what it concerns stays as it is, and reads of it fail");
         }
         let metrics = metrics::compaction();
         metrics.surveyed.increment(done.rows_surveyed);
@@ -284,8 +290,13 @@ impl Flusher {
     }
 }
 
-/// Writes a memtable into the image as its newest run.
-pub(super) fn flush(image: &Image, memtable: &Memtable, rules: &dyn Rules) -> Result<(), Error> {
+/// Writes a memtable into the image as its newest run. `between` is called now and then.
+pub(super) fn flush(
+    image: &Image,
+    memtable: &Memtable,
+    rules: &dyn Rules,
+    between: &mut dyn FnMut(),
+) -> Result<(), Error> {
     let mut entries = memtable.collapsed(rules);
-    image.flush(memtable.after(), memtable.last(), &mut entries, &mut || {})
+    image.flush(memtable.after(), memtable.last(), &mut entries, between)
 }

@@ -1,7 +1,8 @@
 //! A data directory seen from outside, while nobody serves it: for `tideline verify` and `tideline dump`.
 //!
-//! Owns: the checks that need log and image together. Promises: changes nothing on disk, so it may run on damaged data;
-//! takes the directory's lock, so no server writes meanwhile. Must not: know what a row means.
+//! Owns: the checks that need log and image together. Promises: changes nothing on disk, so it may run on damaged data
+//! and on a copy that can't be written to; takes the directory's lock, so no server writes meanwhile. Must not: know
+//! what a row means.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::Directory;
+use super::identity;
 use super::memtable::Memtable;
 use super::view::View;
 use super::{Entry, ImageOptions, OpenError, ReadError, Rules};
@@ -59,7 +61,7 @@ struct Last {
 impl Inspection {
     /// Opens a data directory that is there.
     pub fn open(dir: &Path, rules: Arc<dyn Rules>) -> Result<Inspection, OpenError> {
-        let directory = Directory::open(dir, None)?;
+        let directory = Directory::look(dir)?;
         Ok(Inspection {
             directory,
             rules,
@@ -75,7 +77,12 @@ impl Inspection {
 
     /// Its partitions.
     pub fn ids(&self) -> impl Iterator<Item = PartitionId> + use<> {
-        (0..self.directory.partitions).map(PartitionId)
+        self.directory.ids()
+    }
+
+    /// What there is of partitions that the directory does not have, each as a line.
+    pub fn surplus(&self) -> Result<Vec<String>, OpenError> {
+        self.directory.surplus()
     }
 
     /// Reads a partition's log and gives what it and the image show together. With `is_thorough` every checksum of the
@@ -88,19 +95,18 @@ impl Inspection {
         problem: &mut dyn FnMut(String),
     ) -> Result<Inspected, OpenError> {
         let (image_folder, log_folder) = (self.directory.image(id), self.directory.log(id));
-        for folder in [&image_folder, &log_folder] {
-            // Opening makes what is not there, and looking must not.
-            std::fs::metadata(folder).map_err(|error| OpenError::from_io("open", folder, error))?;
+        identity::presence(&self.directory, id)?;
+        let storage = LocalStorage::read_only(&log_folder)
+            .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
+        let options = ImageOptions {
+            read_only: true,
+            ..ImageOptions::default()
+        };
+        let image = Image::open(&image_folder, options, Arc::clone(&self.rules))?;
+        match identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?) {
+            Err(error) if is_thorough => problem(format!("partition {id}: {error}")),
+            fits => drop(fits?),
         }
-        if !Image::is_there(&image_folder) {
-            let text = format!("{}: there is no image in it", image_folder.display());
-            return Err(OpenError::Damaged { text });
-        }
-        let image = Image::open(
-            &image_folder,
-            ImageOptions::default(),
-            Arc::clone(&self.rules),
-        )?;
         let covered = image.covered();
         let mut verified = None;
         if is_thorough {
@@ -108,8 +114,6 @@ impl Inspection {
                 problem(format!("partition {id}, image, {place}: {what}"));
             })?);
         }
-        let storage = LocalStorage::new(&log_folder)
-            .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
         let memtable = Memtable::new(covered, self.clock.now_ms(), 0);
         let mut newest = HashMap::new();
         let report = log::verify(&storage, covered, &mut |frame| {

@@ -13,14 +13,19 @@ mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod flusher;
+mod identity;
 mod inspection;
 mod job;
+#[cfg(test)]
+mod member_test;
 mod memtable;
 mod merge;
 #[cfg(test)]
 mod model_test;
 mod observe;
 mod options;
+mod panics;
+mod pending;
 #[cfg(test)]
 mod pipeline_test;
 mod pressure;
@@ -53,6 +58,8 @@ pub use faults::Fault;
 pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
 pub use options::{Options, Purpose};
+pub(crate) use panics::caught;
+pub use pending::{BATCH_BYTES_MAX, MEMBER_BYTES_MAX};
 use reads::Reads;
 use shared::{Refusal, Shared};
 pub use txn::Txn;
@@ -95,25 +102,21 @@ impl Partitions {
         rules: Arc<dyn Rules>,
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
-        let directory = Directory::open(dir, Some(options.partitions))?;
+        let mut directory = Directory::open(dir, options.partitions)?;
+        identity::settle(&mut directory, &options.image, &rules)?;
         let mut options = options;
         if let Some(disk_bytes) = crate::disk::total(dir) {
             options.fit(disk_bytes, directory.partitions);
         }
         let mut partitions = Vec::new();
-        for id in (0..directory.partitions).map(PartitionId) {
+        for id in directory.ids() {
             let log_folder = directory.log(id);
             let storage = LocalStorage::new(&log_folder)
                 .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
             let handed = (Arc::clone(&rules), Arc::clone(&clock));
             let image = directory.image(id);
-            partitions.push(recovery::start(
-                id,
-                Arc::new(storage),
-                &image,
-                &options,
-                handed,
-            )?);
+            let started = recovery::start(id, Arc::new(storage), &image, &options, handed);
+            partitions.push(started.map_err(|error| error.within(&directory.folder(id)))?);
         }
         let inner = Inner {
             history: directory.history,
@@ -195,7 +198,7 @@ impl Partitions {
         E: Send + 'static,
         F: FnOnce(&mut Txn<'_>) -> Result<R, E> + Send + 'static,
     {
-        let answers = self.queue(purpose, (at, bytes), vec![Some(closure)], job::call);
+        let answers = self.submit_all(purpose, at, bytes, vec![Some(closure)], job::call);
         async move {
             let answer = answers.await.pop().expect("one closure, one answer");
             answer.map(|(_, result)| result)
@@ -203,28 +206,14 @@ impl Partitions {
     }
 
     /// The same for closures that come together: `run` is called with each of `members`, in order. Each stands or
-    /// refuses for itself, all are of one batch, and one waking brings all their answers, in their order, with what
-    /// `run` made of the members. Room in the queue is for all of them or none.
+    /// refuses for itself, nothing else comes between them, and one waking brings all their answers, in their order,
+    /// with what `run` made of the members. They are of one batch unless they fill it. Room in the queue is for all of
+    /// them or none.
     pub fn submit_all<M, R, E, F>(
         &self,
+        purpose: Purpose,
         at: PartitionId,
         bytes: usize,
-        members: Vec<M>,
-        run: F,
-    ) -> impl Future<Output = Vec<Result<(M, R), SubmitError<E>>>> + Send + use<M, R, E, F>
-    where
-        M: Send + 'static,
-        R: Send + 'static,
-        E: Send + 'static,
-        F: FnMut(&mut M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
-    {
-        self.queue(Purpose::Adds, (at, bytes), members, run)
-    }
-
-    fn queue<M, R, E, F>(
-        &self,
-        purpose: Purpose,
-        (at, bytes): (PartitionId, usize),
         members: Vec<M>,
         run: F,
     ) -> impl Future<Output = Vec<Result<(M, R), SubmitError<E>>>> + Send + use<M, R, E, F>
@@ -239,11 +228,7 @@ impl Partitions {
         let refused = self.at(at).enqueue(purpose, bytes, bundle).err();
         async move {
             let refusal = match refused {
-                None => match answer.await {
-                    Ok(told) => return told.answers(),
-                    // A writer that is gone without an answer died in the middle of something.
-                    Err(_) => || SubmitError::OutcomeUnknown,
-                },
+                None => return job::answers(answer, count).await,
                 Some(Refusal::Busy) => || SubmitError::Busy,
                 Some(Refusal::Full) => || SubmitError::StorageFull,
                 Some(Refusal::ShuttingDown) => || SubmitError::ShuttingDown,
@@ -283,7 +268,7 @@ impl Partitions {
         let reads = Arc::clone(&self.inner.reads);
         async move {
             let ended = reads.run(move || read(&partition.view()?)).await;
-            ended.unwrap_or_else(|| Err(ReadError::new("a read did not end")))
+            ended.unwrap_or_else(|| Err(ReadError::panicked()))
         }
     }
 
@@ -354,5 +339,11 @@ impl Tail {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Batch>>, ReadError> {
         self.partition.batches(position, bytes_max)
+    }
+
+    /// The same from memory; `None` = the disk has to be read for it. Never blocks on the disk.
+    #[must_use]
+    pub fn recent(&self, position: Position, bytes_max: usize) -> Option<Vec<Arc<Batch>>> {
+        self.partition.recent(position, bytes_max)
     }
 }

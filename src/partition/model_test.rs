@@ -237,7 +237,7 @@ proptest! {
                             .collect();
                         if *stands { Ok(all) } else { Err(all) }
                     };
-                    let answers = runtime.block_on(partitions.submit_all(at, 0, bundle, run));
+                    let answers = runtime.block_on(partitions.submit_all(Purpose::Adds, at, 0, bundle, run));
                     let seen = answers.into_iter().map(|answer| answer.map(|(_, seen)| seen));
                     prop_assert_eq!(seen.collect::<Vec<_>>(), expected);
                 }

@@ -10,7 +10,8 @@ use super::{ImageOptions, LogOptions};
 /// Limits of a partition. Every unit is in its field's name.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many partitions a new data directory gets.
+    /// How many partitions a new data directory gets, or one that stands must have. 0 = as many as there are, one in a
+    /// new one.
     pub partitions: u16,
     /// Closures that may wait for the writer, per partition.
     pub queue_jobs_max: usize,
@@ -45,7 +46,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            partitions: 1,
+            partitions: 0,
             queue_jobs_max: 65_536,
             queue_bytes_max: 64 << 20,
             batch_jobs_max: 4_096,

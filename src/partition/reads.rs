@@ -6,11 +6,12 @@
 //! turn, for they send what was read, and everything else. Must not: know what is read.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+
+use super::panics::caught;
 
 type Read = Box<dyn FnOnce() + Send>;
 
@@ -40,7 +41,7 @@ impl Reads {
         self.lock().running
     }
 
-    /// Queues a read when first polled; `None` if it did not come to its end. On a tokio runtime. Cancel-safe: what is
+    /// Queues a read when first polled; `None` if it panicked. On a tokio runtime. Cancel-safe: what is
     /// dropped before its turn is not read.
     pub(super) async fn run<R: Send + 'static>(
         self: Arc<Self>,
@@ -48,9 +49,11 @@ impl Reads {
     ) -> Option<R> {
         let (answer, answered) = oneshot::channel();
         self.queue(Box::new(move || {
-            if !answer.is_closed() {
+            if !answer.is_closed()
+                && let Some(read) = caught("a read", read)
+            {
                 // Errors mean that nobody waits any more.
-                let _ = answer.send(read());
+                let _ = answer.send(read);
             }
         }));
         answered.await.ok()
@@ -72,8 +75,7 @@ impl Reads {
         tokio::task::spawn_blocking(move || {
             for _ in 0..TURN {
                 let Some(read) = self.next() else { return };
-                // Who waits for a read that panicked hears that it did not end.
-                let _ = catch_unwind(AssertUnwindSafe(read));
+                read();
             }
             // Behind all that is ready to run by now.
             Handle::current().spawn(async move { self.start() });

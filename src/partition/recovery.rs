@@ -14,13 +14,14 @@ use tokio::sync::{mpsc, watch};
 
 use super::flusher::{self, Flusher};
 use super::memtable::Memtable;
+use super::panics::caught;
+use super::pending::Pending;
 use super::reserve::Reserve;
 use super::shared::Shared;
 use super::syncer::Syncer;
-use super::txn::Pending;
 use super::writer::Writer;
 use super::{OpenError, Options, Rules};
-use crate::ids::{Clock, PartitionId, Position};
+use crate::ids::{CLOCK_JUMP_MS, Clock, PartitionId, Position};
 use crate::image::{self, Image};
 use crate::log::{self, Log, Storage};
 
@@ -37,7 +38,8 @@ pub(super) fn start(
     if let Some(cut) = &opened.cut {
         tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
     }
-    let (memtables, position, last_ms) = replay(&log, &image, options, (&*rules, &clock))?;
+    warn_of_the_future(id, log.commit_ms(0), clock.now_ms());
+    let (memtables, position) = replay(&log, &image, options, (&*rules, &clock))?;
     let memtable = Arc::clone(&memtables[0]);
     tracing::info!(partition = %id, %position, covered = %image.covered(), "partition is open");
 
@@ -72,9 +74,16 @@ pub(super) fn start(
         failures: 0,
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
+    let flushed = Arc::clone(&shared);
     let flushing = Builder::new()
         .name(format!("flusher-{id}"))
-        .spawn(move || or_abort("flusher", || flusher.run()))
+        .spawn(move || {
+            // What it was about to write is still in memory and in the log, and what the image shows is whole. Nothing
+            // is written to it any more; aborting would only have the next start meet the same row.
+            if caught("the flusher", || flusher.run()).is_none() {
+                flushed.stop();
+            }
+        })
         .map_err(thread)?;
     let writer = Writer {
         shared: Arc::clone(&shared),
@@ -86,8 +95,8 @@ pub(super) fn start(
         rules,
         clock,
         position,
-        last_ms,
-        pending: Pending::new(),
+        pending: Pending::new(options.batch_bytes_max),
+        rest: None,
         answers: Vec::new(),
         in_flight: None,
         syncer: Syncer::start(id).map_err(thread)?,
@@ -105,17 +114,24 @@ pub(super) fn start(
     Ok(shared)
 }
 
-/// Brings back what the image does not cover. Gives the memtables, the newest first, the last position and its commit
-/// time. More than one memtable = the disk is full: reads need none of its room, and the flusher tries again.
+/// Tells of a log whose last batch lies ahead of the clock. Only the times of timelines that were written then stay
+/// ahead; the log's own never fall, and its segments count as young until then.
+fn warn_of_the_future(id: PartitionId, last_ms: u64, now_ms: u64) {
+    let ahead_ms = last_ms.saturating_sub(now_ms);
+    if ahead_ms > CLOCK_JUMP_MS {
+        tracing::warn!(partition = %id, ahead_ms, "the log was last written by a clock that was ahead of this one");
+    }
+}
+
+/// Brings back what the image does not cover. Gives the memtables, the newest first and the last
+/// position. More than one memtable = the disk is full: reads need none of its room, and the flusher tries again.
 fn replay(
     log: &Log,
     image: &Image,
     options: &Options,
     (rules, clock): (&dyn Rules, &Clock),
-) -> Result<(Vec<Arc<Memtable>>, Position, u64), OpenError> {
+) -> Result<(Vec<Arc<Memtable>>, Position), OpenError> {
     let mut position = image.covered();
-    // The log remembers the time of its last batch, whether or not that is replayed.
-    let last_ms = log.commit_ms(0);
     let rows = options.memtable_rows_expected();
     let mut memtable = Memtable::new(position, clock.now_ms(), rows);
     let mut frozen = Vec::new();
@@ -128,7 +144,7 @@ fn replay(
                 std::mem::replace(&mut memtable, Memtable::new(position, clock.now_ms(), rows));
             // They are flushed in order: behind one that waits, all wait.
             let flushed = match frozen.is_empty() {
-                true => flusher::flush(image, &full, rules),
+                true => flusher::flush(image, &full, rules, &mut || {}),
                 false => Err(image::Error::Full("a flush waits")),
             };
             match flushed {
@@ -139,10 +155,10 @@ fn replay(
         }
     }
     frozen.insert(0, Arc::new(memtable));
-    Ok((frozen, position, last_ms))
+    Ok((frozen, position))
 }
 
-/// A panic of a thread that owns the store leaves it in an unknown state: the process must not go on.
+/// A panic of the writer, but in a closure, leaves memory and log in an unknown state: the process must not go on.
 fn or_abort(name: &str, run: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
         tracing::error!(

@@ -10,6 +10,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -37,7 +38,6 @@ pub(super) struct Rows {
     hasher: RandomState,
     /// Where the effects of a batch go, while it is taken in.
     sites: Vec<Site>,
-    heads: Vec<Head>,
 }
 
 /// Where an effect goes; `NONE` = there is no such row or group yet.
@@ -229,30 +229,25 @@ impl Rows {
         self.arena.get(self.list[row as usize].key)
     }
 
-    /// Brings a group's rows into order. They mostly are.
-    pub(super) fn sort(&mut self, group: u32) {
-        let mut heads = std::mem::take(&mut self.heads);
-        // From the last row that is known to be in order.
-        let known = self.groups[group as usize].sorted.saturating_sub(1);
-        self.heads(group, known, &mut heads);
-        if !heads.is_sorted_by(|a, b| self.order(a, b).is_lt()) {
-            self.heads(group, 0, &mut heads);
-            // Stable: made for lists of which much is in order already, as here.
-            heads.sort_by(|a, b| self.order(a, b));
-            let rows = &mut self.groups[group as usize].rows;
-            rows.clear();
-            rows.extend(heads.iter().map(|&(_, row)| row));
-        }
-        let group = &mut self.groups[group as usize];
-        group.sorted = group.rows.len();
-        self.heads = heads;
+    /// How many rows of a group are known to be in order, and how many it has.
+    pub(super) fn sorted(&self, group: u32) -> (usize, usize) {
+        let group = &self.groups[group as usize];
+        (group.sorted, group.rows.len())
     }
 
-    /// The heads of a group's rows from the row at `from` on.
-    pub(super) fn heads(&self, group: u32, from: usize, heads: &mut Vec<Head>) {
+    /// Notes the order of a group's first rows, if it is another than that in which they lie.
+    pub(super) fn set_sorted(&mut self, group: u32, sorted: usize, order: Option<&[u32]>) {
+        let group = &mut self.groups[group as usize];
+        if let Some(order) = order {
+            group.rows[..sorted].copy_from_slice(order);
+        }
+        group.sorted = sorted;
+    }
+
+    /// Adds the heads of some of a group's rows.
+    pub(super) fn heads(&self, group: u32, range: Range<usize>, heads: &mut Vec<Head>) {
         let Group { name, rows, .. } = &self.groups[group as usize];
-        heads.clear();
-        heads.extend(rows[from..].iter().map(|&row| {
+        heads.extend(rows[range].iter().map(|&row| {
             // Every key of the group begins with its name.
             let rest = &self.key(row)[name.len()..];
             let head = rest.first_chunk::<16>().copied().unwrap_or_else(|| {

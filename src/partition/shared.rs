@@ -38,6 +38,8 @@ pub(super) enum Queued {
         bytes: usize,
         job: Box<dyn Job>,
     },
+    /// What a batch had no room for of a bundle that was in the queue. Only the writer makes it.
+    Rest(Box<dyn Job>),
     /// Time for upkeep.
     Tick,
     /// Freeze the memtable now.
@@ -222,6 +224,11 @@ impl Shared {
         self.log
             .read(after, bytes_max)
             .map_err(|error| ReadError::new(error.to_string()))
+    }
+
+    /// The same, if they are in memory.
+    pub(super) fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Batch>>> {
+        self.log.recent(after, bytes_max)
     }
 
     /// What the image covers.

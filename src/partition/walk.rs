@@ -39,7 +39,7 @@ impl Rows {
         };
         while let Some((_, &group)) = next() {
             let rows = &self.groups[group as usize];
-            if rows.sorted < rows.rows.len() {
+            if self.is_unsorted(rows, walk.at) {
                 if found.is_empty() {
                     return Err(group);
                 }
@@ -67,6 +67,16 @@ impl Rows {
         Ok((found, false))
     }
 
+    /// Whether rows that may be seen at `at` are not known to be in order. The others lie in the order in which they
+    /// came, so if the first of them came later, all did.
+    fn is_unsorted(&self, group: &Group, at: Position) -> bool {
+        let first = group.rows.get(group.sorted);
+        first.is_some_and(|&row| {
+            let row = &self.list[row as usize];
+            self.newest_first(row, at).next().is_some()
+        })
+    }
+
     /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins
     /// with another, so only the last group at or below the lower bound can reach over it.
     fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, u32> {
@@ -88,14 +98,15 @@ impl Rows {
             .range::<[u8], _>((first.map_or(Bound::Unbounded, Bound::Included), last))
     }
 
-    /// A group's rows between two bounds. All its keys begin with its name, so only a bound that does too is looked
-    /// for among them.
+    /// A group's rows in order between two bounds. All its keys begin with its name, so only a bound that does too is
+    /// looked for among them.
     fn between<'r>(&self, group: &'r Group, (from, to): Bounds<'_>) -> &'r [u32] {
+        let sorted = &group.rows[..group.sorted];
         let first_not = |bound: &[u8], is_before: &dyn Fn(&[u8]) -> bool| {
             if bound.starts_with(&group.name) {
-                group.rows.partition_point(|&row| is_before(self.key(row)))
+                sorted.partition_point(|&row| is_before(self.key(row)))
             } else if *group.name < *bound {
-                group.rows.len()
+                sorted.len()
             } else {
                 0
             }
@@ -106,11 +117,11 @@ impl Rows {
             Bound::Excluded(bound) => first_not(bound, &|key| key <= bound),
         };
         let end = match to {
-            Bound::Unbounded => group.rows.len(),
+            Bound::Unbounded => sorted.len(),
             Bound::Included(bound) => first_not(bound, &|key| key <= bound),
             Bound::Excluded(bound) => first_not(bound, &|key| key < bound),
         };
-        group.rows.get(start..end).unwrap_or_default()
+        sorted.get(start..end).unwrap_or_default()
     }
 
     /// Adds all rows of a group to `out`, in order, each with one entry that does what all of its entries do. Changes
@@ -122,7 +133,8 @@ impl Rows {
         heads: &mut Vec<Head>,
         out: &mut VecDeque<(Bytes, Entry)>,
     ) {
-        self.heads(group, 0, heads);
+        heads.clear();
+        self.heads(group, 0..self.sorted(group).1, heads);
         heads.sort_by(|a, b| self.order(a, b));
         for &(_, row) in &*heads {
             let row = &self.list[row as usize];

@@ -14,13 +14,14 @@ use tokio::sync::{mpsc, watch};
 use super::flusher::Work;
 use super::job::{Job, Outcome};
 use super::memtable::Memtable;
+use super::pending::Pending;
 use super::pressure::Pressure;
 use super::shared::{Queued, Shared};
 use super::syncer::{Synced, Syncer, sync};
-use super::txn::{Pending, Txn};
+use super::txn::Txn;
 use super::{Options, Purpose, Rules};
 use crate::ids::{Clock, Position};
-use crate::log::{AppendError, Log, Written};
+use crate::log::{AppendError, Log, Refusal, Written};
 use crate::metrics;
 
 pub(super) struct Writer {
@@ -33,11 +34,11 @@ pub(super) struct Writer {
     pub(super) rules: Arc<dyn Rules>,
     pub(super) clock: Arc<Clock>,
     pub(super) position: Position,
-    /// Commit time of the newest batch: time never falls.
-    pub(super) last_ms: u64,
     pub(super) pending: Pending,
     /// Jobs of the batch that is being filled, which wait for their answer.
     pub(super) answers: Vec<Box<dyn Job>>,
+    /// What of a bundle did not fit into the batch: the next one begins with it.
+    pub(super) rest: Option<Box<dyn Job>>,
     /// The batch before, while it is being synced.
     pub(super) in_flight: Option<InFlight>,
     pub(super) syncer: Syncer,
@@ -78,6 +79,9 @@ impl Writer {
 
     /// What comes next. While nothing is queued the batch in flight is all there is to wait for.
     fn next(&mut self) -> Option<Queued> {
+        if let Some(job) = self.rest.take() {
+            return Some(Queued::Rest(job));
+        }
         if self.in_flight.is_some() {
             if let Ok(queued) = self.jobs.try_recv() {
                 return Some(queued);
@@ -123,8 +127,8 @@ impl Writer {
     /// see the batch that is still being synced: if its sync fails, theirs is never written.
     fn fill(&mut self, first: Queued) {
         let started = Instant::now();
-        self.last_ms = self.clock.now_ms().max(self.last_ms);
-        self.pending.begin(self.position.next(), self.last_ms);
+        self.pending
+            .begin(self.position.next(), self.clock.now_ms());
         let base = self.shared.writers_view(self.position);
         let mut next = Some(first);
         let (mut freed, mut closures) = (0, 0);
@@ -139,7 +143,12 @@ impl Writer {
                     self.makes_room |= purpose == Purpose::MakesRoom;
                     freed += bytes;
                     closures += job.closures();
-                    job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
+                    self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
+                    self.answers.push(job);
+                }
+                // It has left the queue already.
+                Queued::Rest(mut job) => {
+                    self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
                     self.answers.push(job);
                 }
                 // Due soon again, and a batch is no place for it.
@@ -154,7 +163,8 @@ impl Writer {
                 }
             }
             if closures < self.options.batch_jobs_max
-                && self.pending.bytes() < self.options.batch_bytes_max
+                && self.rest.is_none()
+                && !self.pending.is_full()
             {
                 next = self.jobs.try_recv().ok();
             }
@@ -200,7 +210,7 @@ impl Writer {
             frame.position, self.pending.position,
             "the log and the writer count together"
         );
-        let is_alone = self.jobs.is_empty();
+        let is_alone = self.jobs.is_empty() && self.rest.is_none();
         let synced = if is_alone {
             // Nothing to do meanwhile: the way to another thread would only cost.
             Some(sync(written))
@@ -211,7 +221,6 @@ impl Writer {
         self.memtable
             .insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
         self.position = frame.position;
-        self.last_ms = frame.commit_ms;
         let answers = std::mem::take(&mut self.answers);
         self.in_flight = Some(InFlight { answers, synced });
         if is_alone {
@@ -255,6 +264,14 @@ impl Writer {
     /// After a failed append: what its jobs hear, and whether the partition goes on.
     fn failed(&self, error: &AppendError, closures: usize) -> Failed {
         match error {
+            // Nothing was written, and the log goes on. What a closure may add is bounded so that this can't be.
+            AppendError::Refused(Refusal::TooLarge) => {
+                tracing::error!(
+                    closures,
+                    "a batch is larger than a frame may be; its writes are refused"
+                );
+                Outcome::Faulty
+            }
             AppendError::Refused(refusal) => {
                 tracing::error!(?refusal, "the log refused a batch; the partition stops");
                 self.shared.stop();
@@ -296,8 +313,10 @@ impl Writer {
     }
 
     /// Compaction is behind: give it a moment before each batch, more the further it is behind.
-    fn slow_down(&self) {
+    fn slow_down(&mut self) {
         if let Pressure::Slow(steps) = self.shared.pressure() {
+            // Whose batch is on disk does not wait for this.
+            self.settle();
             metrics::commit().slowed.increment(1);
             std::thread::sleep(SLOW_STEP * u32::from(steps));
         }
@@ -330,7 +349,8 @@ impl Writer {
     /// What is due from time to time: an old memtable is frozen.
     fn upkeep(&mut self) {
         let now_ms = self.clock.now_ms();
-        if now_ms.saturating_sub(self.memtable.created_ms()) >= self.options.memtable_age_ms {
+        // Also if the clock was set back.
+        if now_ms.abs_diff(self.memtable.created_ms()) >= self.options.memtable_age_ms {
             self.rotate();
         }
     }

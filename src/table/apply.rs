@@ -4,7 +4,7 @@
 //! something depends on them. Must not: check what `write.rs` has checked.
 
 use crate::ids::EntryKind;
-use crate::partition::{Entry, Found, Txn};
+use crate::partition::{Entry, Found, MEMBER_BYTES_MAX, Txn};
 
 use super::Error;
 use super::Key;
@@ -24,6 +24,13 @@ use super::write::{CellChange, Checked, PutCell, ReturnContent, RowChange, Writt
 impl Checked {
     /// Runs on the writer's thread.
     pub(super) fn apply(mut self, txn: &mut Txn<'_>) -> Result<Written, Error> {
+        if let Some(size) = txn.over() {
+            // Nothing of its batch stands: the rows before it came to too much.
+            return Err(Error::TooLarge {
+                limit: MEMBER_BYTES_MAX,
+                size,
+            });
+        }
         let now = txn.now_ms().cast_signed();
         let next = match self.is_numbered() {
             false => None,
@@ -91,7 +98,7 @@ impl Checked {
     /// What this write depends on.
     fn read(&self, txn: &Txn<'_>, key: &Key) -> Result<Found, Error> {
         let mut found = txn.columns(key, self.touched().as_deref())?;
-        if found.left_bytes > 0 && is_deep(&found) {
+        if found.left_bytes > 0 && is_deep(&found, txn) {
             found = txn.columns(key, None)?;
         }
         Ok(found)
@@ -132,6 +139,17 @@ impl Checked {
         self.table.numbered().is_some() && self.change != RowChange::Delete
     }
 
+    /// The row as a condition sees it.
+    pub(super) fn found(&self, judged: Option<&Judged<'_>>) -> FoundRow {
+        match judged {
+            Some(judged) => FoundRow::whole(self.key.clone(), judged),
+            None => FoundRow {
+                key: self.key.clone(),
+                cells: Vec::new(),
+            },
+        }
+    }
+
     /// Refuses if the row is not as it should be; gives the units of looking.
     fn check_condition(&self, judged: Option<&Judged<'_>>) -> Result<u32, Error> {
         let holds = match self.condition.existence {
@@ -145,16 +163,8 @@ impl Checked {
         if self.condition.existence == Existence::Ignore && self.condition.test.is_none() {
             return Ok(0);
         }
-        let row = match judged {
-            Some(judged) => FoundRow::whole(self.key.clone(), judged),
-            None => FoundRow {
-                key: self.key.clone(),
-                cells: Vec::new(),
-            },
-        };
-        if let Some(test) = &self.condition.test
-            && !test(&self.table, &row)
-        {
+        let row = self.found(judged);
+        if !self.passes(&row, judged)? {
             return Err(Error::ConditionFailed);
         }
         Ok(units(
@@ -216,12 +226,15 @@ pub const ROW_BYTES_MAX: usize = 64 << 20;
 const CHANGES_MAX: usize = if cfg!(test) { 4 } else { 256 };
 /// Wider rows are not written whole even then.
 const DEEP_ROW_BYTES_MAX: u64 = 1 << 20;
+/// Nor are they by a closure that has written so much: it may have many rows, and what it may add to a batch is
+/// bounded. The next update of the row does it.
+const DEEP_ROWS_BYTES_MAX: usize = 8 << 20;
 
 /// Whether so many changes lie above a row that is not too large.
-fn is_deep(found: &Found) -> bool {
-    found.deltas > 0
-        && found.deltas.is_multiple_of(CHANGES_MAX)
+fn is_deep(found: &Found, txn: &Txn<'_>) -> bool {
+    found.deltas >= CHANGES_MAX
         && found.bytes() <= DEEP_ROW_BYTES_MAX
+        && txn.written() < DEEP_ROWS_BYTES_MAX
 }
 
 fn store_update(
@@ -241,7 +254,7 @@ fn store_update(
     if outcome.adds && size > ROW_BYTES_MAX as u64 {
         return Err(Error::RowTooLarge);
     }
-    let whole_bytes_max = match is_deep(below) {
+    let whole_bytes_max = match is_deep(below, txn) {
         true => DEEP_ROW_BYTES_MAX,
         false => WHOLE_ROW_BYTES_MAX,
     };

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures_util::future::join_all;
 
 use crate::ids::PartitionId;
-use crate::partition::{Purpose, SubmitError};
+use crate::partition::{Purpose, Txn};
 
 use super::Error;
 use super::apply::ROW_BYTES_MAX;
@@ -45,7 +45,13 @@ impl Tables {
                 limit: BATCH_WRITE_ROWS_MAX,
             });
         }
-        let checked = check_all(rows)?;
+        let mut checked = Vec::with_capacity(rows.len());
+        for row in check_all(rows)? {
+            checked.push(match row {
+                Ok(row) => self.look_ahead(row).await,
+                refused => refused,
+            });
+        }
         if is_atomic {
             return Ok(self.write_atomic(checked).await);
         }
@@ -68,18 +74,19 @@ impl Tables {
                 let places: Vec<usize> = rows.iter().map(|(at, _)| *at).collect();
                 let bytes = rows.iter().map(|(_, row)| row.bytes()).sum();
                 let purpose = purpose(rows.iter().map(|(_, row)| row));
+                // Each stands or falls for itself, and what they come to together needs no bound.
+                let rows = rows.into_iter().map(|(_, row)| Some(row)).collect();
+                let write = |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
+                    row.take().expect("a member runs once").apply(txn)
+                };
                 let partitions = self.partitions();
-                let done = partitions.submit_for(purpose, partition, bytes, move |txn| {
-                    let write = |(_, row): (usize, Checked)| row.apply(txn);
-                    Ok::<_, Error>(rows.into_iter().map(write).collect::<Answers<Written>>())
-                });
+                let done = partitions.submit_all(purpose, partition, bytes, rows, write);
                 async move { (places, done.await) }
             })
             .collect();
         for (places, done) in join_all(submitted).await {
-            let done = each(done, places.len());
             for (at, answer) in places.into_iter().zip(done) {
-                answers[at] = Some(answer);
+                answers[at] = Some(answer.map(|(_, written)| written).map_err(Error::from));
             }
         }
         let missing = || Err(Error::Unavailable("a row was not answered".to_owned()));
@@ -108,10 +115,10 @@ impl Tables {
             let write = |row: Checked| row.apply(txn);
             rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
         });
-        each(
-            done.await.map(|rows| rows.into_iter().map(Ok).collect()),
-            count,
-        )
+        match done.await {
+            Ok(rows) => rows.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(Error::from(error)); count],
+        }
     }
 
     /// Reads rows of any tables, each with its table's selection.
@@ -256,11 +263,6 @@ fn check_atomic(first: &Checked, rows: &[Checked]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// One answer a row, also where all failed together.
-fn each(done: Result<Answers<Written>, SubmitError<Error>>, count: usize) -> Answers<Written> {
-    done.unwrap_or_else(|error| vec![Err(Error::from(error)); count])
 }
 
 impl Tables {

@@ -154,6 +154,8 @@ pub enum Error {
     ReturnColumn(String),
     /// The row is not as the condition wants it.
     ConditionFailed,
+    /// The row changed while a costly condition was looked at: try again.
+    RowConflict,
     /// The table does not take updates.
     UpdateForbidden,
     /// A limit below 1.
@@ -192,11 +194,16 @@ pub enum Error {
     Unavailable(String),
     /// The server is going down.
     ShuttingDown,
+    /// An error of the server: the same call meets it again.
+    Internal,
 }
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Error {
-        Error::Unavailable(error.0)
+        match error.is_panic() {
+            true => Error::Internal,
+            false => Error::Unavailable(error.0),
+        }
     }
 }
 
@@ -209,6 +216,11 @@ impl From<SubmitError<Error>> for Error {
             SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
             SubmitError::Unavailable => Error::Unavailable("the partition has stopped".to_owned()),
             SubmitError::ShuttingDown => Error::ShuttingDown,
+            SubmitError::TooLarge { limit, actual } => Error::TooLarge {
+                limit,
+                size: actual,
+            },
+            SubmitError::Internal => Error::Internal,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! bytes never panic; all access to rows from above goes through here. Must not: know timelines.
 
 mod access;
+mod ahead;
 mod apply;
 mod batch;
 mod catalog;
@@ -34,6 +35,8 @@ mod write;
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
+#[cfg(test)]
+mod condition_test;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

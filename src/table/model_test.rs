@@ -363,6 +363,7 @@ impl World {
         let mut condition = Condition {
             existence: write.existence,
             test: None,
+            is_costly: false,
         };
         if write.is_tested {
             condition.test = Some(Arc::new(|_: &Table, row: &FoundRow| passes(row)));

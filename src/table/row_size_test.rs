@@ -3,6 +3,7 @@
 //! Owns: the proof that both have an end, wherever the row lies. Promises: a row that is full can be read, made smaller
 //! and replaced. Must not: measure.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::model_test::{NoRetention, START_MS};
@@ -49,28 +50,81 @@ fn newest() -> Selection {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_row_and_an_answer_have_an_end() {
-    let dir = tempfile::tempdir().unwrap();
+/// Tables of which one is there: "wide", with key columns of these names.
+pub(super) async fn open(dir: &Path, columns: &[&str]) -> (Partitions, Tables, Arc<Table>) {
     let catalog = Catalog::default();
     let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
     let clock = Arc::new(Clock::fixed(START_MS));
-    let options = Options::default();
-    let partitions = Partitions::open(dir.path(), options, rules, Arc::clone(&clock)).unwrap();
+    let partitions = Partitions::open(dir, Options::default(), rules, Arc::clone(&clock)).unwrap();
     let tables = Tables::open(partitions.clone(), catalog, Vec::new(), clock).unwrap();
+    let column = |name: &&str| KeyColumn {
+        name: (*name).to_owned(),
+        kind: KeyType::Integer,
+        auto_increment: false,
+    };
     let new = NewTable {
         name: "wide".to_owned(),
-        primary_key: vec![KeyColumn {
-            name: "k".to_owned(),
-            kind: KeyType::Integer,
-            auto_increment: false,
-        }],
+        primary_key: columns.iter().map(column).collect(),
         defined_columns: Vec::new(),
         options: TableOptions::default(),
         reserved: Throughput::default(),
     };
     tables.create(new).await.unwrap();
     let table = tables.describe("wide").await.unwrap();
+    (partitions, tables, table)
+}
+
+/// An update of a row of partition key 0 that puts a column of so many bytes.
+pub(super) fn update(number: i64, name: &str, bytes: usize) -> RowWrite {
+    let put = PutCell {
+        name: name.to_owned(),
+        version: None,
+        value: Value::Binary(vec![7; bytes].into()),
+    };
+    RowWrite {
+        key: vec![
+            ("p".to_owned(), KeyValue::Integer(0)),
+            ("k".to_owned(), KeyValue::Integer(number)),
+        ],
+        change: RowChange::Update(vec![CellChange::Put(put)]),
+        condition: Condition::default(),
+        content: ReturnContent::None,
+    }
+}
+
+/// Each of the rows was due to be written whole at the same time: one frame, larger than the log takes, and the
+/// partition stopped for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn rows_that_are_updated_together_again_and_again_come_to_no_end() {
+    const ROWS: i64 = 80;
+    let dir = tempfile::tempdir().unwrap();
+    let (partitions, tables, table) = open(dir.path(), &["p", "k"]).await;
+    let batch = async |numbers: std::ops::Range<i64>, name: &str, bytes, is_atomic| {
+        let row = |number| (Arc::clone(&table), update(number, name, bytes));
+        let answers = tables
+            .write_batch(numbers.map(row).collect(), is_atomic)
+            .await;
+        assert!(answers.unwrap().iter().all(Result::is_ok), "{name}");
+    };
+    for first in (0..ROWS).step_by(4) {
+        batch(first..first + 4, "wide", 1_000_000, false).await;
+    }
+    for is_atomic in [false, true] {
+        for turn in 0..6 {
+            batch(0..ROWS, &format!("c{turn}"), 8, is_atomic).await;
+        }
+    }
+    assert!(partitions.can_commit());
+    let key = update(ROWS - 1, "", 0).key;
+    let got = tables.get(&table, key, newest()).await.unwrap();
+    assert_eq!(got.row.unwrap().cells.len(), 7);
+    partitions.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_row_and_an_answer_have_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (partitions, tables, table) = open(dir.path(), &["k"]).await;
     let fits = ROW_BYTES_MAX / (4 * MIB);
     for turn in 0..fits {
         write(&tables, &table, four_mib(turn)).await.unwrap();

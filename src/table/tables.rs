@@ -203,7 +203,9 @@ impl Tables {
 
     /// Writes a row of a table as [`Tables::describe`] gives it.
     pub async fn write(&self, table: &Arc<Table>, write: RowWrite) -> Result<Written, Error> {
-        let row = Checked::new(Arc::clone(table), write)?;
+        let row = self
+            .look_ahead(Checked::new(Arc::clone(table), write)?)
+            .await?;
         let partition = self.place(&row.table, &row.key);
         let done =
             self.inner

@@ -30,6 +30,9 @@ pub struct Condition {
     pub existence: Existence,
     /// What its columns must be like.
     pub test: Option<RowTest>,
+    /// The test may take long on a large row: then it is done before the write is queued, and the write is refused if
+    /// the row has changed meanwhile.
+    pub is_costly: bool,
 }
 
 /// A cell of a put.
@@ -134,6 +137,16 @@ pub(super) struct Checked {
     pub(super) content: ReturnContent,
     /// The bytes that it counts.
     pub(super) size: usize,
+    /// What a costly test has said.
+    pub(super) seen: Option<Seen>,
+}
+
+/// What a costly test said of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// Tells the row from what it may have become.
+    pub(super) digest: u128,
+    pub(super) holds: bool,
 }
 
 impl Checked {
@@ -168,6 +181,7 @@ impl Checked {
             condition,
             content,
             size,
+            seen: None,
         })
     }
 

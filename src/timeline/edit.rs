@@ -34,7 +34,8 @@ impl Site {
         }
         merge(entry, update.set, &update.remove);
         check_size(entry, update.limits)?;
-        message.edited_at = Some(txn.now_ms().max(message.timestamp));
+        let before = message.edited_at.unwrap_or(message.timestamp);
+        message.edited_at = Some(txn.now_ms().max(before));
         write(txn, &name, head, &mut message, Action::Update);
         Ok(message)
     }

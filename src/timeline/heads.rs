@@ -153,8 +153,9 @@ impl Heads {
             if goal.0 - fed.0 > BEHIND_MAX {
                 return false;
             }
-            match tail.batches(fed, CATCH_UP_BYTES) {
-                Ok(batches) if !batches.is_empty() => {
+            // On a worker of the runtime: what only the disk has is left to the feeder too.
+            match tail.recent(fed, CATCH_UP_BYTES) {
+                Some(batches) if !batches.is_empty() => {
                     let mut map = self.map(partition);
                     batches.iter().for_each(|batch| map.note(batch));
                 }

@@ -4,7 +4,6 @@
 //! carries the epoch that its positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on
 //! the wire.
 
-use crate::table::ReadError;
 use crate::value::{Value, json_bytes, json_text_bytes};
 
 /// A column name and its value; names are unique within an entry, sorted bytewise when they come out of the store.
@@ -319,58 +318,6 @@ impl Default for Limits {
             message_id_window_count: 10_000,
             heads_max: 1_000_000,
         }
-    }
-}
-
-/// Why a timeline call was refused. Everything but `OutcomeUnknown` promises that nothing was written.
-#[derive(Clone, Debug)]
-pub enum Error {
-    /// No such timeline.
-    TimelineNotFound,
-    /// Beyond the head or below the floor.
-    MessageNotFound,
-    /// `expect_head`, `expect_version` or `expect_change` did not hold; the actual number.
-    ConditionFailed {
-        /// What it is instead.
-        actual: u64,
-    },
-    /// The message ID was taken by another entry.
-    MessageIdConflict {
-        /// Which of the batch.
-        index: usize,
-    },
-    /// The call named an epoch that is not the current one.
-    EpochChanged {
-        /// The current one.
-        actual: String,
-    },
-    /// The message or meta would pass a limit after the update.
-    TooLarge {
-        /// Name of the limit.
-        limit: &'static str,
-        /// Its value.
-        limit_bytes: u64,
-        /// What it would be.
-        actual_bytes: u64,
-    },
-    /// An update of a deleted message.
-    Deleted,
-    /// See [`crate::table::SubmitError`].
-    Busy,
-    /// See [`crate::table::SubmitError`].
-    StorageFull,
-    /// See [`crate::table::SubmitError`].
-    OutcomeUnknown,
-    /// Stopped after a disk failure, or a read met damage.
-    Unavailable,
-    /// The server is shutting down.
-    ShuttingDown,
-}
-
-impl From<ReadError> for Error {
-    fn from(error: ReadError) -> Error {
-        tracing::error!(error = error.0, "read failed");
-        Error::Unavailable
     }
 }
 

@@ -7,6 +7,7 @@
 mod append;
 mod check;
 mod edit;
+mod error;
 mod events;
 mod head;
 mod heads;
@@ -23,6 +24,8 @@ mod virtual_tables;
 mod write;
 
 #[cfg(test)]
+mod clock_test;
+#[cfg(test)]
 mod image_test;
 #[cfg(test)]
 mod model;
@@ -36,7 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Clock, PartitionId};
-use crate::table::{Batch, Catalog, Partitions, Rules, SubmitError, TableRules, Txn, View};
+use crate::table::{Batch, Catalog, Partitions, Purpose, Rules, TableRules, Txn, View};
 
 use head::Epochs;
 use heads::Heads;
@@ -45,8 +48,9 @@ use write::Site;
 
 pub use append::Prepared;
 pub use check::{Dumped, Survey, Surveyed};
+pub use error::Error;
 pub use message::{
-    Append, AppendOne, Appended, Changed, Columns, EntryLimits, Error, Head, Limits, List, Listed,
+    Append, AppendOne, Appended, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
     Message, Meta, Page, Range, Resume, ResumeState, Sender, SyncPosition, SyncState, Synced,
     TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
@@ -143,13 +147,13 @@ impl Timelines {
         let site = self.site(partition);
         let epochs = Arc::clone(&self.inner.epochs);
         let run = move |append: &mut Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
-        let submitted = self
-            .inner
-            .partitions
-            .submit_all(partition, bytes, appends, run);
+        let submitted =
+            self.inner
+                .partitions
+                .submit_all(Purpose::Adds, partition, bytes, appends, run);
         async move {
             let told = |answer: Result<(Prepared, u64), _>| {
-                let (append, incarnation) = answer.map_err(refused)?;
+                let (append, incarnation) = answer.map_err(Error::from)?;
                 Ok((append.appended(), epochs.text(partition, incarnation)))
             };
             submitted.await.into_iter().map(told).collect()
@@ -326,18 +330,6 @@ impl Timelines {
 
     fn heads(&self) -> &Heads {
         &self.inner.heads
-    }
-}
-
-/// Why a write was not done.
-fn refused(error: SubmitError<Error>) -> Error {
-    match error {
-        SubmitError::Rejected(error) => error,
-        SubmitError::Busy => Error::Busy,
-        SubmitError::StorageFull => Error::StorageFull,
-        SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
-        SubmitError::Unavailable => Error::Unavailable,
-        SubmitError::ShuttingDown => Error::ShuttingDown,
     }
 }
 

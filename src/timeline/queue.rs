@@ -6,7 +6,7 @@
 use std::future::Future;
 
 use super::write::Site;
-use super::{Error, SMALL_BYTES, Timelines, refused};
+use super::{Error, SMALL_BYTES, Timelines};
 use crate::ids::PartitionId;
 use crate::table::{Purpose, Txn};
 
@@ -53,6 +53,6 @@ impl Timelines {
         let write = move |txn: &mut Txn<'_>| write(txn, &site);
         let partitions = &self.inner.partitions;
         let submitted = partitions.submit_for(purpose, partition, bytes, write);
-        async move { submitted.await.map_err(refused) }
+        async move { submitted.await.map_err(Error::from) }
     }
 }

@@ -18,6 +18,14 @@ use super::{Changed, Error, Message, Resume, ResumeState};
 /// over. Tests go through the cut with few.
 const CHANGES_SCANNED_MAX: usize = if cfg!(test) { 3 } else { 4_096 };
 
+impl Resume {
+    /// Whether the reader was never told anything of the timeline: then there is no history that it could miss.
+    #[must_use]
+    pub fn is_from_nothing(&self) -> bool {
+        self.after.unwrap_or(0) == 0 && self.epoch.is_none()
+    }
+}
+
 impl Site {
     /// `first_anyway`: take one message or change even if it is larger than `bytes_max`.
     pub(super) fn resume(

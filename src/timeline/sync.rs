@@ -204,6 +204,8 @@ impl Site {
             let is_first = part.synced.is_empty();
             let page = match self.resume(view, &resume, is_first) {
                 Ok(page) => page,
+                // Deleted since its head was looked up; who was told nothing of it yet need not hear of that.
+                Err(Error::TimelineNotFound) if resume.is_from_nothing() => continue,
                 Err(Error::TimelineNotFound) => {
                     part.add(Synced {
                         timeline: resume.timeline,

@@ -165,10 +165,19 @@ impl Site {
 }
 
 /// The head of a timeline that begins in this batch. `found` is what an earlier one of its name left.
+///
+/// The incarnation is the place of its making: batch and closure, and no closure makes two. So no two timelines of a
+/// partition share one. (Those of before were the batch's position alone, which is below every place from then on.)
 pub(super) fn new_head(txn: &Txn<'_>, found: Option<HeadRow>) -> HeadRow {
+    let turn = u64::from(txn.turn());
+    debug_assert!(turn < 1 << TURN_BITS, "more closures than a batch takes");
+    let place = txn.position().0 << TURN_BITS | turn;
     let earlier = found.map_or(0, |head| head.incarnation);
-    HeadRow::new(txn.position().0.max(earlier + 1))
+    HeadRow::new(place.max(earlier + 1))
 }
+
+/// Far above what `commit_jobs_max` and `requests_in_flight_max` together let into one batch.
+const TURN_BITS: u32 = 20;
 
 pub(super) fn put_head(txn: &mut Txn<'_>, name: &Name, head: &HeadRow) {
     let now = version(txn.now_ms());

@@ -20,12 +20,16 @@ pub enum Close {
     TooBig,
     /// A fault of the server.
     InternalError,
+    /// A message that came in had no room among those of all connections.
+    Overloaded,
     /// The reader stayed behind for too long.
     SlowConsumer,
     /// No sign of life for two heartbeat intervals.
     Idle,
     /// The server shuts down, and said so with a `draining` push.
     Draining,
+    /// A message took too long from its first byte to its last.
+    SlowRequest,
     /// The token is not valid, or no longer.
     Unauthenticated,
     /// The connection broke a rule of the server.
@@ -34,7 +38,7 @@ pub enum Close {
 
 impl Close {
     /// All of them.
-    pub const ALL: [Close; 12] = [
+    pub const ALL: [Close; 14] = [
         Close::Normal,
         Close::GoingAway,
         Close::ProtocolError,
@@ -42,9 +46,11 @@ impl Close {
         Close::InvalidText,
         Close::TooBig,
         Close::InternalError,
+        Close::Overloaded,
         Close::SlowConsumer,
         Close::Idle,
         Close::Draining,
+        Close::SlowRequest,
         Close::Unauthenticated,
         Close::Policy,
     ];
@@ -60,9 +66,11 @@ impl Close {
             Close::InvalidText => 1007,
             Close::TooBig => 1009,
             Close::InternalError => 1011,
+            Close::Overloaded => 1013,
             Close::SlowConsumer => 4000,
             Close::Idle => 4001,
             Close::Draining => 4002,
+            Close::SlowRequest => 4003,
             Close::Unauthenticated => 4500,
             Close::Policy => 4501,
         }
@@ -79,9 +87,11 @@ impl Close {
             Close::InvalidText => "invalid_text",
             Close::TooBig => "too_big",
             Close::InternalError => "internal_error",
+            Close::Overloaded => "overloaded",
             Close::SlowConsumer => "slow_consumer",
             Close::Idle => "idle",
             Close::Draining => "draining",
+            Close::SlowRequest => "slow_request",
             Close::Unauthenticated => "unauthenticated",
             Close::Policy => "policy",
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::reason::Reason;
 
 /// Longer texts in a failure are cut here.
-const TEXT_BYTES_MAX: usize = 300;
+const TEXT_BYTES_MAX: usize = 360;
 
 /// Why a call was refused, with details. Everything but [`Reason::OutcomeUnknown`] promises that nothing was written.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,7 +16,7 @@ use super::limits::Limits;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "session.open.params")]
 pub struct Open {
-    /// Proves who the user is.
+    /// Proves who the user is; refused while no authentication is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// Who sends, 1 to 255 bytes; believed only while no authentication is configured.

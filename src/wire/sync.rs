@@ -169,7 +169,7 @@ impl Check for Subscribe {
 pub struct Subscribed {
     /// The timeline's ID.
     pub timeline: String,
-    /// Its epoch.
+    /// Its epoch; empty if a position in a history that is gone was given and there is no such timeline now.
     pub epoch: String,
     /// The lowest readable sequence.
     pub floor: u64,

@@ -117,8 +117,9 @@ def test_the_newest_segment_that_is_missing_after_an_orderly_end(copy):
     with Client(server) as client:
         client.append("t0")
     assert server.stop(signal.SIGTERM) == 0
-    os.remove(segments(copy)[-1])
-    told(server, copy, "log ends with batch")
+    newest = segments(copy)[-1]
+    os.remove(newest)
+    told(server, copy, os.path.basename(newest), "missing")
 
 
 def test_the_oldest_segment_may_go_where_the_image_covers_it(killed, copy):
@@ -141,6 +142,49 @@ def test_no_log_no_image(killed, copy):
     picture = os.path.dirname(image(copy))
     os.rename(picture, picture + "-away")
     told(killed, copy, picture)
+
+
+def test_parts_that_do_not_belong_together(killed, copy, tmp_path):
+    manifest = os.path.join(copy, "directory.toml")
+    with open(manifest) as file:
+        text = file.read()
+    digit = text.split('history = "')[1][0]
+    with open(manifest, "w") as file:
+        file.write(text.replace(f'"{digit}', '"%x' % (int(digit, 16) ^ 1)))
+    told(killed, copy, "PROBLEM partition 0", "of history", manifest)
+    with open(manifest, "w") as file:
+        file.write(text.replace("partitions = 1", "partitions = 2"))
+    told(killed, copy, "PROBLEM partition 1", "partition-0001 is missing")
+    with open(manifest, "w") as file:
+        file.write(text)
+    shutil.copytree(os.path.join(copy, "partition-0000"), os.path.join(copy, "partition-0001"))
+    told(killed, copy, "PROBLEM", "partition-0001 is there", manifest)
+
+
+def state_of(folder):
+    found = {}
+    for path, folders, files in os.walk(folder):
+        for name in files:
+            told = os.stat(os.path.join(path, name))
+            found[os.path.join(path, name)] = (told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+        for name in folders:
+            found[os.path.join(path, name)] = os.stat(os.path.join(path, name)).st_mtime_ns
+    return found
+
+
+@pytest.mark.parametrize("without", [[], ["lock", "partition-0000/image/image.lock", "partition-0000/image/lock.mdb"]])
+def test_a_copy_that_cannot_be_written_to(killed, copy, without):
+    for name in without:
+        os.remove(os.path.join(copy, name))
+    subprocess.run(["chmod", "-R", "a-w", str(copy)], check=True)
+    before = state_of(copy)
+    code, lines = verify(killed, copy)
+    assert code == 0 and any(", 0 problems" in line for line in lines), lines
+    dump = subprocess.run([killed.binary, "dump", str(copy)], capture_output=True, timeout=60)
+    assert dump.returncode == 0 and len(dump.stdout.splitlines()) > 3_000
+    # Root could have written, and has not either.
+    assert state_of(copy) == before
+    subprocess.run(["chmod", "-R", "u+w", str(copy)], check=True)
 
 
 def test_bytes_of_the_image(killed, copy):

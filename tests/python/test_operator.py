@@ -62,12 +62,12 @@ def test_a_directory_of_another_version_is_not_touched(own_server, refusal):
     manifest = os.path.join(own_server.data, "directory.toml")
     with open(manifest) as file:
         text = file.read()
-    assert "format = 1" in text
-    newer = text.replace("format = 1", "format = 2") + "something_new = true\n"
+    assert "format = 2" in text
+    newer = text.replace("format = 2", "format = 3") + "something_new = true\n"
     with open(manifest, "w") as file:
         file.write(newer)
     line = refusal(own_server.data)
-    assert own_server.data in line and "format 2" in line and "format 1" in line
+    assert own_server.data in line and "format 3" in line and "format 2" in line
     with open(manifest) as file:
         assert file.read() == newer
     with open(manifest, "w") as file:
@@ -97,10 +97,80 @@ def test_a_folder_with_other_things_in_it(tmp_path, refusal):
     assert [entry.name for entry in home.iterdir()] == ["letter.txt"]
 
 
+def test_an_address_that_others_reach_has_to_be_wanted(own_server, tmp_path):
+    ours = {name: text for name, text in os.environ.items() if not name.startswith("TIDELINE_")}
+
+    def start(listen, *flags, **environment):
+        process = subprocess.Popen(
+            [own_server.binary, "serve", "--data", str(tmp_path / "data"), "--listen", listen, *flags],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**ours, **environment},
+        )
+        said = ""
+        for line in process.stderr:
+            said += line
+            if " ready " in line:
+                process.terminate()
+        return process.wait(20), said
+
+    for listen in ["0.0.0.0:0", "[::]:0"]:
+        code, said = start(listen)
+        assert code == 1 and len(said.splitlines()) == 1, said
+        assert "no authentication" in said and "--insecure" in said and "insecure = true" in said
+        assert not (tmp_path / "data").exists()
+    # The settings in force can be looked at all the same.
+    command = [own_server.binary, "config", "--listen", "0.0.0.0:7070"]
+    assert 'listen = "0.0.0.0:7070"' in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for code, said in [start("0.0.0.0:0", "--insecure"), start("0.0.0.0:0", TIDELINE_INSECURE="true")]:
+        assert code == 0 and "WARN" in said and "insecure" in said, said
+        assert "key development" not in said
+    for listen in ["127.0.0.1:0", "localhost:0"]:
+        code, said = start(listen)
+        assert code == 0 and "WARN" not in said and "key development" in said, said
+    code, said = start("127.0.0.1:0", TIDELINE_TABLESTORE_CREDENTIALS="me:secret")
+    assert code == 0 and "key development" not in said, said
+
+
+def test_an_address_that_is_none_is_refused_with_an_example(own_server, tmp_path):
+    for listen in ["localhost", "7074", ":7074", "localhost:port", "127.0.0.1"]:
+        command = [own_server.binary, "serve", "--data", str(tmp_path / "data"), "--listen", listen]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        assert ended.returncode != 0 and "like 127.0.0.1:7070 or localhost:7070" in ended.stderr, ended.stderr
+
+
+def test_a_refused_page_or_name_is_told_once_with_what_to_set(own_server):
+    own_server.start()
+    for _ in range(50):
+        for headers in [{"Origin": "https://chat.example"}, {"Host": "tideline.example:7070"}]:
+            status, _, body = own_server.get("/", headers)
+            assert status == 403
+    assert b'set allowed_hosts = ["tideline.example"]' in body
+    warned = [line for line in own_server.log().splitlines() if "WARN" in line and "allowed_" in line]
+    assert len(warned) == 2, warned
+    assert 'allowed_origins = ["https://chat.example"]' in warned[0]
+    assert 'allowed_hosts = ["tideline.example"]' in warned[1]
+
+
 def test_looking_at_what_is_not_there_makes_nothing(own_server, tmp_path):
     for command in ["verify", "dump"]:
         missing = tmp_path / "missing"
         ended = subprocess.run([own_server.binary, command, str(missing)], capture_output=True, text=True, timeout=20)
         assert ended.returncode == 1
         assert len(ended.stderr.splitlines()) == 1 and str(missing) in ended.stderr
+        assert "it has no directory.toml" in ended.stderr and "empty" not in ended.stderr
         assert not missing.exists()
+        shown = subprocess.run([own_server.binary, command, "--help"], capture_output=True, text=True, timeout=20).stdout
+        assert "--config" in shown and "--listen" not in shown and "--partitions" not in shown
+
+
+def test_another_number_of_partitions_is_an_error(own_server, refusal, monkeypatch, tmp_path):
+    own_server.start()
+    own_server.stop()
+    monkeypatch.setenv("TIDELINE_PARTITIONS", "4")
+    line = refusal(own_server.data)
+    assert own_server.data in line and "has 1 partitions" in line and "4" in line
+    monkeypatch.setenv("TIDELINE_PARTITIONS", "1")
+    own_server.start()
+    own_server.stop()
+    # `tideline config` prints what fits every directory.
+    printed = subprocess.run([own_server.binary, "config"], capture_output=True, text=True, timeout=20, env={})
+    assert "partitions = 0\n" in printed.stdout

@@ -222,3 +222,31 @@ def test_every_subscriber_sees_the_same(server, client, name):
     finally:
         for reader in readers:
             reader.close()
+
+
+def test_a_position_in_a_history_that_is_gone_creates_nothing(client, name, refused):
+    for params in [{"epoch": "Other1"}, {"epoch": "Other1", "after": 0}, {"after": 5, "changes_after": 2}]:
+        reply = client.call("subscribe", timeline=name, **params)
+        assert (reply["state"], reply["epoch"], reply["head"], reply["messages"]) == ("epoch_changed", "", 0, [])
+        refused(client, "timeline.get", 404, "timeline_not_found", timeline=name)
+    # As the client's loop goes on: it starts over.
+    assert client.call("subscribe", timeline=name, after=0)["state"] == "ok"
+    client.append(name)
+    assert sequences(client.messages(name, 1)) == [1]
+
+
+def test_a_subscribe_that_creates_is_never_told_that_there_is_nothing(client, other, name):
+    delete = {"jsonrpc": "2.0", "method": "timeline.delete", "params": {"timeline": name}}
+    for _ in range(100):
+        for _ in range(100):
+            other.send(delete)
+        reply = client.call("subscribe", timeline=name, after=0, changes_after=0)
+        assert (reply["state"], reply["head"], reply["messages"], reply["changed"]) == ("ok", 0, [], [])
+        client.call("unsubscribe", timeline=name)
+    other.call("ping")
+    # What it was told is so: it stands, or it ends with the epoch of the reply.
+    client.pushes.clear()
+    reply = client.call("subscribe", timeline=name)
+    other.call("timeline.delete", timeline=name)
+    push = client.push("subscription.ended")
+    assert (push["reason"], push["epoch"]) == ("deleted", reply["epoch"])

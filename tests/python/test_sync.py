@@ -156,3 +156,24 @@ def test_none_starves_without_moving_positions(client, name):
         if len(seen) == 30:
             break
     assert seen == set(names)
+
+
+def test_what_comes_and_goes_is_not_deleted_for_who_never_heard_of_it(client, other, name):
+    ended = threading.Event()
+
+    def come_and_go():
+        while not ended.is_set():
+            other.append(name)
+            other.call("timeline.delete", timeline=name)
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        for _ in range(100):
+            asked = [client.ask("sync", positions={name: 0}) for _ in range(20)]
+            for timelines in [client.take(number)["timelines"] for number in asked]:
+                assert all(one["state"] == "ok" for one in timelines.values()), timelines
+    finally:
+        ended.set()
+        thread.join()
+    assert client.call("sync", positions={name: 1})["timelines"][name]["state"] == "deleted"

@@ -153,3 +153,15 @@ def test_list_limits(client, refused):
     refused(client, "timeline.list", -32602, field="limit", limit=0)
     refused(client, "timeline.list", -32602, field="limit", limit=-1)
     assert client.call("timeline.list", limit=10**9)["timelines"] is not None
+
+
+def test_no_two_timelines_share_an_epoch(client, name):
+    created = [client.ask("timeline.create", timeline=f"{name}/{n}") for n in range(200)]
+    appended = [client.ask("message.append", timeline=f"{name}/{n}", entry={"n": n}) for n in range(200, 400)]
+    epochs = [client.take(number)["epoch"] for number in created + appended]
+    assert len(set(epochs)) == 400
+    # Also not those of one name, deleted and made again in one batch.
+    for _ in range(50):
+        client.ask("timeline.delete", timeline=f"{name}/0")
+        epochs.append(client.take(client.ask("timeline.create", timeline=f"{name}/0"))["epoch"])
+    assert len(set(epochs)) == 450 and all(len(epoch) <= 32 for epoch in epochs)

@@ -1,12 +1,14 @@
 """The server around the tables: credentials, the rate of a partition key, what is asked of it and not there."""
 
+import socket
+
 import pytest
 from tablestore import (
     INF_MAX, INF_MIN, BatchWriteRowRequest, CapacityUnit, PutRowItem, ReservedThroughput, Row, TableInBatchWriteRowItem,
     TableMeta, TableOptions,
 )
 
-from sdk import IGNORE, STRING_KEY, connect, invalid, key, put, refused, scan
+from sdk import IGNORE, STRING_KEY, connect, get, invalid, key, put, refused, scan, signed
 from server import Server
 
 
@@ -45,6 +47,29 @@ def test_own_keys_and_instances_replace_the_development_ones(configured):
         connect(server, "first", "secret:with:colons", "tideline").list_table()
 
 
+def test_the_development_key_is_for_this_machine_alone(configured):
+    server = configured(allowed_hosts="tideline.example")
+    client = connect(server)
+
+    def ask(**more):
+        return server.http("POST", "/ListTable", b"", {**signed(client, "ListTable", b""), **more})
+
+    assert ask()[0] == 200
+    for name, value in [
+        ("Forwarded", "for=192.0.2.1"), ("X-Forwarded-For", "192.0.2.1"), ("X-Forwarded-Proto", "https"), ("Via", "1.1 x"),
+        ("Host", "tideline.example"),
+    ]:
+        status, _, body = ask(**{name: value})
+        assert status == 403 and b"AccessKeyID does not exist" in body, (name, body)
+    assert "tablestore_credentials" in server.log()
+    # One's own keys count there, and nobody else's beside them.
+    server.kill()
+    server = configured(tablestore_credentials="me:secret,development:development")
+    assert connect(server, "me", "secret").list_table()
+    with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
+        connect(server).list_table()
+
+
 def test_without_keys_nobody_may_call(configured):
     with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
         connect(configured(tablestore_credentials="")).list_table()
@@ -67,6 +92,33 @@ def test_a_partition_key_that_is_too_fast_is_slowed_down(configured):
     assert other.is_ok
     with refused("OTSCapacityUnitExhausted"):
         client.get_row("limited", key("busy_too"))
+
+
+def test_answers_that_nobody_reads_are_bounded_over_all_connections(configured):
+    server = configured(answers_bytes_max=str(128 << 20))
+    client = connect(server)
+    create(client, "wide")
+    put(client, "wide", "small", [("c", 1)])
+    for number in range(9):
+        client.update_row("wide", Row(key("row"), {"put": [(f"c{number}", bytearray(2_000_000))]}), IGNORE)
+    encoder = client.protocol.encoder
+    body = encoder.encode_request("GetRow", "wide", key("row"), None, None, 1, None, None, None, None, None)
+    body = body.SerializeToString()
+    headers = "".join(f"{name}: {value}\r\n" for name, value in signed(client, "GetRow", body).items())
+    head = f"POST /GetRow HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
+    refusals, lazy = 0, []
+    for _ in range(12):
+        reader = socket.create_connection(("127.0.0.1", server.port), 20)
+        reader.sendall(head.encode() + body)
+        refusals += reader.recv(12) == b"HTTP/1.1 503"
+        lazy.append(reader)
+    # An answer takes 18 MB: seven of them fit.
+    assert refusals == 5
+    assert get(client, "wide", "small")
+    for reader in lazy:
+        reader.close()
+    # The SDK tries again until there is room.
+    assert len(get(client, "wide", "row")) == 9
 
 
 def test_transactions_never_began(client, table):

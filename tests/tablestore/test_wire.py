@@ -283,11 +283,7 @@ def test_times_of_which_half_is_given(server, client, untouched):
 
 def test_bodies_that_are_too_large(server, client, untouched):
     body = field(1, untouched) + field(15, bytes(9 << 20))
-    try:
-        status, code, text = attempt(server, client, "PutRow", body)
-    except (BrokenPipeError, ConnectionResetError):
-        # The answer came before the body was sent whole, and this client does not look while it writes.
-        return
+    status, code, text = attempt(server, client, "PutRow", body)
     assert (status, code, text) == (413, "OTSRequestBodyTooLarge", "The size of POST data is too large.")
 
 

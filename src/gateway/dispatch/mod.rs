@@ -81,7 +81,11 @@ fn session_open(
     caller: &mut Caller,
     open: crate::wire::session::Open,
 ) -> Outcome {
-    // No authentication is configured: the user is believed, and a token has nobody who could check it.
+    // The user is believed. A token is not: its sender relies on somebody who checks it, and nobody can.
+    if open.token.is_some() {
+        let failure = Failure::new(Reason::Unauthenticated).about("token");
+        return Err(failure.saying(NO_AUTHENTICATION));
+    }
     if let Some(user) = open.user {
         caller.user = user;
     }
@@ -106,6 +110,10 @@ fn session_open(
         limits: shared.options.limits.clone(),
     })))
 }
+
+/// Said to who shows a token.
+pub(super) const NO_AUTHENTICATION: &str =
+    "this server has no authentication yet, so nobody checks the token: leave it out";
 
 /// Every error of the timelines as a refusal.
 pub(super) fn refusal(error: Error) -> Failure {
@@ -132,6 +140,7 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::OutcomeUnknown => Reason::OutcomeUnknown.into(),
         Error::Unavailable => Reason::Unavailable.into(),
         Error::ShuttingDown => Reason::ShuttingDown.into(),
+        Error::Internal => Reason::InternalError.into(),
     }
 }
 

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use super::shape::{self, page_bytes, size};
-use super::{Shared, refusal};
+use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Subscription, Watch};
 use crate::metrics;
-use crate::timeline::{Changed, Error, Resume, ResumeState};
-use crate::wire::{Failure, Reply, sync};
+use crate::timeline::{Changed, Error, Head, Resume, ResumeState};
+use crate::wire::{Failure, Reason, Reply, sync};
 
 /// Reads where the subscriber stands. With `Ok` the subscription is there unless the state says that it is not.
 pub(in crate::gateway) async fn subscribe(
@@ -38,15 +38,10 @@ pub(in crate::gateway) async fn subscribe(
         bytes_max: page_bytes(&shared.options.limits),
     };
     let cursor = watch.cursor();
-    let resumed = match shared.timelines.resume(resume.clone()).await {
-        Err(Error::TimelineNotFound) if create => {
-            let queued = shared.timelines.create(resume.timeline.clone(), None, None);
-            queued.await.map_err(refusal)?;
-            shared.timelines.resume(resume.clone()).await
-        }
-        resumed => resumed,
+    let changed = match shared.timelines.resume(resume.clone()).await {
+        Err(Error::TimelineNotFound) if create => begin(&shared, &resume).await?,
+        resumed => resumed.map_err(refusal)?,
     };
-    let changed = resumed.map_err(refusal)?;
     let state = match changed.state {
         ResumeState::Ok => "ok",
         ResumeState::TooOld => "too_old",
@@ -57,6 +52,50 @@ pub(in crate::gateway) async fn subscribe(
     let subscription = (changed.state != ResumeState::EpochChanged)
         .then(|| shared.feed.subscription(watch, cursor.resumed(&changed)));
     Ok((reply(resume.timeline, changed), subscription))
+}
+
+/// Where a subscriber stands whose timeline is not there: in a new one, unless it names a history that is gone.
+async fn begin(shared: &Shared, resume: &Resume) -> Result<Changed, Failure> {
+    if !resume.is_from_nothing() {
+        let nothing = Head {
+            epoch: String::new(),
+            head: 0,
+            floor: 1,
+            change_head: 0,
+        };
+        return Ok(empty(resume, nothing, ResumeState::EpochChanged));
+    }
+    for _ in 0..CREATIONS_MAX {
+        let queued = shared.timelines.create(resume.timeline.clone(), None, None);
+        let (made, is_new) = queued.await.map_err(refusal)?;
+        if is_new {
+            // Perhaps it is deleted by now. It was there, and the subscription ends as any other does.
+            return Ok(empty(resume, made.head, ResumeState::Ok));
+        }
+        match shared.timelines.resume(resume.clone()).await {
+            Err(Error::TimelineNotFound) => {}
+            resumed => return resumed.map_err(refusal),
+        }
+    }
+    Err(Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS))
+}
+
+/// Others may make a timeline and delete it again between two looks at it, but not so often.
+const CREATIONS_MAX: usize = 16;
+
+fn empty(resume: &Resume, head: Head, state: ResumeState) -> Changed {
+    Changed {
+        head,
+        state,
+        messages: Vec::new(),
+        changed: resume
+            .changes_after
+            .filter(|_| state == ResumeState::Ok)
+            .map(|_| Vec::new()),
+        position: 0,
+        change_position: 0,
+        more: false,
+    }
 }
 
 fn reply(timeline: String, changed: Changed) -> Reply {

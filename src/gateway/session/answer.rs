@@ -145,7 +145,7 @@ pub(super) fn begin(
 }
 
 /// Whether a request is worth doing if nobody hears the answer.
-fn does_something(request: &Request) -> bool {
+pub(super) fn does_something(request: &Request) -> bool {
     match request {
         Request::SessionOpen(_)
         | Request::TimelineCreate(_)

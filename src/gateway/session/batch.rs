@@ -188,6 +188,16 @@ fn brief(failure: Failure) -> Failure {
     }
 }
 
+/// Whether something of it does more than to be answered.
+pub(in crate::gateway) fn writes(incoming: &Incoming) -> bool {
+    let calls = match incoming {
+        Incoming::Single(call) => std::slice::from_ref(call),
+        Incoming::Batch(calls) => calls,
+    };
+    let mut requests = calls.iter().flat_map(|call| &call.request);
+    requests.any(answer::does_something)
+}
+
 /// Answers what came in one HTTP body.
 pub(in crate::gateway) async fn run(
     shared: &Arc<Shared>,

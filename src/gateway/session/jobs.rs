@@ -14,6 +14,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
+use super::super::budget::Share;
 use super::super::dispatch::message::Appending;
 use super::super::{Options, Shared};
 use super::Session;
@@ -26,7 +27,6 @@ use crate::metrics::{self, Held};
 use crate::wire::jsonrpc::{Encoding, Id};
 
 /// Everything under way on one connection.
-#[derive(Default)]
 pub(super) struct Jobs {
     gathered: Gathered,
     running: FuturesUnordered<Job>,
@@ -34,6 +34,8 @@ pub(super) struct Jobs {
     waiting: VecDeque<Job>,
     calls: usize,
     bytes: usize,
+    /// Of these bytes in the bound over all connections.
+    share: Share,
     pages: usize,
     waits: usize,
     fetches: usize,
@@ -94,15 +96,37 @@ impl Future for Job {
 }
 
 impl Jobs {
+    pub(super) fn new(share: Share) -> Jobs {
+        Jobs {
+            gathered: Gathered::default(),
+            running: FuturesUnordered::new(),
+            waiting: VecDeque::new(),
+            calls: 0,
+            bytes: 0,
+            share,
+            pages: 0,
+            waits: 0,
+            fetches: 0,
+        }
+    }
+
     /// Nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.calls == 0
     }
 
-    /// Whether another frame may be taken from the socket.
-    pub(super) fn has_room(&self, options: &Options) -> bool {
+    /// Whether another frame may be taken from the socket. Who has much in flight waits for its answers while all
+    /// connections together hold as much as they may.
+    pub(super) fn has_room(&self, shared: &Shared) -> bool {
+        let options = &shared.options;
         (self.calls as u64) < options.limits.requests_in_flight_max
             && self.bytes < options.requests_in_flight_bytes_max
+            && (self.share.is_small() || !shared.inbound.is_full())
+    }
+
+    /// Reads that run, each of which may hold a page.
+    pub(super) fn pages(&self) -> usize {
+        self.pages
     }
 
     /// Whether another call may wait for as long as it likes.
@@ -124,7 +148,7 @@ impl Jobs {
     #[must_use]
     pub(super) fn append(&mut self, id: Option<Id>, appending: Appending, bytes: usize) -> bool {
         self.calls += 1;
-        self.bytes += bytes;
+        self.hold(bytes);
         self.gathered.push(id, appending, bytes)
     }
 
@@ -151,7 +175,7 @@ impl Jobs {
 
     fn add(&mut self, shared: &Arc<Shared>, work: Kind, cost: Cost) {
         self.calls += cost.calls;
-        self.bytes += cost.bytes;
+        self.hold(cost.bytes);
         let counted = Some(Held::one(&metrics::gateway().in_flight));
         let job = Job {
             shared: Arc::clone(shared),
@@ -192,9 +216,16 @@ impl Jobs {
         });
     }
 
+    /// What is whole is taken, whatever the bound over all says: it was in memory before.
+    fn hold(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.share.force(self.bytes);
+    }
+
     fn finished(&mut self, cost: Cost) {
         self.calls -= cost.calls;
         self.bytes -= cost.bytes;
+        self.share.force(self.bytes);
         match cost.weight {
             Weight::Light => {}
             Weight::Wait => self.waits -= 1,

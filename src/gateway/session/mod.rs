@@ -1,24 +1,25 @@
 //! One WebSocket connection, in one task: frames in, calls, answers and pushes out.
 //!
-//! Owns: the turn of a connection (finish, receive, follow, write), its limits and its heart. Promises: calls begin in
+//! Owns: the turn of a connection (finish, receive, follow, write), and its limits. Promises: calls begin in
 //! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
 //! the right close code. Must not: spawn anything: an idle connection is this one small task.
 
 mod answer;
 mod appends;
 pub(super) mod batch;
+mod heart;
+mod inbound;
 mod jobs;
 mod receive;
 mod subscriptions;
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use futures_util::SinkExt as _;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
@@ -27,12 +28,15 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
+use super::budget::Share;
 use super::dispatch::Caller;
 use super::http::Upgraded;
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
+use super::patience::farewell;
 use crate::metrics::{self, Held};
 use crate::wire::Close;
 use crate::wire::jsonrpc::{Dialect, Encoding};
+use inbound::{Inbound, Reader};
 use jobs::Jobs;
 use subscriptions::Subscriptions;
 
@@ -40,13 +44,17 @@ use subscriptions::Subscriptions;
 enum End {
     /// The server closes with this code.
     Close(Close),
-    /// The client has closed, or is gone.
+    /// The client has closed; this is the answer.
+    Goodbye(Option<CloseFrame>),
+    /// The client is gone.
     Gone,
 }
 
 struct Session {
     shared: Arc<Shared>,
+    /// Writes. What comes in is read past it, for it never gives back the memory of a long message.
     socket: WebSocketStream<TcpStream>,
+    reader: Reader,
     dialect: Dialect,
     caller: Caller,
     jobs: Jobs,
@@ -54,8 +62,14 @@ struct Session {
     subscriptions: Subscriptions,
     /// Slots with news, on their way from the mailbox.
     news: Vec<u32>,
+    /// What waits for a client that does not read.
+    unread: Share,
     /// The last sign of life.
     heard: Instant,
+    /// The socket was not read when it could have been.
+    is_deaf: bool,
+    /// The last look found the client out of time.
+    is_doubted: bool,
     ping_at: Instant,
     timer: Pin<Box<Sleep>>,
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -78,39 +92,36 @@ enum Draining {
 /// The session and its steps are in boxes, for a future is as large as all that it ever moves through.
 pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let mut session = Box::pin(Session::open(upgraded, shared)).await;
-    let end = std::future::poll_fn(|context| session.poll_turn(context)).await;
-    if let End::Close(code) = end {
-        count(code);
-        tracing::debug!(
-            code = code.code(),
-            reason = code.reason(),
-            "closing a connection"
-        );
-        Box::pin(session.close(code)).await;
+    let end = poll_fn(|context| session.poll_turn(context)).await;
+    match end {
+        End::Close(code) => {
+            metrics::closes().of(&[code.reason()]).increment(1);
+            tracing::debug!(
+                code = code.code(),
+                reason = code.reason(),
+                "closing a connection"
+            );
+            let frame = CloseFrame {
+                code: code.code().into(),
+                reason: code.reason().into(),
+            };
+            Box::pin(session.close(Some(frame), true)).await;
+        }
+        End::Goodbye(answer) => Box::pin(session.close(answer, false)).await,
+        End::Gone => {}
     }
 }
 
-/// Every limit by hand: the library's defaults allow 64 MiB messages and any amount of unwritten bytes.
-fn config(shared: &Shared) -> WebSocketConfig {
-    let inbound =
-        usize::try_from(shared.options.limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
+/// The library's defaults allow any amount of unwritten bytes. It reads nothing.
+fn config() -> WebSocketConfig {
     WebSocketConfig::default()
-        .read_buffer_size(READ_BUFFER_BYTES)
+        .read_buffer_size(0)
         .write_buffer_size(WRITE_BUFFER_BYTES)
         .max_write_buffer_size(WRITE_BUFFER_BYTES + 2 * FRAGMENT_BYTES)
-        .max_message_size(Some(inbound))
-        .max_frame_size(Some(inbound))
-        .accept_unmasked_frames(false)
 }
 
-/// Small, for it stays allocated while a connection idles.
-const READ_BUFFER_BYTES: usize = 4 << 10;
 /// From this much on, what is written goes to the socket without waiting for a flush.
 const WRITE_BUFFER_BYTES: usize = 16 << 10;
-
-fn count(code: Close) {
-    metrics::closes().of(&[code.reason()]).increment(1);
-}
 
 impl Session {
     async fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
@@ -119,21 +130,24 @@ impl Session {
             read,
             dialect,
         } = upgraded;
-        let config = config(&shared);
-        let socket =
-            WebSocketStream::from_partially_read(socket, read.to_vec(), Role::Server, Some(config))
-                .await;
+        let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
+        let limits = &shared.options.limits;
+        let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
         let now = Instant::now();
         let ping_at = now + shared.options.heartbeat;
         let mut session = Box::new(Session {
             socket,
+            reader: Reader::new(&read, bytes_max, shared.inbound.share()),
             dialect,
             caller: Caller::default(),
-            jobs: Jobs::default(),
+            jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(dialect),
             subscriptions: Subscriptions::default(),
             news: Vec::new(),
+            unread: shared.answers.share(),
             heard: now,
+            is_deaf: false,
+            is_doubted: false,
             ping_at,
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
@@ -175,6 +189,7 @@ impl Session {
             }
             // Without room the steps above were skipped, and nothing would wake them for the room that has come.
             if !moved && had_room == self.outbox.has_room() {
+                self.look_soon();
                 return self.poll_timer(context);
             }
         }
@@ -222,69 +237,11 @@ impl Session {
         }
     }
 
-    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<End> {
-        while self.timer.as_mut().poll(context).is_ready() {
-            let now = Instant::now();
-            if let Some(code) = self.tick(now) {
-                return Poll::Ready(End::Close(code));
-            }
-            self.arm(now);
-            // A ping may have been queued.
-            if let Poll::Ready(Err(error)) = self.outbox.poll_write(&mut self.socket, context) {
-                return Poll::Ready(end_of(&error));
-            }
-        }
-        Poll::Pending
-    }
-
-    /// The heart: pings, and the limits of patience.
-    fn tick(&mut self, now: Instant) -> Option<Close> {
-        let options = &self.shared.options;
-        let stalled = self.outbox.stalled();
-        let slow_ms = u64::try_from(options.slow_consumer.as_millis()).unwrap_or(u64::MAX);
-        if stalled.is_some_and(|since| since.elapsed() >= options.slow_consumer)
-            || self
-                .subscriptions
-                .is_behind(self.shared.clock.now_ms(), slow_ms)
-        {
-            return Some(Close::SlowConsumer);
-        }
-        if !self.reads() {
-            // We are the ones who do not listen.
-            self.heard = now;
-        }
-        if now.duration_since(self.heard) >= 2 * options.heartbeat {
-            return Some(Close::Idle);
-        }
-        if now >= self.ping_at {
-            self.ping_at = now + options.heartbeat;
-            if stalled.is_none() {
-                self.ping();
-            }
-        }
-        None
-    }
-
-    fn ping(&mut self) {
-        use futures_util::Sink as _;
-        // Goes into the library's buffer, which is empty or nearly so: nothing has stalled. A failure shows at the next
-        // write.
-        let _ = Pin::new(&mut self.socket).start_send(Message::Ping(Bytes::new()));
-        self.outbox.flush_soon();
-    }
-
-    fn arm(&mut self, now: Instant) {
-        let options = &self.shared.options;
-        let look = (options.slow_consumer / 4).max(TICK_MIN);
-        let silent = self.heard + 2 * options.heartbeat;
-        let next = self.ping_at.min(now + look).min(silent.max(now + TICK_MIN));
-        self.timer.as_mut().reset(next);
-    }
-
     /// Says goodbye as well as the client lets us, in bounded time.
-    async fn close(self: Box<Self>, code: Close) {
+    async fn close(self: Box<Self>, frame: Option<CloseFrame>, is_answered: bool) {
         let Session {
             mut socket,
+            mut reader,
             jobs,
             subscriptions,
             outbox,
@@ -292,39 +249,25 @@ impl Session {
         } = *self;
         drop((jobs, subscriptions, outbox));
         let _ = timeout(GOODBYE_TIME, async {
-            let frame = CloseFrame {
-                code: code.code().into(),
-                reason: code.reason().into(),
-            };
-            if socket.send(Message::Close(Some(frame))).await.is_err() {
+            if socket.send(Message::Close(frame)).await.is_err() || !is_answered {
                 return;
             }
             // The client answers with a close of its own, perhaps behind much else that is under way.
-            while let Some(Ok(_)) = socket.next().await {}
-            // Unread bytes at a close make the system send a reset, which would destroy what the client has not read
-            // yet.
-            let mut socket = socket.into_inner();
-            let _ = socket.shutdown().await;
-            let mut waste = vec![0; 4096];
-            for _ in 0..WASTE_READS_MAX {
-                if matches!(socket.read(&mut waste).await, Ok(0) | Err(_)) {
+            let socket = socket.get_ref();
+            while let Ok(message) = poll_fn(|context| reader.poll(socket, context)).await {
+                if matches!(message, Inbound::Close(_)) {
                     break;
                 }
             }
         })
         .await;
+        drop(reader);
+        farewell(socket.into_inner(), GOODBYE_TIME).await;
     }
 }
 
 fn end_of(error: &Error) -> End {
-    use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
     match error {
-        Error::Capacity(CapacityError::MessageTooLong { .. }) => End::Close(Close::TooBig),
-        Error::Utf8(_) => End::Close(Close::InvalidText),
-        Error::Protocol(
-            ProtocolError::ResetWithoutClosingHandshake | ProtocolError::SendAfterClosing,
-        ) => End::Gone,
-        Error::Protocol(_) => End::Close(Close::ProtocolError),
         Error::WriteBufferFull(_) | Error::Capacity(_) => End::Close(Close::InternalError),
         _ => End::Gone,
     }
@@ -336,7 +279,5 @@ fn random() -> u64 {
 }
 
 const STEPS_MAX: usize = 32;
-const TICK_MIN: Duration = Duration::from_millis(20);
 const GOODBYE_TIME: Duration = Duration::from_secs(2);
-const WASTE_READS_MAX: usize = 4_096;
 const RECONNECT_MIN_MS: u64 = 500;

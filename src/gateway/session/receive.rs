@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::FutureExt as _;
-use futures_util::Stream as _;
+use futures_util::{FutureExt as _, Sink as _};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -19,8 +17,9 @@ use super::super::Shared;
 use super::super::dispatch::{Caller, message, subscribe};
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch::{self, Claims, Member};
+use super::inbound::Inbound;
 use super::subscriptions::Subscriptions;
-use super::{Draining, End, Session, end_of};
+use super::{Draining, End, Session};
 use crate::metrics;
 use crate::wire::jsonrpc::{self, Call, Dialect, Id, Incoming};
 use crate::wire::{Actual, Close, Failure, Reason, Reply, Request, sync};
@@ -28,9 +27,7 @@ use crate::wire::{Actual, Close, Failure, Reason, Reply, Request, sync};
 impl Session {
     /// Whether the socket is to be read now.
     pub(super) fn reads(&self) -> bool {
-        self.draining == Draining::No
-            && self.outbox.has_room()
-            && self.jobs.has_room(&self.shared.options)
+        self.draining == Draining::No && self.outbox.has_room() && self.jobs.has_room(&self.shared)
     }
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
@@ -49,29 +46,34 @@ impl Session {
         let mut received = false;
         for _ in 0..FRAMES_MAX {
             if !self.reads() {
+                self.is_deaf = true;
                 return Ok(received);
             }
-            let message = match Pin::new(&mut self.socket).poll_next(context) {
+            if std::mem::take(&mut self.is_deaf) {
+                self.reader.excuse(Instant::now());
+            }
+            let message = match self.reader.poll(self.socket.get_ref(), context) {
                 Poll::Pending => return Ok(received),
-                Poll::Ready(None) => return Err(End::Gone),
-                Poll::Ready(Some(Err(error))) => return Err(end_of(&error)),
-                Poll::Ready(Some(Ok(message))) => message,
+                Poll::Ready(message) => message?,
             };
             if !received {
                 self.heard = Instant::now();
                 received = true;
             }
             match message {
-                Message::Text(text) if self.dialect == Dialect::Json => {
-                    self.take(&Bytes::from(text))
-                }
-                Message::Binary(bytes) if self.dialect == Dialect::MessagePack => self.take(&bytes),
-                Message::Text(_) | Message::Binary(_) => {
+                Inbound::Text(text) if self.dialect == Dialect::Json => self.take(&text),
+                Inbound::Binary(bytes) if self.dialect == Dialect::MessagePack => self.take(&bytes),
+                Inbound::Text(_) | Inbound::Binary(_) => {
                     return Err(End::Close(Close::UnsupportedData));
                 }
-                // The library has put the answer into its buffer.
-                Message::Ping(_) | Message::Close(_) => self.outbox.flush_soon(),
-                Message::Pong(_) | Message::Frame(_) => {}
+                Inbound::Ping(payload) => {
+                    // Goes into the library's buffer, or replaces the pong that waits for room in it. A failure shows
+                    // at the next write.
+                    let _ = Pin::new(&mut self.socket).start_send(Message::Pong(payload));
+                    self.outbox.flush_soon();
+                }
+                Inbound::Pong => {}
+                Inbound::Close(answer) => return Err(End::Goodbye(answer)),
             }
         }
         Ok(received)

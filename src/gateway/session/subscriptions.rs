@@ -227,6 +227,16 @@ impl Subscriptions {
         })
     }
 
+    /// Nobody is behind for what was before.
+    pub(super) fn excuse(&mut self, now_ms: u64) {
+        let lives = self.slots.iter_mut().flatten();
+        for live in lives.filter_map(|slot| slot.live.as_mut()) {
+            if live.caught_up_ms != 0 {
+                live.caught_up_ms = now_ms;
+            }
+        }
+    }
+
     fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, encoding: Encoding) {
         let Some(slot) = self.get(at) else { return };
         let epoch = slot

@@ -11,6 +11,7 @@ use crate::table::{
 };
 use crate::wire::tablestore as wire;
 use crate::wire::tablestore::change::{Change, ColumnChange, Put};
+use crate::wire::tablestore::filter::Predicate;
 use crate::wire::tablestore::options::TimeToLive;
 use crate::wire::tablestore::read;
 use crate::wire::tablestore::table::{self, CreateTable, UpdateTable};
@@ -174,6 +175,7 @@ pub(super) fn write(write: Write) -> RowWrite {
                 wire::condition::Existence::Expected => Existence::Exist,
                 wire::condition::Existence::Unexpected => Existence::NotExist,
             },
+            is_costly: condition.columns.as_ref().is_some_and(Predicate::is_costly),
             test: condition.columns.map(filter::of_writes),
         },
         content: match write.returned {

@@ -18,13 +18,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 
 use super::Shared;
-use super::respond::{Answer, full};
+use super::body::{self, Unread};
+use super::respond::{Answer, counted, full};
+use super::seldom::Seldom;
 use crate::metrics;
 use crate::table::Tables;
 use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
@@ -48,6 +49,8 @@ pub struct Credential {
     pub id: String,
     /// Never sent, only signed with.
     pub secret: String,
+    /// It counts only for requests that come from this machine, and not through a proxy.
+    pub direct_only: bool,
 }
 
 impl std::fmt::Debug for Credential {
@@ -59,8 +62,9 @@ impl std::fmt::Debug for Credential {
 /// What all requests share.
 pub(super) struct Tablestore {
     pub(super) tables: Tables,
-    secrets: HashMap<String, String>,
+    credentials: HashMap<String, Credential>,
     instances: Vec<String>,
+    refused_indirect: Seldom,
     rates: rate::Rates,
 }
 
@@ -69,12 +73,29 @@ impl Tablestore {
         let known = options.credentials.iter();
         Tablestore {
             tables,
-            secrets: known
-                .map(|known| (known.id.clone(), known.secret.clone()))
+            credentials: known
+                .map(|known| (known.id.clone(), known.clone()))
                 .collect(),
             instances: options.instances.clone(),
+            refused_indirect: Seldom::default(),
             rates: rate::Rates::new(options.partition_key_units_max),
         }
+    }
+
+    fn secret(&self, id: &str, is_direct: bool) -> Option<String> {
+        let known = self.credentials.get(id)?;
+        if known.direct_only && !is_direct {
+            if let Some(count) = self.refused_indirect.turn() {
+                tracing::warn!(
+                    count,
+                    id,
+                    setting = "tablestore_credentials",
+                    "refused a key that counts on this machine only, from a proxy or by another name; set your own"
+                );
+            }
+            return None;
+        }
+        Some(known.secret.clone())
     }
 }
 
@@ -84,54 +105,78 @@ pub(super) fn is_for(request: &Request<Incoming>) -> bool {
         || request.headers().contains_key("x-ots-accesskeyid")
 }
 
-/// Answers one request.
-pub(super) async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> Answer {
+/// Answers one request. `is_direct`: it comes from this machine, and not through a proxy.
+pub(super) async fn serve(
+    request: &mut Request<Incoming>,
+    is_direct: bool,
+    shared: &Arc<Shared>,
+) -> Answer {
     let began = Instant::now();
     let path = request.uri().path().to_owned();
     let mut signer = None;
-    let done = perform(request, &path, &mut signer, shared).await;
+    let done = perform(request, &path, is_direct, &mut signer, shared).await;
     let operation = Operation::of_path(&path).ok();
+    let mut done = done.map(|reply| reply.encode());
+    let mut unread = shared.answers.share();
+    if let Ok(body) = &done
+        && !unread.resize(body.len())
+    {
+        shared.answers.refuse();
+        // What a write has done must be told.
+        if operation.is_some_and(Operation::is_read) {
+            done = Err(Failure::new(Code::ServerBusy));
+        } else {
+            unread.force(body.len());
+        }
+    }
     let result = done.as_ref().map(|_| ());
     shared
         .counters
         .count_operation(operation, result, began.elapsed());
-    let (status, body) = match &done {
-        Ok(reply) => (200, reply.encode()),
+    let (status, body) = match done {
+        Ok(body) => (200, body),
         Err(failure) => (failure.status(), failure.body()),
     };
-    respond(status, body, signer.as_ref(), shared.clock.now_ms())
+    let headers = (signer.as_ref(), shared.clock.now_ms());
+    respond(status, counted(body, unread), headers)
 }
 
 async fn perform(
-    request: Request<Incoming>,
+    request: &mut Request<Incoming>,
     path: &str,
+    is_direct: bool,
     signer: &mut Option<Signer>,
     shared: &Arc<Shared>,
 ) -> Result<Reply, Failure> {
     if *request.method() != Method::POST {
         return Err(Failure::new(Code::MethodNotAllowed));
     }
-    let (head, body) = request.into_parts();
-    let headers = signed_headers(&head.headers);
+    let headers = std::mem::take(request.headers_mut());
+    let headers = signed_headers(&headers);
     let known = &shared.tablestore;
     let verified = verify(
         path,
         &headers,
         shared.clock.now_ms(),
-        |id| known.secrets.get(id).cloned(),
+        |id| known.secret(id, is_direct),
         |name| known.instances.iter().any(|known| known == name),
     );
-    let operation = match verified {
-        Ok(verified) => {
-            *signer = Some(verified);
-            Operation::of_path(path)
-        }
-        Err(failure) => Err(failure),
-    };
-    let body = body_of(body, operation.as_ref().ok().copied(), shared).await?;
-    let operation = operation?;
-    headers.check_content(&body)?;
-    dispatch::call(shared, wire::Request::decode(operation, body)?).await
+    *signer = Some(verified?);
+    let operation = Operation::of_path(path)?;
+    let body = body::read(request.body_mut(), operation.body_bytes_max(), shared);
+    let body = body.await.map_err(|why| {
+        Failure::new(match why {
+            Unread::TooLarge => Code::RequestBodyTooLarge,
+            Unread::Broken => Code::ParameterInvalid,
+            Unread::TooSlow => Code::RequestTimeout,
+            Unread::Busy => Code::ServerBusy,
+        })
+    })?;
+    headers.check_content(&body.bytes)?;
+    let decoded = wire::Request::decode(operation, body.bytes.into())?;
+    // The body counts as long as what was made of it.
+    let _share = body.share;
+    dispatch::call(shared, decoded).await
 }
 
 fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {
@@ -139,44 +184,7 @@ fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {
     SignedHeaders::new(pairs.map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
 
-/// The body of an operation. Of a request that is refused already it is read and forgotten: a client that is cut while
-/// it still sends may never see why.
-async fn body_of(
-    body: Incoming,
-    operation: Option<Operation>,
-    shared: &Shared,
-) -> Result<Bytes, Failure> {
-    let limit = Operation::body_bytes_max(operation);
-    if body.size_hint().lower() > limit as u64 {
-        return Err(Failure::new(Code::RequestBodyTooLarge));
-    }
-    let mut body = Limited::new(body, limit);
-    let read = async {
-        if operation.is_some() {
-            return Ok(body.collect().await?.to_bytes());
-        }
-        while let Some(frame) = body.frame().await {
-            frame?;
-        }
-        Ok(Bytes::new())
-    };
-    let read: Result<Result<Bytes, Box<dyn std::error::Error + Send + Sync>>, _> =
-        tokio::time::timeout(shared.options.http_body_time_max, read).await;
-    match read {
-        Ok(Ok(body)) => {
-            let bytes = body.len() as u64;
-            metrics::gateway().received_bytes.increment(bytes);
-            Ok(body)
-        }
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Failure::new(Code::RequestBodyTooLarge))
-        }
-        Ok(Err(_)) => Err(Failure::new(Code::ParameterInvalid)),
-        Err(_) => Err(Failure::new(Code::RequestTimeout)),
-    }
-}
-
-fn respond(status: u16, body: Bytes, signer: Option<&Signer>, now_ms: u64) -> Answer {
+fn respond(status: u16, body: Bytes, (signer, now_ms): (Option<&Signer>, u64)) -> Answer {
     metrics::gateway().sent_bytes.increment(body.len() as u64);
     let request_id = uuid::Uuid::new_v4().hyphenated().to_string();
     let headers = answer_headers(signer, &request_id, now_ms, &body);

@@ -28,6 +28,7 @@ pub(super) fn refusal(error: Error) -> Failure {
             "The table shows timelines and can only be read.",
         ),
         Error::ConditionFailed => Failure::new(Code::ConditionCheckFail),
+        Error::RowConflict => Failure::new(Code::RowOperationConflict),
         Error::RowTooLarge => Failure::new(Code::OutOfRowSizeLimit),
         Error::AnswerTooLarge => Failure::with(
             Code::OutOfRowSizeLimit,
@@ -48,6 +49,7 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::ShuttingDown => Failure::with(Code::ServerBusy, "The server is shutting down."),
         Error::StorageFull => Failure::with(Code::ServerUnavailable, "The disk is full."),
         Error::OutcomeUnknown => Failure::new(Code::Timeout),
+        Error::Internal => Failure::new(Code::InternalServerError),
         Error::Unavailable(why) => {
             tracing::error!(why, "a call on tables failed");
             Failure::new(Code::ServerUnavailable)

@@ -204,7 +204,7 @@ pub(super) fn between(key: &[u8], from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool 
     above && below
 }
 
-fn fold(entries: &[Entry], now_ms: u64) -> Option<Cells> {
+pub(super) fn fold(entries: &[Entry], now_ms: u64) -> Option<Cells> {
     let mut row: Option<Cells> = None;
     for entry in entries.iter().rev() {
         match entry.kind {

@@ -10,6 +10,7 @@ use super::Id;
 use crate::wire::check::Check;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
+use crate::wire::methods::METHODS;
 use crate::wire::reason::Reason;
 use crate::wire::request::Request;
 use crate::wire::session::Nothing;
@@ -94,12 +95,24 @@ pub(super) fn request(
         "session.open" => Request::SessionOpen(params(text, limits)?),
         "ping" => params(text, limits).map(|Nothing {}| Request::Ping)?,
         "rpc.discover" => params(text, limits).map(|Nothing {}| Request::Discover)?,
-        unknown => {
-            let failure = Failure::new(Reason::MethodNotFound);
-            return Err(failure.saying(format!("no method {unknown}")));
-        }
+        unknown => return Err(no_method(unknown)),
     })
 }
+
+/// In the words with which an unknown parameter is refused.
+#[cold]
+fn no_method(unknown: &str) -> Failure {
+    let asked = &unknown[..unknown.floor_char_boundary(METHOD_SHOWN_BYTES)];
+    let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+    let message = format!(
+        "unknown method `{asked}`, expected one of {}",
+        known.join(", ")
+    );
+    Failure::new(Reason::MethodNotFound).saying(message)
+}
+
+/// Leaves room for the known ones; see `Failure::saying`.
+const METHOD_SHOWN_BYTES: usize = 64;
 
 /// The request of `sync` and its parameters.
 pub(super) fn sync(mut params: Sync, asked: Asked, limits: &Limits) -> Result<Request, Failure> {

@@ -104,12 +104,21 @@ impl Operation {
         )
     }
 
-    /// The most bytes of its body; of no operation in particular, the most that any has.
+    /// Whether it reads rows, so that it may be asked again.
     #[must_use]
-    pub fn body_bytes_max(operation: Option<Operation>) -> usize {
-        match operation {
-            Some(operation) if !operation.is_of_rows() => TABLE_BODY_BYTES_MAX,
-            _ => BODY_BYTES_MAX,
+    pub fn is_read(self) -> bool {
+        matches!(
+            self,
+            Operation::GetRow | Operation::BatchGetRow | Operation::GetRange
+        )
+    }
+
+    /// The most bytes of its body.
+    #[must_use]
+    pub fn body_bytes_max(self) -> usize {
+        match self.is_of_rows() {
+            true => BODY_BYTES_MAX,
+            false => TABLE_BODY_BYTES_MAX,
         }
     }
 
@@ -209,7 +218,7 @@ impl Request {
 
 /// Bounds what decoding may take: the body's size, and the number of its fields and of those of a batch's tables.
 fn check_body(operation: Operation, body: &[u8]) -> Result<(), Failure> {
-    if body.len() > Operation::body_bytes_max(Some(operation)) {
+    if body.len() > operation.body_bytes_max() {
         return Err(Failure::new(Code::RequestBodyTooLarge));
     }
     let mut fields = 0;

@@ -133,6 +133,16 @@ impl Filter {
 }
 
 impl Predicate {
+    /// Whether it has an expression, which takes much longer on a text than a comparison does.
+    #[must_use]
+    pub fn is_costly(&self) -> bool {
+        match self {
+            Predicate::Single(relation) => relation.transfer.is_some(),
+            Predicate::Not(inner) => inner.is_costly(),
+            Predicate::And(inner) | Predicate::Or(inner) => inner.iter().any(Predicate::is_costly),
+        }
+    }
+
     /// The column condition of a write.
     ///
     /// # Errors

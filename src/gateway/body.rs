@@ -1,0 +1,90 @@
+//! The bodies of HTTP requests, both protocols'.
+//!
+//! Owns: how a body is read, and when no longer. Promises: a body takes about as many bytes in memory as it has,
+//! however it was cut into pieces, and counts in the bound over all connections until its request is answered. Must
+//! not: know what a body means, or how a refusal is said.
+
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use tokio::time::{Instant, timeout_at};
+
+use super::Shared;
+use super::budget::Share;
+use super::patience::is_late;
+use crate::metrics;
+
+/// A whole body.
+pub(super) struct Body {
+    pub(super) bytes: Vec<u8>,
+    /// To be kept until the request is answered: its parts live on in what was decoded.
+    pub(super) share: Share,
+}
+
+/// Why there is none.
+pub(super) enum Unread {
+    TooLarge,
+    /// It ended before its end.
+    Broken,
+    TooSlow,
+    /// All connections together hold as much as they may.
+    Busy,
+}
+
+/// Reads a body of at most so many bytes.
+pub(super) async fn read(
+    body: &mut Incoming,
+    bytes_max: usize,
+    shared: &Shared,
+) -> Result<Body, Unread> {
+    let announced = body.size_hint();
+    if announced.lower() > bytes_max as u64 {
+        return Err(Unread::TooLarge);
+    }
+    let whole = announced.upper().and_then(|bytes| bytes.try_into().ok());
+    let whole = whole.map_or(bytes_max, |whole: usize| whole.min(bytes_max));
+    let mut read = Body {
+        bytes: Vec::new(),
+        share: shared.inbound.share(),
+    };
+    let time_max = shared.options.http_body_time_max;
+    let mut due = Instant::now() + time_max;
+    loop {
+        let frame = match timeout_at(due, body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_))) => return Err(Unread::Broken),
+            Err(_) if is_late(due) => {
+                due = Instant::now() + time_max;
+                continue;
+            }
+            Err(_) => return Err(Unread::TooSlow),
+        };
+        if let Ok(data) = frame.into_data() {
+            read.take(&data, whole, bytes_max)?;
+        }
+    }
+    metrics::gateway()
+        .received_bytes
+        .increment(read.bytes.len() as u64);
+    Ok(read)
+}
+
+impl Body {
+    /// Copies a piece: pieces that were kept would keep the whole buffers that they came in.
+    fn take(&mut self, data: &[u8], whole: usize, bytes_max: usize) -> Result<(), Unread> {
+        let needed = self.bytes.len() + data.len();
+        if needed > bytes_max {
+            return Err(Unread::TooLarge);
+        }
+        if needed > self.bytes.capacity() {
+            let capacity = needed.max((2 * self.bytes.capacity()).min(whole));
+            if !self.share.resize(capacity) {
+                self.share.budget().refuse();
+                return Err(Unread::Busy);
+            }
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(data);
+        Ok(())
+    }
+}

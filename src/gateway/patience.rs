@@ -1,0 +1,154 @@
+//! How long an HTTP connection is waited for: while its client takes an answer, and when it is closed.
+//!
+//! Owns: the least speed of a reader, and the way in which a socket is closed so that the last answer arrives.
+//! Promises: each wait ends. Must not: know what is sent.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
+
+/// Whether a deadline was noticed so late that this process was away (stopped, suspended, without a processor): then
+/// the client could not be heard, and gets its time anew.
+pub(super) fn is_late(due: Instant) -> bool {
+    due.elapsed() > LATE
+}
+
+const LATE: Duration = Duration::from_millis(250);
+
+/// A socket whose writes do not wait for ever: a client that stops reading a response, or reads it by the byte, gives
+/// its place free.
+pub(super) struct Impatient {
+    socket: TokioIo<TcpStream>,
+    patience: Duration,
+    /// Runs from the moment at which the socket takes nothing until it has taken a step.
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Bytes taken since then.
+    taken: usize,
+}
+
+impl Impatient {
+    pub(super) fn new(socket: TcpStream, patience: Duration) -> Impatient {
+        Impatient {
+            socket: TokioIo::new(socket),
+            patience,
+            stalled: None,
+            taken: 0,
+        }
+    }
+
+    pub(super) fn into_inner(self) -> TcpStream {
+        self.socket.into_inner()
+    }
+
+    /// Passes on what a write said, and times out one that has been too slow.
+    fn timed(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(result) = written {
+            self.taken += *result.as_ref().unwrap_or(&0);
+            if self.taken >= STEP_BYTES {
+                self.over();
+            }
+            return Poll::Ready(result);
+        }
+        let patience = self.patience;
+        if self.stalled.is_none() {
+            self.taken = 0;
+        }
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        while stalled.as_mut().poll(context).is_ready() {
+            if !is_late(stalled.deadline()) {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            stalled.as_mut().reset(Instant::now() + patience);
+        }
+        Poll::Pending
+    }
+
+    fn over(&mut self) {
+        self.stalled = None;
+        self.taken = 0;
+    }
+}
+
+impl Read for Impatient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(context, buffer)
+    }
+}
+
+impl Write for Impatient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.timed(written, context)
+    }
+
+    /// Hyper flushes when it has written all that it has: a new response begins with new patience.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.over();
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        self.timed(written, context)
+    }
+}
+
+/// Closes a connection so that what was written last arrives. Bytes that nobody has read at a close make the system
+/// send a reset, which destroys what the client has not read yet: so what the client still sends is read and forgotten,
+/// until it ends, falls silent, or has had `time_max`.
+pub(super) async fn farewell(mut socket: TcpStream, time_max: Duration) {
+    let _ = timeout_at(Instant::now() + time_max, async {
+        if socket.shutdown().await.is_err() {
+            return;
+        }
+        let mut waste = vec![0; WASTE_BYTES];
+        let mut left = WASTE_BYTES_MAX;
+        while let Ok(Ok(read @ 1..)) = timeout(SILENCE_MAX, socket.read(&mut waste)).await {
+            let Some(rest) = left.checked_sub(read) else {
+                return;
+            };
+            left = rest;
+        }
+    })
+    .await;
+}
+
+/// So much a client has to take in the time for a body, or the rest of the response.
+const STEP_BYTES: usize = 1 << 20;
+const WASTE_BYTES: usize = 16 << 10;
+/// Twice the largest body that any setting allows.
+const WASTE_BYTES_MAX: usize = 128 << 20;
+const SILENCE_MAX: Duration = Duration::from_secs(2);

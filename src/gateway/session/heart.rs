@@ -1,0 +1,144 @@
+//! The heart of a session: pings, and the limits of patience.
+//!
+//! Owns: the timer, and when a client is given up. Promises: a client is judged by what it did while this process was
+//! there and listened: time in which the process was away or did not read counts for nobody. Must not: read or write
+//! more than a ping.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::super::patience::is_late;
+use super::{End, Session, end_of};
+use crate::wire::Close;
+
+impl Session {
+    /// Counts what waits for a client that does not read, and sees to it that the timer is there in time.
+    pub(super) fn look_soon(&mut self) {
+        let stalled = self.outbox.stalled();
+        let pages = self.jobs.pages() * self.page_bytes();
+        let waits = stalled.map_or(0, |_| self.outbox.bytes() + pages);
+        self.unread.force(waits);
+        let is_pressing = !self.unread.is_small();
+        let since = self.reader.since();
+        let due = [
+            is_pressing.then(|| Instant::now() + PRESSED_TIME),
+            since.map(|since| since + self.shared.options.request_time_max),
+        ];
+        for due in due.into_iter().flatten() {
+            if due < self.timer.deadline() {
+                self.timer.as_mut().reset(due);
+            }
+        }
+    }
+
+    /// What a finished read may hold at most.
+    fn page_bytes(&self) -> usize {
+        let limit = self.shared.options.limits.outbound_frame_bytes_max;
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        while self.timer.as_mut().poll(context).is_ready() {
+            let now = Instant::now();
+            if is_late(self.timer.deadline()) {
+                self.excuse(now);
+            }
+            if let Some(code) = self.tick(now) {
+                return Poll::Ready(End::Close(code));
+            }
+            self.arm(now);
+            // A ping may have been queued.
+            if let Poll::Ready(Err(error)) = self.outbox.poll_write(&mut self.socket, context) {
+                return Poll::Ready(end_of(&error));
+            }
+        }
+        Poll::Pending
+    }
+
+    /// The process was away, not the client: everybody's time begins anew.
+    fn excuse(&mut self, now: Instant) {
+        self.heard = now;
+        self.reader.excuse(now);
+        self.outbox.excuse(now.into_std());
+        self.subscriptions.excuse(self.shared.clock.now_ms());
+    }
+
+    /// Pings, and the limits of patience. Who is out of time is looked at once more: bytes that have come may not have
+    /// been announced to this task yet.
+    fn tick(&mut self, now: Instant) -> Option<Close> {
+        if !self.reads() {
+            // We are the ones who do not listen.
+            self.heard = now;
+            self.reader.excuse(now);
+        }
+        let verdict = self.verdict(now);
+        let was_doubted = std::mem::replace(&mut self.is_doubted, verdict.is_some());
+        if verdict.is_some() && was_doubted {
+            return verdict;
+        }
+        if now >= self.ping_at {
+            self.ping_at = now + self.shared.options.heartbeat;
+            if self.outbox.stalled().is_none() {
+                self.ping();
+            }
+        }
+        None
+    }
+
+    fn verdict(&self, now: Instant) -> Option<Close> {
+        let options = &self.shared.options;
+        let slow_ms = u64::try_from(options.slow_consumer.as_millis()).unwrap_or(u64::MAX);
+        let is_pressed = !self.unread.is_small() && self.shared.answers.is_full();
+        let patience = match is_pressed {
+            true => options.slow_consumer.min(PRESSED_TIME),
+            false => options.slow_consumer,
+        };
+        let stalled = self.outbox.stalled();
+        if stalled.is_some_and(|since| since.elapsed() >= patience)
+            || self
+                .subscriptions
+                .is_behind(self.shared.clock.now_ms(), slow_ms)
+        {
+            if is_pressed {
+                self.shared.answers.refuse();
+            }
+            return Some(Close::SlowConsumer);
+        }
+        let request = self.reader.since().filter(|_| self.reads());
+        if request.is_some_and(|since| now.duration_since(since) >= options.request_time_max) {
+            return Some(Close::SlowRequest);
+        }
+        (now.duration_since(self.heard) >= 2 * options.heartbeat).then_some(Close::Idle)
+    }
+
+    fn ping(&mut self) {
+        use futures_util::Sink as _;
+        // Goes into the library's buffer, which is empty or nearly so: nothing has stalled. A failure shows at the next
+        // write.
+        let _ = Pin::new(&mut self.socket).start_send(Message::Ping(Bytes::new()));
+        self.outbox.flush_soon();
+    }
+
+    pub(super) fn arm(&mut self, now: Instant) {
+        let options = &self.shared.options;
+        let look = (options.slow_consumer / 4).max(TICK_MIN);
+        let silent = self.heard + 2 * options.heartbeat;
+        let next = self.ping_at.min(now + look).min(silent);
+        let next = if self.is_doubted { now } else { next };
+        self.timer.as_mut().reset(next);
+        self.look_soon();
+        let soonest = now + TICK_MIN;
+        if self.timer.deadline() < soonest {
+            self.timer.as_mut().reset(soonest);
+        }
+    }
+}
+
+const TICK_MIN: Duration = Duration::from_millis(20);
+/// When all connections together hold as many unread bytes as they may, who has not read for this long is cut.
+const PRESSED_TIME: Duration = Duration::from_secs(5);

@@ -1,0 +1,28 @@
+//! Panics in code that is called for one call only.
+//!
+//! Owns: catching one. Promises: it is logged once, with its text, and counted. Must not: be put around what owns a
+//! part of the store: nobody knows what state that is in then.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::metrics;
+
+/// Runs `run`; `None` = it panicked. `what` panicked is for the log. What `run` has half changed must not be used
+/// again.
+pub(crate) fn caught<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => Some(result),
+        Err(panic) => {
+            metrics::gateway().panics.increment(1);
+            tracing::error!(panic = text_of(&*panic), "{what} panicked");
+            None
+        }
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a text")
+}

@@ -1,0 +1,82 @@
+//! Everything that a call on timelines can be refused for.
+//!
+//! Owns: the typed reasons. Promises: all but `OutcomeUnknown` mean that nothing was written. Must not: know texts or
+//! codes; the gateway makes those.
+
+use crate::table::{ReadError, SubmitError};
+
+/// Why a timeline call was refused. Everything but `OutcomeUnknown` promises that nothing was written.
+#[derive(Clone, Debug)]
+pub enum Error {
+    /// No such timeline.
+    TimelineNotFound,
+    /// Beyond the head or below the floor.
+    MessageNotFound,
+    /// `expect_head`, `expect_version` or `expect_change` did not hold; the actual number.
+    ConditionFailed {
+        /// What it is instead.
+        actual: u64,
+    },
+    /// The message ID was taken by another entry.
+    MessageIdConflict {
+        /// Which of the batch.
+        index: usize,
+    },
+    /// The call named an epoch that is not the current one.
+    EpochChanged {
+        /// The current one.
+        actual: String,
+    },
+    /// The message or meta would pass a limit after the update, or the write what one may come to in the log.
+    TooLarge {
+        /// Name of the limit.
+        limit: &'static str,
+        /// Its value.
+        limit_bytes: u64,
+        /// What it would be.
+        actual_bytes: u64,
+    },
+    /// An update of a deleted message.
+    Deleted,
+    /// See [`crate::table::SubmitError`].
+    Busy,
+    /// See [`crate::table::SubmitError`].
+    StorageFull,
+    /// See [`crate::table::SubmitError`].
+    OutcomeUnknown,
+    /// Stopped after a disk failure, or a read met damage.
+    Unavailable,
+    /// The server is shutting down.
+    ShuttingDown,
+    /// An error of the server: the same call meets it again.
+    Internal,
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Error {
+        if error.is_panic() {
+            return Error::Internal;
+        }
+        tracing::error!(error = error.0, "read failed");
+        Error::Unavailable
+    }
+}
+
+impl From<SubmitError<Error>> for Error {
+    fn from(error: SubmitError<Error>) -> Error {
+        match error {
+            SubmitError::Rejected(error) => error,
+            SubmitError::Busy => Error::Busy,
+            SubmitError::StorageFull => Error::StorageFull,
+            SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
+            SubmitError::Unavailable => Error::Unavailable,
+            SubmitError::ShuttingDown => Error::ShuttingDown,
+            SubmitError::TooLarge { limit, actual } => Error::TooLarge {
+                limit: "batch_bytes_max",
+                limit_bytes: limit as u64,
+                actual_bytes: actual as u64,
+            },
+            SubmitError::Internal => Error::Internal,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+"""README's program for the client's loop, as it is printed there, against the real binary."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import time
+
+README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+
+
+def program(name, server):
+    """The program that README says to save by this name; only its address is another."""
+    _, _, behind = README.read_text().partition(f"as `{name}`")
+    text = re.search(r"```python\n(.*?)```", behind, re.DOTALL)[1]
+    assert "127.0.0.1:7070" in text
+    return text.replace("127.0.0.1:7070", f"127.0.0.1:{server.port}")
+
+
+def stands(folder):
+    """Which files there are, as far as a look from outside tells them apart."""
+    found = []
+    for entry in os.scandir(folder):
+        try:
+            stat = entry.stat()
+            found.append((entry.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        except FileNotFoundError:
+            found.append((entry.name,))
+    return sorted(found)
+
+
+def test_the_chat_keeps_its_outbox_when_it_is_killed_while_it_writes(server, client, name, tmp_path):
+    chat = tmp_path / "chat.py"
+    chat.write_text(program("chat.py", server))
+    home = tmp_path / "home"
+    home.mkdir()
+    file = home / "ann.json"
+    # Much to write each time.
+    client.call("message.append_batch", timeline=name, messages=[{"entry": {"text": "x" * 5000}}] * 100)
+    expected = set()
+    for round in range(8):
+        texts = [f"{round}-{n}" for n in range(3)]
+        before = stands(home)
+        child = subprocess.Popen([sys.executable, chat, "ann", name, *texts], cwd=home, stdout=subprocess.DEVNULL)
+        # In the middle of one of its writes, and each time of another one.
+        patience = 20
+        for _ in range(random.randint(1, 10)):
+            until = time.monotonic() + patience
+            while (now := stands(home)) == before and time.monotonic() < until and child.poll() is None:
+                pass
+            # It has begun, and soon has no more to write.
+            before, patience = now, 0.2
+        assert child.poll() is None, "it ended by itself"
+        child.kill()
+        child.wait()
+        if file.exists():
+            expected |= {entry["text"] for entry in json.loads(file.read_text())["outbox"].values()}
+    child = subprocess.Popen([sys.executable, chat, "ann", name, "last"], cwd=home, stdout=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 20
+        said = {}
+        while "last" not in said and time.monotonic() < until:
+            time.sleep(0.1)
+            said = json.loads(file.read_text())
+            said = {} if said["outbox"] else {m["entry"]["text"]: 1 for m in said["messages"].values()}
+        assert "last" in said
+    finally:
+        child.kill()
+        child.wait()
+    sent, place = [], 101
+    while place:
+        page = client.call("message.range", timeline=name, **{"from": place})
+        sent += [message["entry"]["text"] for message in page["messages"]]
+        place = page.get("next")
+    assert expected <= set(sent) and len(expected) > 5
+    assert len(sent) == len(set(sent)), "something was said twice"
