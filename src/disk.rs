@@ -59,7 +59,11 @@ pub fn advice(error: &io::Error) -> &'static str {
 pub fn left(folder: &Path, file_bytes: u64) -> Option<u64> {
     let disk = statvfs(folder).ok()?;
     let blocks = match rustix::process::geteuid().is_root() {
-        true => disk.f_bfree,
+        // ext4 counts as free what it keeps for itself: a 50th, 4,096 blocks at most.
+        true => {
+            let kept = (disk.f_blocks / 50).min(4_096);
+            disk.f_bfree.saturating_sub(kept).max(disk.f_bavail)
+        }
         false => disk.f_bavail,
     };
     let file = getrlimit(Resource::Fsize).current;

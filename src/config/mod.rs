@@ -148,7 +148,7 @@ keys! {
         /// more if the file needs it.
         map_bytes: usize = 1_099_511_627_776, 16_777_216 to 17_592_186_044_416;
         /// Bytes of the disk that a partition keeps so that trims and deletions work on a full one; 0 = none. At most a
-        /// 32nd of the disk; on a disk below 8 GiB memtables and segments are kept smaller too, so that it is enough.
+        /// 16th of the disk; on a disk below 8 GiB memtables and segments are kept smaller too, so that it is enough.
         reserve_bytes: u64 = 268_435_456, 0 to 1_099_511_627_776;
         /// Memory for a partition's filters, in bytes.
         filter_memory_bytes: u64 = 268_435_456, 1_048_576 to 1_099_511_627_776;

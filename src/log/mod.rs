@@ -203,11 +203,6 @@ impl Keeper {
         self.shared.segments.retain(covered, now_ms)
     }
 
-    /// Removes the retired segments that wait to be written over: their room is needed.
-    pub fn give_back_spares(&self) -> Result<(), Error> {
-        self.shared.segments.give_back_spares()
-    }
-
     /// Makes a file of zeros for the next segment, if the active one is half full of small frames and no retired one
     /// waits. Writing over a file costs a fraction of extending it, because a sync need not also write the file's new
     /// length and blocks; with large frames, so few syncs, the zeros would cost more. Cheap if there is nothing to do:

@@ -265,15 +265,9 @@ impl Segments {
         Ok(gone)
     }
 
-    /// Removes the spares.
-    pub(super) fn give_back_spares(&self) -> Result<(), Error> {
-        let _directory = lock(&self.directory);
-        let mut spares = lock(&self.spares);
-        while let Some(spare) = spares.pop() {
-            let removed = self.storage.remove(&spare);
-            removed.map_err(|error| Error::io(&spare, error))?;
-        }
-        Ok(())
+    /// Whether the next segment has its file, and so its room, already.
+    pub(super) fn has_spare(&self) -> bool {
+        !lock(&self.spares).is_empty()
     }
 
     /// Takes the oldest segment out of the list, if it may go.

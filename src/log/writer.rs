@@ -141,9 +141,7 @@ impl Writer {
         if self.offset == 0 {
             self.note_segment()?;
         }
-        if let Err(error) = self.file.write_at(&bytes, self.offset) {
-            return Err(self.write_failed(error));
-        }
+        self.put(&bytes, stamp.position)?;
         let end = self.offset + bytes.len() as u64;
         self.segment.set_bytes(end.max(self.segment.bytes()));
         self.condition = Condition::Unsettled;
@@ -230,6 +228,21 @@ impl Writer {
                 Err(AppendError::Unknown(error))
             }
         }
+    }
+
+    /// Writes a frame at the end of the active segment. If that can't grow any more, a spare may have room.
+    fn put(&mut self, bytes: &[u8], position: Position) -> Result<(), AppendError> {
+        let Err(error) = self.file.write_at(bytes, self.offset) else {
+            return Ok(());
+        };
+        let failed = self.write_failed(error);
+        let is_full = matches!(failed, AppendError::Full(_));
+        if !is_full || self.offset == 0 || !self.shared.segments.has_spare() {
+            return Err(failed);
+        }
+        self.begin_segment(position)?;
+        let written = self.file.write_at(bytes, self.offset);
+        written.map_err(|error| self.write_failed(error))
     }
 
     /// After a failed write: takes back what may be in the file, if the disk is only full. A write that failed has left

@@ -105,7 +105,8 @@ impl Flusher {
         }
         if self.kept.elapsed() >= LOG_UPKEEP {
             self.kept = Instant::now();
-            let is_tight = self.shared.pressure() == Pressure::Full || self.shared.take_log_full();
+            let is_tight =
+                self.shared.pressure() == Pressure::Full || self.shared.reserve.take_log_full();
             self.keep_log(is_tight);
             if is_tight && self.shared.frozen() == 0 {
                 // What is in the image needs no log, and what was trimmed leaves only by way of the image.
@@ -151,9 +152,9 @@ impl Flusher {
                     tracing::warn!(%error, "no room to flush or compact; writes wait until there is");
                 }
                 self.shared.set_pressure(Pressure::Full);
-                // A merge takes what is left, or it would use up what a trim needs.
-                let is_flush = self.shared.frozen() > 0;
-                let has_more = is_flush && self.shared.reserve.give_back();
+                // For nothing else, or a trim would find it used up.
+                let has_more =
+                    self.shared.reserve.is_making_room() && self.shared.reserve.give_back();
                 // Else what it has written so far would be missing at the next try.
                 if let Err(error) = self.image.clear() {
                     tracing::debug!(%error, "what the step left stays for now");
@@ -199,13 +200,7 @@ impl Flusher {
         } else {
             self.clock.now_ms()
         };
-        let mut kept = self
-            .keeper
-            .retain(self.shared.covered(), now_ms)
-            .map(|_| ());
-        if is_tight {
-            kept = kept.and_then(|()| self.keeper.give_back_spares());
-        }
+        let kept = self.keeper.retain(self.shared.covered(), now_ms);
         let prepared = self.keeper.prepare();
         let noted = self.keeper.note();
         if let Err(error) = kept.and(prepared).and(noted) {
@@ -272,9 +267,16 @@ impl Flusher {
     /// How far behind the image is, and whether there is room.
     fn pressure(&self, image: &image::Pressure, is_idle: bool) -> Pressure {
         let (frozen, frozen_max) = (self.shared.frozen(), self.options.frozen_max);
-        if !self.shared.reserve.take(is_idle) {
-            Pressure::Full
-        } else if image.busy || frozen >= frozen_max {
+        let image_free = image.file_bytes.saturating_sub(image.bytes_used);
+        // Too many runs and nothing to merge: there is no room for a merge.
+        if !self.shared.reserve.take(is_idle, image_free) || (image.busy && is_idle) {
+            return Pressure::Full;
+        }
+        if image_free >= self.options.reserve_bytes {
+            // What was asked for has come.
+            self.shared.reserve.set_making_room(false);
+        }
+        if image.busy || frozen >= frozen_max {
             Pressure::Busy
         } else if image.slow {
             let steps = image

@@ -80,7 +80,7 @@ impl Options {
         }
         let share = (disk_bytes / 64 / u64::from(partitions.max(1))).max(1 << 20);
         let memory = usize::try_from(share).unwrap_or(usize::MAX);
-        self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(2));
+        self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(4));
         self.memtable_bytes = self.memtable_bytes.min(memory);
         self.memtable_log_bytes = self.memtable_log_bytes.min(memory.saturating_mul(2));
         self.log.segment_bytes = self.log.segment_bytes.min(share);

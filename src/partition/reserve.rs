@@ -8,6 +8,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FallocateFlags, fallocate};
@@ -20,6 +21,10 @@ pub(super) struct Reserve {
     path: PathBuf,
     bytes: u64,
     is_held: Mutex<bool>,
+    /// Something that makes room was let in while there was none.
+    is_making_room: AtomicBool,
+    /// The log had no room since the flusher last looked.
+    is_log_full: AtomicBool,
 }
 
 impl Reserve {
@@ -29,6 +34,8 @@ impl Reserve {
             path: folder.join("reserve"),
             bytes,
             is_held: Mutex::new(bytes == 0),
+            is_making_room: AtomicBool::new(false),
+            is_log_full: AtomicBool::new(false),
         }
     }
 
@@ -54,38 +61,60 @@ impl Reserve {
     }
 
     /// Takes the room if it is not held and there is some; whether it is held now. While something is being flushed or
-    /// merged it takes plenty, for that needs room too. Afterwards half of it will do: some may be used for good, and
-    /// writing must go on.
-    pub(super) fn take(&self, is_idle: bool) -> bool {
+    /// merged it takes plenty, for that needs room too. Afterwards half of it will do. Where the image has as much in
+    /// free pages of its own, which it never gives back to the disk, nothing is needed: what is left is the log's.
+    pub(super) fn take(&self, is_idle: bool, image_free: u64) -> bool {
         let mut is_held = self.held();
         if *is_held {
             return true;
         }
         let folder = self.path.parent().unwrap_or(&self.path);
         let there = fs::metadata(&self.path).map_or(0, |file| file.len());
+        let is_in_image = is_idle && image_free >= self.bytes;
         let needed = match is_idle {
             true => self.bytes / 2,
             false => self.bytes.saturating_mul(2),
         };
-        let bytes = match disk::left(folder, 0) {
-            Some(left) if left < needed && there < self.bytes / 4 => return false,
-            Some(left) => self.bytes.min((left / 4 * 3).max(there)),
+        let mut bytes = match disk::left(folder, 0) {
+            Some(left) if left < needed && there < needed / 2 => return is_in_image,
+            Some(left) => self.bytes.min((left / 2).max(there)),
             None => self.bytes,
         };
-        match self.fill(bytes.max(1)) {
-            Ok(()) => *is_held = true,
-            Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
-                tracing::info!(
-                    "this file system keeps no reserve: on a full disk, room is made by removing files only"
-                );
-                *is_held = true;
-            }
-            Err(error) => {
-                tracing::debug!(%error, "no room for the reserve yet");
-                let _ = fs::remove_file(&self.path);
-            }
+        // A file system keeps some of what it calls free for itself.
+        while bytes >= (needed / 8).max(1) && !*is_held {
+            *is_held = match self.fill(bytes) {
+                Ok(()) => true,
+                Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+                    tracing::info!("this file system keeps no reserve for a full disk");
+                    true
+                }
+                Err(error) => {
+                    tracing::debug!(%error, bytes, "no room for the reserve yet");
+                    let _ = fs::remove_file(&self.path);
+                    false
+                }
+            };
+            bytes /= 2;
         }
-        *is_held
+        *is_held || is_in_image
+    }
+
+    /// Whether room is being made: then the reserve is there to be used.
+    pub(super) fn is_making_room(&self) -> bool {
+        self.is_making_room.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_making_room(&self, is_making_room: bool) {
+        self.is_making_room.store(is_making_room, Ordering::Relaxed);
+    }
+
+    /// Tells the flusher that the log has no room: it lets go of what the log can spare.
+    pub(super) fn set_log_full(&self) {
+        self.is_log_full.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_log_full(&self) -> bool {
+        self.is_log_full.swap(false, Ordering::Relaxed)
     }
 
     fn fill(&self, bytes: u64) -> io::Result<()> {
@@ -114,20 +143,20 @@ mod tests {
             folder.path().join("reserve"),
         );
         assert!(!reserve.give_back(), "nothing is held yet");
-        assert!(reserve.take(false) && reserve.take(true));
+        assert!(reserve.take(false, 0) && reserve.take(true, 0));
         let held = fs::metadata(&file).map_or(0, |file| file.len());
         assert!(held == 65_536 || held == 0, "{held}");
         assert!(reserve.give_back() && !reserve.give_back() && !file.exists());
-        assert!(reserve.take(true));
+        assert!(reserve.take(true, 0));
         // A restart takes over what is there.
-        assert!(Reserve::new(folder.path(), 65_536).take(true));
+        assert!(Reserve::new(folder.path(), 65_536).take(true, 0));
     }
 
     #[test]
     fn none_is_always_held_and_never_there() {
         let folder = tempfile::tempdir().unwrap();
         let reserve = Reserve::new(folder.path(), 0);
-        assert!(reserve.take(false) && !reserve.give_back() && reserve.take(true));
+        assert!(reserve.take(false, 0) && !reserve.give_back() && reserve.take(true, 0));
         assert!(!folder.path().join("reserve").exists());
     }
 }

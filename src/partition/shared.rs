@@ -88,8 +88,6 @@ pub(super) struct Shared {
     log: log::Reader,
     rules: Arc<dyn Rules>,
     pub(super) reserve: Reserve,
-    /// The log had no room since the flusher last looked.
-    is_log_full: AtomicBool,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -122,7 +120,6 @@ impl Shared {
             log,
             rules,
             reserve,
-            is_log_full: AtomicBool::new(false),
             writer: Mutex::new(None),
         }
     }
@@ -142,8 +139,9 @@ impl Shared {
         }
         match self.pressure() {
             Pressure::None | Pressure::Slow(_) => {}
+            // Runs that pile up for want of room go only after something was trimmed.
+            _ if purpose == Purpose::MakesRoom => self.reserve.set_making_room(true),
             Pressure::Busy => return Err(busy(metrics::COMPACTION)),
-            Pressure::Full if purpose == Purpose::MakesRoom => {}
             Pressure::Full => {
                 metrics::refusals().of(&[metrics::DISK_SPACE]).increment(1);
                 return Err(Refusal::Full);
@@ -326,15 +324,6 @@ impl Shared {
 
     pub(super) fn set_pressure(&self, pressure: Pressure) {
         self.pressure.store(pressure.number(), Ordering::Relaxed);
-    }
-
-    /// Tells the flusher that the log has no room: it lets go of what the log can spare.
-    pub(super) fn set_log_full(&self) {
-        self.is_log_full.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn take_log_full(&self) -> bool {
-        self.is_log_full.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn set_idle(&self, is_idle: bool) {

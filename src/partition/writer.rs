@@ -279,7 +279,7 @@ impl Writer {
             }
             AppendError::Full(error) => {
                 tracing::warn!(%error, "the disk is full; writes are refused");
-                self.shared.set_log_full();
+                self.shared.reserve.set_log_full();
                 metrics::refusals()
                     .of(&[metrics::DISK_SPACE])
                     .increment(closures as u64);
