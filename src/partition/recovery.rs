@@ -4,10 +4,11 @@
 //! memtables are flushed on the way, so that memory stays bounded however long the log is. Must not: be run twice on
 //! one partition.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::thread::Builder;
+use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use tokio::sync::{mpsc, watch};
@@ -74,17 +75,7 @@ pub(super) fn start(
         failures: 0,
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
-    let flushed = Arc::clone(&shared);
-    let flushing = Builder::new()
-        .name(format!("flusher-{id}"))
-        .spawn(move || {
-            // What it was about to write is still in memory and in the log, and what the image shows is whole. Nothing
-            // is written to it any more; aborting would only have the next start meet the same row.
-            if caught("the flusher", || flusher.run()).is_none() {
-                flushed.stop();
-            }
-        })
-        .map_err(thread)?;
+    let flushing = start_flusher(id, flusher).map_err(thread)?;
     let writer = Writer {
         shared: Arc::clone(&shared),
         options: options.clone(),
@@ -121,6 +112,17 @@ fn warn_of_the_future(id: PartitionId, last_ms: u64, now_ms: u64) {
     if ahead_ms > CLOCK_JUMP_MS {
         tracing::warn!(partition = %id, ahead_ms, "the log was last written by a clock that was ahead of this one");
     }
+}
+
+fn start_flusher(id: PartitionId, flusher: Flusher) -> io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(&flusher.shared);
+    Builder::new().name(format!("flusher-{id}")).spawn(move || {
+        // What it was about to write is still in memory and in the log, and what the image shows is whole. Nothing
+        // is written to it any more; aborting would only have the next start meet the same row.
+        if caught("the flusher", || flusher.run()).is_none() {
+            shared.stop();
+        }
+    })
 }
 
 /// Brings back what the image does not cover. Gives the memtables, the newest first and the last
