@@ -19,6 +19,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tideline_load::process::Launch;
 
+/// Does something to a data directory.
+type Damage<'a> = Box<dyn Fn(&Path) + 'a>;
+
 const TIMELINES: usize = 8;
 const PARTITIONS: [&str; 2] = ["partition-0000", "partition-0001"];
 
@@ -476,7 +479,7 @@ fn random_damage_is_refused_or_harmless(bed: &mut Bed) {
         let state = Path::new(partition).join("log/log.state");
         let files = files(&bed.bases[base].data, Path::new(""));
         let file = files[dice.below(files.len() as u64) as usize].clone();
-        let (what, damage): (_, Box<dyn Fn(&Path)>) = match dice.below(7) {
+        let (what, damage): (_, Damage<'_>) = match dice.below(7) {
             0 | 1 => (
                 format!("{name:?} cut to {at}"),
                 Box::new(|data| cut(&data.join(&name), at)),

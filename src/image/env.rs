@@ -315,7 +315,7 @@ fn open_catalog(env: &Env<WithoutTls>, read_only: bool) -> Result<[Db; 2], Error
 
 /// Whether these are the names of whole steps of slots.
 fn are_slots(names: &[String]) -> bool {
-    names.len() % usize::from(SLOT_STEP) == 0
+    names.len().is_multiple_of(usize::from(SLOT_STEP))
         && names.len() <= usize::from(SLOTS_MAX)
         && names
             .iter()

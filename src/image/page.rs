@@ -97,7 +97,7 @@ impl Page {
         let mut last: Option<&[u8]> = None;
         for index in 0..self.count {
             let begin = self.begin(index);
-            if begin < upper || begin % 2 != 0 || begin + NODE_HEAD > PAGE_BYTES {
+            if begin < upper || !begin.is_multiple_of(2) || begin + NODE_HEAD > PAGE_BYTES {
                 return Err("has a node out of bounds");
             }
             let (key, end) = self.extent(begin)?;
