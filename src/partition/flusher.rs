@@ -116,6 +116,7 @@ impl Flusher {
         if self.full.is_some_and(|full| !self.may_try(full)) {
             return false;
         }
+        let left = self.image.left();
         let done = match self.shared.oldest_frozen() {
             Some(memtable) => self.flush(memtable).map(|()| true),
             None if is_closing => Ok(false),
@@ -137,15 +138,16 @@ impl Flusher {
                 had_work
             }
             Err(error) => {
-                self.failed(&error);
+                self.failed(&error, left);
                 // At the close nothing is lost either: the log holds it all.
                 false
             }
         }
     }
 
-    /// After a step that failed: nothing of it stays, so it is tried again, unless the disk is broken.
-    fn failed(&mut self, error: &Error) {
+    /// After a step that failed: nothing of it stays, so it is tried again, unless the disk is broken. `left`: what the
+    /// disk had before it.
+    fn failed(&mut self, error: &Error, left: Option<u64>) {
         match error {
             Error::Full(_) => {
                 if self.full.is_none() {
@@ -160,7 +162,8 @@ impl Flusher {
                     tracing::debug!(%error, "what the step left stays for now");
                 }
                 self.full = Some(Full {
-                    left: self.image.left(),
+                    // Room that has come since the step began is news, too.
+                    left: self.image.left().min(left),
                     tried: (!has_more).then(Instant::now),
                 });
             }
