@@ -243,7 +243,7 @@ mod tests {
         };
         match parse(&words("append --seconds=5 --seconds 1 --connections=3")) {
             Ok(Command::Append(args)) => {
-                assert_eq!((args.setup.seconds, args.connections), (1.0, 3));
+                assert_eq!((args.setup.seconds, args.flow.connections), (1.0, 3));
             }
             _ => panic!("an append"),
         }

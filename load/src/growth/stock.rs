@@ -11,6 +11,7 @@ use super::{Bench, Ours, cpu_each, curve, disk_bytes, figure};
 use crate::append::Append;
 use crate::curve::{Curve, Step};
 use crate::exit::Stop;
+use crate::generator::Flow;
 use crate::outcome::Latency;
 use crate::pace::Gaps;
 use crate::pages::Pages;
@@ -59,7 +60,7 @@ fn stock(bench: &mut Bench<'_>, step: &mut Step, timelines: u64) -> Result<(), S
     let told = format!("{messages} messages in {timelines} timelines");
     let ours = bench.server()?;
     let pages = |setup, loaded| Pages {
-        gaps: Gaps::Exponential,
+        flow: Flow::open(16, PAGES_PER_SECOND, Gaps::Exponential),
         page: PAGE,
         size,
         ..Pages::of_stock(setup, PAGES_PER_SECOND, (messages, timelines), loaded)
