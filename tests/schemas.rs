@@ -201,7 +201,7 @@ fn requests_are_decoded_and_encoded_as_they_stand() {
             continue;
         };
         let decoded = request(asked);
-        assert_eq!(decoded.method(), name);
+        assert_eq!(decoded.method().name(), name);
         // What is written again holds all that was said; what was left out may stand there with its default.
         let written = serde_json::to_value(&decoded).unwrap();
         let params = asked.get("params").cloned().unwrap_or_else(|| json!({}));

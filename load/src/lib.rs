@@ -5,8 +5,10 @@
 //! Tablestore's API (`wire::tablestore`, which the official SDKs hold on their own), or trust a reply that it can
 //! check.
 
+pub mod amount;
 pub mod append;
 pub mod audience;
+pub mod bench;
 pub mod chat;
 pub mod checks;
 pub mod cli;
@@ -27,6 +29,7 @@ pub mod mixed;
 pub mod outcome;
 pub mod pace;
 pub mod pages;
+pub mod pairs;
 pub mod peers;
 pub mod pictures;
 pub mod pipe;
@@ -41,6 +44,7 @@ pub mod recorder;
 pub mod replay;
 pub mod report;
 pub mod request;
+pub mod result;
 pub mod room;
 pub mod rpc;
 pub mod run;
