@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::openrpc::Discovered;
 use super::{message, session, sync, timeline};
 
 /// Where the parameters of a call are read from.
@@ -156,7 +155,7 @@ methods! {
         "subscribe", answers, "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
         "unsubscribe", changes, "End a subscription";
-    Discover(session::Nothing) -> Discovered,
+    Discover(session::Nothing) -> session::Discovered,
         "rpc.discover", answers, "Read this description";
 }
 

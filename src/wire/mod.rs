@@ -35,6 +35,6 @@ pub use entry::{Columns, Entry, Integers, Patch};
 pub use failure::{Actual, Details, Failure, Said};
 pub use limits::Limits;
 pub use methods::{Method, Reply, Request};
-pub use openrpc::{Discovered, openrpc};
+pub use openrpc::openrpc;
 pub use push::{Ended, Push};
 pub use reason::Reason;

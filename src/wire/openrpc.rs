@@ -4,11 +4,9 @@
 //! every build of the same types. Must not: say anything that the types and lists don't; pushes and close codes, for
 //! which OpenRPC has no place, stand under `x-` names.
 
-use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Serialize, Serializer};
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use super::close::Close;
@@ -25,26 +23,6 @@ const DEFINITIONS: &str = "/components/schemas";
 pub fn openrpc() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(document)
-}
-
-/// The result of `rpc.discover`: serialises as the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Discovered;
-
-impl JsonSchema for Discovered {
-    fn schema_name() -> Cow<'static, str> {
-        "rpc.discover.result".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({ "type": "object", "description": "An OpenRPC document." })
-    }
-}
-
-impl Serialize for Discovered {
-    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        openrpc().serialize(into)
-    }
 }
 
 fn document() -> Value {
