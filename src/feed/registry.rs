@@ -109,8 +109,9 @@ impl Registry {
 
 const SHARDS: usize = 16;
 
-/// Tells a topic what a committed batch did, and how many watchers that woke. Groups are counted in before anybody comes to fetch them, and with none of
-/// the topic's locks held, because the budget takes those of the topics that lose a group.
+/// Tells a topic what a committed batch did; returns how many watchers that woke. Groups are counted in before anybody
+/// comes to fetch them, and with none of the topic's locks held, because the budget takes those of the topics that lose
+/// a group.
 pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> usize {
     for fresh in &topic.apply(event) {
         budget.add(topic, fresh);

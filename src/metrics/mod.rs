@@ -123,10 +123,7 @@ impl Metrics {
     /// The metrics of the feed's follower of a partition.
     #[must_use]
     pub fn follower(&self, number: u16) -> Follower {
-        Follower::bind(
-            &self.registry,
-            &[Label::new(PARTITION, number.to_string())],
-        )
+        Follower::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
     /// Counts what was refused at a limit.
@@ -224,7 +221,10 @@ mod tests {
             let head = format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name}");
             assert_eq!(text.matches(&head).count(), 1, "{head} in {text}");
         }
-        let names: Vec<_> = text.lines().filter(|line| line.starts_with("# HELP")).collect();
+        let names: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("# HELP"))
+            .collect();
         assert!(names.is_sorted() && names.len() == catalogue().count());
     }
 
@@ -236,7 +236,8 @@ mod tests {
         ping.record(31.0);
         let text = metrics.render();
         for (le, count) in [("0.0002", 0), ("0.0005", 1), ("30", 1), ("+Inf", 2)] {
-            let line = format!("tideline_request_seconds_bucket{{method=\"ping\",le=\"{le}\"}} {count}\n");
+            let line =
+                format!("tideline_request_seconds_bucket{{method=\"ping\",le=\"{le}\"}} {count}\n");
             assert!(text.contains(&line), "{line} in {text}");
         }
         assert!(text.contains("tideline_request_seconds_sum{method=\"ping\"} 31.0005\n"));
@@ -258,7 +259,11 @@ mod tests {
     #[test]
     fn what_is_held_is_given_back() {
         let metrics = Metrics::default();
-        let shows = |figure: &str| metrics.render().contains(&format!("tideline_sync_waits {figure}\n"));
+        let shows = |figure: &str| {
+            metrics
+                .render()
+                .contains(&format!("tideline_sync_waits {figure}\n"))
+        };
         let held = metrics.feed.waits.hold(3);
         assert!(shows("3"));
         drop(held);

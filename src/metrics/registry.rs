@@ -79,8 +79,11 @@ fn suffix(name: &str) -> Matcher {
 }
 
 /// The upper bounds of histograms' buckets, by the unit that the name ends with; "" = any other.
-pub(super) const BUCKETS: [(&str, &[f64]); 3] =
-    [(SECONDS_SUFFIX, SECONDS), (BYTES_SUFFIX, BYTES), ("", COUNTS)];
+pub(super) const BUCKETS: [(&str, &[f64]); 3] = [
+    (SECONDS_SUFFIX, SECONDS),
+    (BYTES_SUFFIX, BYTES),
+    ("", COUNTS),
+];
 const SECONDS_SUFFIX: &str = "_seconds";
 const BYTES_SUFFIX: &str = "_bytes";
 const SECONDS: &[f64] = &[

@@ -36,7 +36,8 @@ fn observe(metrics: &Partition, figures: &Figures, now_ms: u64) {
     log.oldest_position.count(figures.log.first.0);
     log.bytes.count(figures.log.bytes);
     log.segments.count(figures.log.segments as u64);
-    log.oldest_seconds.set(figures.log.first_ms.map_or(0.0, age));
+    log.oldest_seconds
+        .set(figures.log.first_ms.map_or(0.0, age));
     let image = &metrics.image;
     image.runs.count(figures.image.runs as u64);
     image.level0_runs.count(figures.image.level0_runs as u64);
@@ -46,13 +47,21 @@ fn observe(metrics: &Partition, figures: &Figures, now_ms: u64) {
     image.map_bytes.count(figures.image.map_bytes);
     image.filter_bytes.count(figures.image.filter_bytes);
     image.free_slots.count(figures.image.free_slots as u64);
-    metrics.compaction.pending.count(figures.image.pending_bytes);
+    metrics
+        .compaction
+        .pending
+        .count(figures.image.pending_bytes);
     let walked_ms = Some(figures.image.walked_ms).filter(|since| *since > 0);
-    metrics.compaction.survey_age.set(walked_ms.map_or(0.0, age));
+    metrics
+        .compaction
+        .survey_age
+        .set(walked_ms.map_or(0.0, age));
     if let Some(environment) = &figures.environment {
         image.free_bytes.count(environment.free_bytes);
         image.readers.count(environment.readers as u64);
-        image.reader_seconds.set(environment.oldest_age.as_secs_f64());
+        image
+            .reader_seconds
+            .set(environment.oldest_age.as_secs_f64());
         image.reader_transactions.count(environment.oldest_behind);
     }
 }

@@ -109,6 +109,7 @@ const TURN: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Metrics;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
 

@@ -163,7 +163,7 @@ impl Shared {
         };
         if let Some(limit) = limit {
             self.dequeued(closures, bytes);
-            return Err(busy(limit));
+            return Err(self.busy(limit));
         }
         self.queue
             .try_send(Queued::Job {
