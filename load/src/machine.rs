@@ -6,7 +6,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use procfs::process::{LimitValue, Process, Stat};
-use procfs::{Current as _, CurrentSI as _, FromRead as _};
+use procfs::{Current as _, FromRead as _};
 use serde::{Deserialize, Serialize};
 
 /// A machine.
@@ -32,7 +32,9 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             processor: processors.and_then(|all| Some(all.model_name(0)?.to_owned())),
             kernel: kernel.map(|text| text.trim().to_owned()),
-            memory_bytes: procfs::Meminfo::current().ok().map(|memory| memory.mem_total),
+            memory_bytes: procfs::Meminfo::current()
+                .ok()
+                .map(|memory| memory.mem_total),
         }
     }
 }
@@ -132,6 +134,10 @@ mod tests {
         assert!(usage.resident_bytes.is_some_and(|bytes| bytes > 1e6));
         assert!(usage.descriptors.is_some_and(|count| count >= 3.0));
         assert!(usage.cpu_seconds.is_some() && open_files_max(pid).is_some());
-        assert!(Machine::here().memory_bytes.is_some_and(|bytes| bytes > 1 << 26));
+        assert!(
+            Machine::here()
+                .memory_bytes
+                .is_some_and(|bytes| bytes > 1 << 26)
+        );
     }
 }

@@ -176,7 +176,11 @@ pub struct Moved {
 impl Outcome {
     /// Enters what a recorder holds: distribution, seconds, and p50, p99, p99.9 as figures in ms.
     pub fn latency(&mut self, recorded: Recorded) {
-        let Recorded { name, total, series } = recorded;
+        let Recorded {
+            name,
+            total,
+            series,
+        } = recorded;
         let latency = Latency::of(&total);
         let quantiles = [
             ("p50", latency.p50),

@@ -11,8 +11,8 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::exit::{Stop, Verdict};
-use crate::outcome::Outcome;
 use crate::machine::open_files_max;
+use crate::outcome::Outcome;
 use crate::process::{Launch, Server};
 use crate::run::Run;
 use crate::setup::Setup;

@@ -55,7 +55,9 @@ impl Window {
     #[must_use]
     pub fn length(&self) -> Duration {
         let ended = self.ended.get().unwrap_or_else(Instant::now);
-        self.began.get().map_or(Duration::ZERO, |began| ended - began)
+        self.began
+            .get()
+            .map_or(Duration::ZERO, |began| ended - began)
     }
 }
 

@@ -170,7 +170,10 @@ impl Run {
 
     /// The figures may not be believed, and why.
     pub fn invalid(&self, reason: impl Into<String>) {
-        let (reason, reasons) = (reason.into(), &mut self.outcome.borrow_mut().validity.reasons);
+        let (reason, reasons) = (
+            reason.into(),
+            &mut self.outcome.borrow_mut().validity.reasons,
+        );
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -185,7 +188,11 @@ impl Run {
     /// Enters a figure.
     pub fn figure(&self, name: &str, value: f64, unit: &str, better: Better) {
         let unit = unit.to_owned();
-        let figure = Figure { value, unit, better };
+        let figure = Figure {
+            value,
+            unit,
+            better,
+        };
         let figures = &mut self.outcome.borrow_mut().figures;
         figures.insert(name.to_owned(), figure);
     }
