@@ -15,10 +15,10 @@ use tideline_load::amount::amount;
 use tideline_load::bench::Ours;
 use tideline_load::exit::Stop;
 use tideline_load::generator::Flow;
+use tideline_load::machine::Usage;
 use tideline_load::pairs::{Bar, Pair, Row};
 use tideline_load::report;
 use tideline_load::template::DIGITS;
-use tideline_load::watch::Usage;
 
 use crate::field::{Field, figures};
 
