@@ -5,6 +5,9 @@
 
 use bytes::Bytes;
 
+use super::Error;
+use super::limits::VALUE_BYTES_MAX;
+
 /// The value of an attribute cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -50,6 +53,17 @@ impl ValueRef<'_> {
             ValueRef::Boolean(flag) => Value::Boolean(flag),
             ValueRef::Binary(bytes) => Value::Binary(bytes::Bytes::copy_from_slice(bytes)),
             ValueRef::Json(text) => Value::Json(text.to_owned()),
+        }
+    }
+
+    /// How many bytes it counts.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            ValueRef::String(text) | ValueRef::Json(text) => text.len(),
+            ValueRef::Binary(bytes) => bytes.len(),
+            ValueRef::Integer(_) | ValueRef::Double(_) => 8,
+            ValueRef::Boolean(_) => 1,
         }
     }
 
@@ -105,6 +119,23 @@ pub fn json_text_bytes(text: &str) -> usize {
 }
 
 impl Value {
+    /// The value, if an attribute may have it; `column` is the attribute's name.
+    pub fn checked(self, column: &str) -> Result<Value, Error> {
+        match &self {
+            Value::Double(number) if number.is_nan() => return Err(Error::NotANumber),
+            Value::Double(number) if number.is_infinite() => return Err(Error::Infinite),
+            _ => {}
+        }
+        let length = ValueRef::from(&self).size();
+        if length > VALUE_BYTES_MAX {
+            return Err(Error::ValueTooLong {
+                column: column.to_owned(),
+                length,
+            });
+        }
+        Ok(self)
+    }
+
     /// The length of the value's compact JSON text.
     #[must_use]
     pub fn json_bytes(&self) -> usize {
@@ -142,6 +173,19 @@ mod tests {
                 Value::Double(double).json_bytes(),
                 serde_json::to_string(&double).unwrap().len()
             );
+        }
+    }
+
+    #[test]
+    fn values_count_their_bytes() {
+        for (value, bytes) in [
+            (Value::String("äb".to_owned()), 3),
+            (Value::Integer(i64::MAX), 8),
+            (Value::Double(0.5), 8),
+            (Value::Boolean(true), 1),
+            (Value::Binary(Bytes::from_static(&[1, 2])), 2),
+        ] {
+            assert_eq!(ValueRef::from(&value).size(), bytes);
         }
     }
 

@@ -11,7 +11,8 @@ use super::change::{Action, Change};
 use super::key::Key;
 use super::row::RowWriter;
 use crate::ids::TableId;
-use crate::partition::{Direction, Found, ReadError, Rows, Txn, View};
+use crate::model::Direction;
+use crate::partition::{Found, ReadError, Rows, Txn, View};
 
 /// Where rows are read: a view, or a transaction that also sees its own batch.
 pub trait Source {

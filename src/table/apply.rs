@@ -4,28 +4,29 @@
 //! something depends on them. Must not: check what `write.rs` has checked.
 
 use crate::ids::EntryKind;
+use crate::model::{
+    CellChange, Consumed, Error, Existence, FoundCell, FoundRow, KeyValue, PutCell, ReturnContent,
+    RowChange, RowRef, units,
+};
 use crate::partition::{Entry, Found, MEMBER_BYTES_MAX, Txn};
 
-use super::Error;
 use super::Key;
 use super::access::{Source, damaged, record, record_update};
 use super::change::Action;
 use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
-use super::found::{Consumed, FoundCell, FoundRow, key_size, units};
-use super::key_value::{Existence, KeyValue};
 use super::primary_key::key_of;
 use super::row::encode_cells;
 use super::schema::Table;
 use super::update::{Outcome, update};
 use super::versions::{Judged, Shortened, judge, shorten};
-use super::write::{CellChange, Checked, PutCell, ReturnContent, RowChange, Written};
+use super::write::{Checked, Written};
 
 impl Checked {
     /// Runs on the writer's thread.
     pub(super) fn apply(mut self, txn: &mut Txn<'_>) -> Result<Written, Error> {
         if let Some(size) = txn.over() {
-            // Nothing of its batch stands: the rows before it came to too much.
+            // Nothing of its batch takes effect: the rows before it came to too much.
             return Err(Error::TooLarge {
                 limit: MEMBER_BYTES_MAX,
                 size,
@@ -107,7 +108,7 @@ impl Checked {
     /// Whether anything depends on the row as it is.
     fn reads(&self) -> bool {
         self.condition.existence != Existence::Ignore
-            || self.condition.test.is_some()
+            || self.condition.columns.is_some()
             || matches!(self.change, RowChange::Update(_))
             || self.must_exist()
     }
@@ -121,7 +122,7 @@ impl Checked {
             matches!(change, CellChange::Put(_) | CellChange::Increment { .. })
         };
         if self.condition.existence != Existence::Ignore
-            || self.condition.test.is_some()
+            || self.condition.columns.is_some()
             || self.must_exist()
             || self.table.options.update_full_row
             || !changes.iter().all(is_put)
@@ -134,19 +135,12 @@ impl Checked {
         Some(columns)
     }
 
-    /// Where the server numbers rows, a given number means a row that is there.
-    fn must_exist(&self) -> bool {
-        self.table.numbered().is_some() && self.change != RowChange::Delete
-    }
-
-    /// The row as a condition sees it.
-    pub(super) fn found(&self, judged: Option<&Judged<'_>>) -> FoundRow {
-        match judged {
-            Some(judged) => FoundRow::whole(self.key.clone(), judged),
-            None => FoundRow {
-                key: self.key.clone(),
-                cells: Vec::new(),
-            },
+    /// The row as a condition sees it: all versions that live; without cells if there is none.
+    pub(super) fn found<'r>(&'r self, judged: Option<&'r Judged<'_>>) -> RowRef<'r> {
+        RowRef {
+            columns: &self.table.primary_key,
+            key: &self.key,
+            cells: judged.map_or(&[], |judged| &judged.living),
         }
     }
 
@@ -160,16 +154,14 @@ impl Checked {
         if !holds {
             return Err(Error::ConditionFailed);
         }
-        if self.condition.existence == Existence::Ignore && self.condition.test.is_none() {
+        if self.condition.existence == Existence::Ignore && self.condition.columns.is_none() {
             return Ok(0);
         }
         let row = self.found(judged);
         if !self.passes(&row, judged)? {
             return Err(Error::ConditionFailed);
         }
-        Ok(units(
-            row.size(&self.table).max(key_size(&self.table, &self.key)),
-        ))
+        Ok(units(row.size()))
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::ids::{PartitionId, Position, TableId};
-use crate::model::{Value, ValueRef};
-use crate::partition::{Direction, Partitions, ReadError, Txn, View};
+use crate::model::{Definition, Direction, Value, ValueRef};
+use crate::partition::{Partitions, ReadError, Txn, View};
 
 use super::Key;
 use super::access::{Source, record, scan};
@@ -99,7 +99,7 @@ impl Catalog {
             let (_, value) = row?;
             match decode(&value)? {
                 Entry::NextId(id) => fresh.next_id = id,
-                Entry::Table(table) => fresh.add(Arc::new(*table)),
+                Entry::Table(definition) => fresh.add(Arc::new(stored(*definition))),
             }
         }
         let fresh = Arc::new(fresh);
@@ -151,7 +151,7 @@ impl Snapshot {
 
 enum Entry {
     NextId(u32),
-    Table(Box<Table>),
+    Table(Box<Definition>),
 }
 
 fn decode(value: &[u8]) -> Result<Entry, ReadError> {
@@ -171,12 +171,20 @@ fn decode(value: &[u8]) -> Result<Entry, ReadError> {
     .ok_or_else(|| wrong("neither a definition nor the next ID"))
 }
 
+/// A table of the catalog: its rows are stored.
+pub(super) fn stored(definition: Definition) -> Table {
+    Table {
+        definition,
+        virtual_rows: None,
+    }
+}
+
 fn key(name: &str) -> Key {
     Key::new(TABLES, &[], name.len() + 8).string(name)
 }
 
 /// The definition of a table as the writer sees it.
-pub(super) fn find(txn: &Txn<'_>, name: &str) -> Result<Option<Table>, ReadError> {
+pub(super) fn find(txn: &Txn<'_>, name: &str) -> Result<Option<Definition>, ReadError> {
     let Some(value) = txn.row(&key(name))? else {
         return Ok(None);
     };
@@ -216,7 +224,7 @@ pub(super) fn take_id(txn: &mut Txn<'_>) -> Result<TableId, ReadError> {
 }
 
 /// Writes a definition.
-pub(super) fn store(txn: &mut Txn<'_>, table: &Table) -> Result<(), ReadError> {
+pub(super) fn store(txn: &mut Txn<'_>, table: &Definition) -> Result<(), ReadError> {
     let text = serde_json::to_string(table)
         .map_err(|_| damaged_catalog(table.id, "the definition can't be written"))?;
     let effect = write(txn, &table.name, DEFINITION, &Value::Json(text));

@@ -259,10 +259,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::ValueRef;
     use crate::model::arbitrary;
+    use crate::model::{Cell, ValueRef};
     use crate::table::RowWriter;
-    use crate::table::row::{Cell, Row, encode_cells};
+    use crate::table::row::{Row, encode_cells};
 
     proptest! {
         #[test]

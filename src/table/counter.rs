@@ -5,12 +5,11 @@
 //! row. Must not: know what else is in the row.
 
 use crate::ids::TableId;
-use crate::model::ValueRef;
+use crate::model::{KeyValue, ValueRef};
 use crate::partition::{ReadError, Txn};
 
 use super::Key;
 use super::access::{Source, damaged, put};
-use super::key_value::KeyValue;
 use super::primary_key::key_of;
 use super::row::{Row, RowWriter};
 

@@ -6,10 +6,10 @@
 use bytes::Bytes;
 
 use crate::ids::PartitionId;
-use crate::partition::{Direction, Partitions, ReadError, View};
+use crate::model::{Direction, KeyValue};
+use crate::partition::{Partitions, ReadError, View};
 
 use super::access::{Source, scan};
-use super::key_value::KeyValue;
 use super::primary_key::key_of;
 use super::schema::Table;
 use super::virtual_table::Walk;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::ids::{EntryKind, TableId};
+use crate::model::TableOptions;
 use crate::partition::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
 
 use super::apply::WHOLE_ROW_BYTES_MAX;
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
-use super::options::TableOptions;
 use super::row::Row;
 use super::versions::{Shortened, shorten};
 use super::{chunks, delta, key};

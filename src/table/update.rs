@@ -6,15 +6,11 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Value, ValueRef};
+use crate::model::{Cell, CellChange, Error, FoundCell, PutCell, Value, ValueRef, column};
 
-use super::Error;
 use super::delta::DeltaWriter;
-use super::found::FoundCell;
-use super::row::Cell;
 use super::schema::Table;
 use super::versions::Judged;
-use super::write::{CellChange, PutCell};
 
 /// What an update comes to.
 pub(super) struct Outcome {
@@ -168,11 +164,4 @@ impl<'a> Update<'a> {
         self.judged
             .map_or(&[], |judged| column(&judged.hidden, name))
     }
-}
-
-/// The cells of one column.
-fn column<'c, 'a>(cells: &'c [Cell<'a>], name: &str) -> &'c [Cell<'a>] {
-    let start = cells.partition_point(|cell| cell.name < name);
-    let end = start + cells[start..].partition_point(|cell| cell.name == name);
-    &cells[start..end]
 }

@@ -5,8 +5,8 @@
 //! what a request asks for.
 
 use super::Malformed;
-use super::options::TableOptions;
-use super::row::{Cell, Row, encode_cells};
+use super::row::{Row, encode_cells};
+use crate::model::{Cell, TableOptions};
 
 /// A stored row, judged.
 #[derive(Debug, Default)]

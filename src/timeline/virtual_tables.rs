@@ -17,11 +17,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::ids::{PartitionId, TableId};
-use crate::model::{Value, ValueRef};
-use crate::table::{
-    ColumnType, DefinedColumn, Direction, Key, KeyColumn, KeyType, KeyValue, ReadError, RowWriter,
-    Table, TableOptions, Throughput, View, VirtualRows, Walk, key_of, scan,
+use crate::model::{
+    ColumnType, DefinedColumn, Definition, Direction, KeyColumn, KeyType, KeyValue, TableOptions,
+    Throughput, Value, ValueRef,
 };
+use crate::table::{Key, ReadError, RowWriter, Table, View, VirtualRows, Walk, key_of, scan};
 
 use super::edit::load_held;
 use super::head::HeadRow;
@@ -98,7 +98,7 @@ fn table(
         name: name.to_owned(),
         kind,
     };
-    Table {
+    let definition = Definition {
         id,
         name: name.to_owned(),
         primary_key: key.iter().map(key_column).collect(),
@@ -108,6 +108,9 @@ fn table(
         created_us: 0,
         increased_us: 0,
         decreased_us: 0,
+    };
+    Table {
+        definition,
         virtual_rows: Some(rows),
     }
 }

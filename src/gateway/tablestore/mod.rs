@@ -4,13 +4,9 @@
 //! signature is right; every refusal is an answer of the protocol, with its code and status; between two requests
 //! nothing is kept but partition keys' rates. Must not: know how a table is stored.
 
-mod answer;
-mod ask;
 mod batch;
 mod dispatch;
-mod filter;
 mod rate;
-mod refusal;
 mod row;
 
 use std::collections::HashMap;

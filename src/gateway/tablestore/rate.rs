@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::metrics::{self, Counter};
-use crate::table::{Consumed, KeyValue, Table};
+use crate::model::{Consumed, KeyValue};
+use crate::table::Table;
 use crate::wire::tablestore::{Code, Failure};
 
 /// The rates of all partition keys.

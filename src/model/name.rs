@@ -3,28 +3,26 @@
 //! Owns: which names are legal. Table names are words; column names may be nearly anything, as the service accepts
 //! them, which is laxer than its documentation. Must not: know where a name came from.
 
-use super::failure::Failure;
+use super::Error;
 use super::limits::NAME_BYTES_MAX;
 
 /// A table's name: letters, digits and underscores, no digit first, 1 to 255 bytes.
-pub(super) fn check_table_name(name: &str) -> Result<(), Failure> {
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let begins = name
-        .bytes()
-        .next()
-        .is_some_and(|byte| !byte.is_ascii_digit());
-    if begins && name.bytes().all(word) && name.len() <= NAME_BYTES_MAX {
+pub fn check_table_name(name: &str) -> Result<(), Error> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let first = name.bytes().next();
+    let begins = first.is_some_and(|byte| !byte.is_ascii_digit());
+    if begins && name.bytes().all(is_word) && name.len() <= NAME_BYTES_MAX {
         return Ok(());
     }
-    Err(Failure::invalid(format!("Invalid table name: '{name}'.")))
+    Err(Error::InvalidTableName(name.to_owned()))
 }
 
 /// A column's name: 1 to 255 bytes that do not begin with `#`.
-pub(super) fn check_column_name(name: &str) -> Result<(), Failure> {
+pub fn check_column_name(name: &str) -> Result<(), Error> {
     if !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.starts_with('#') {
         return Ok(());
     }
-    Err(Failure::invalid(format!("Invalid column name: '{name}'.")))
+    Err(Error::InvalidColumnName(name.to_owned()))
 }
 
 #[cfg(test)]
@@ -37,8 +35,8 @@ mod tests {
             check_table_name(good).unwrap();
         }
         for bad in ["", "9a", "a-b", "a b", "ä", "#a", &"x".repeat(256)] {
-            let failure = check_table_name(bad).unwrap_err();
-            assert_eq!(failure.message, format!("Invalid table name: '{bad}'."));
+            let error = Error::InvalidTableName(bad.to_owned());
+            assert_eq!(check_table_name(bad), Err(error));
         }
     }
 
@@ -48,8 +46,8 @@ mod tests {
             check_column_name(good).unwrap();
         }
         for bad in ["", "#a", &"x".repeat(256)] {
-            let failure = check_column_name(bad).unwrap_err();
-            assert_eq!(failure.message, format!("Invalid column name: '{bad}'."));
+            let error = Error::InvalidColumnName(bad.to_owned());
+            assert_eq!(check_column_name(bad), Err(error));
         }
     }
 }
