@@ -110,6 +110,12 @@ impl Run {
         Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
     }
 
+    /// What names begin with: as the flags say, or so that no earlier run used it.
+    #[must_use]
+    pub fn prefix(&self, given: Option<&str>, kind: &str) -> String {
+        given.map_or_else(|| format!("{kind}-{}/", self.tag), str::to_owned)
+    }
+
     /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.
     pub fn recorder(&self, name: &str, counts: Counts) -> Rc<Recorder> {
         let recorder = Rc::new(Recorder::new(name, counts, Rc::clone(&self.window)));
