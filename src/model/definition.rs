@@ -1,7 +1,7 @@
 //! What a table is: its name, primary key columns, defined columns, options, reserved throughput.
 //!
-//! Owns: definitions, as they are asked for and as the catalog keeps them (their JSON is a format on disk). Promises: what
-//! passed the checks here breaks no documented rule. Must not: store anything.
+//! Owns: definitions, as they are asked for and as the catalog keeps them (their JSON is a format on disk). Promises:
+//! what passed the checks here breaks no documented rule. Must not: store anything.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Filters of reads and column conditions of writes.
+//! Filters of reads and conditions of writes.
 //!
 //! Owns: the tree of a filter, and what comparisons mean: between types, of missing columns, across versions, after a
 //! transfer. Promises: pure; an expression is compiled here, with a bound on its size. Must not: bound the number of
@@ -14,6 +14,27 @@ use super::{Cell, RowRef, Value, ValueRef};
 
 /// Bytes that a compiled expression may take.
 const EXPRESSION_BYTES_MAX: usize = 1 << 18;
+
+/// Whether a row has to be there for a write to take effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existence {
+    /// Whatever.
+    #[default]
+    Ignore,
+    /// It must be there.
+    Exist,
+    /// It must not be there.
+    NotExist,
+}
+
+/// What the row must be like for a write to take effect.
+#[derive(Clone, Debug, Default)]
+pub struct Condition {
+    /// Whether it has to be there.
+    pub existence: Existence,
+    /// What its columns must be like.
+    pub columns: Option<Predicate>,
+}
 
 /// What a read does with the columns it has selected.
 #[derive(Clone, Debug)]

@@ -1,13 +1,12 @@
 //! Primary keys: their columns, and the values that may stand in them.
 //!
-//! Owns: the types of key columns, the order of their values, and which value may be used where. Must not: compare a
-//! key with a table's; `table/primary_key.rs` does.
+//! Owns: the types of key columns and the order of their values. Must not: check a key (`check`, and against a table's
+//! `table/primary_key.rs`).
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::limits::KEY_VALUE_BYTES_MAX;
-use super::{Error, ValueRef};
+use super::ValueRef;
 
 /// The type of a primary key column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,38 +52,7 @@ pub enum KeyValue {
 /// A primary key as a request gives it: names and values in the table's order.
 pub type PrimaryKey = Vec<(String, KeyValue)>;
 
-/// What a key is used for, which decides what may stand in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyUse {
-    /// To read a row.
-    Read,
-    /// To write a row.
-    Write,
-    /// As the bound of a range.
-    Bound,
-}
-
 impl KeyValue {
-    /// Checks that a value of the column `name` may be used so.
-    pub fn check(&self, name: &str, used: KeyUse) -> Result<(), Error> {
-        match (self, used) {
-            (KeyValue::InfMin | KeyValue::InfMax, KeyUse::Read | KeyUse::Write) => {
-                return Err(Error::KeyValue(self.clone()));
-            }
-            (KeyValue::AutoIncrement, KeyUse::Read | KeyUse::Bound) => {
-                return Err(Error::AutoIncrementInRead);
-            }
-            _ => {}
-        }
-        if self.size() > KEY_VALUE_BYTES_MAX {
-            return Err(Error::KeyTooLong {
-                column: name.to_owned(),
-                length: self.size(),
-            });
-        }
-        Ok(())
-    }
-
     /// The type that a column with this value has; none for a mark.
     #[must_use]
     pub fn kind(&self) -> Option<KeyType> {

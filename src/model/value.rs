@@ -5,9 +5,6 @@
 
 use bytes::Bytes;
 
-use super::Error;
-use super::limits::VALUE_BYTES_MAX;
-
 /// The value of an attribute cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -119,23 +116,6 @@ pub fn json_text_bytes(text: &str) -> usize {
 }
 
 impl Value {
-    /// The value, if an attribute may have it; `column` is the attribute's name.
-    pub fn checked(self, column: &str) -> Result<Value, Error> {
-        match &self {
-            Value::Double(number) if number.is_nan() => return Err(Error::NotANumber),
-            Value::Double(number) if number.is_infinite() => return Err(Error::Infinite),
-            _ => {}
-        }
-        let length = ValueRef::from(&self).size();
-        if length > VALUE_BYTES_MAX {
-            return Err(Error::ValueTooLong {
-                column: column.to_owned(),
-                length,
-            });
-        }
-        Ok(self)
-    }
-
     /// The length of the value's compact JSON text.
     #[must_use]
     pub fn json_bytes(&self) -> usize {

@@ -1,31 +1,10 @@
 //! Writes of one row as they are asked for.
 //!
-//! Owns: changes, conditions, what a write returns, and their rules. Promises: what the constructors give keeps every
+//! Owns: changes, what a write returns, and their rules. Promises: what the constructors give keeps every
 //! documented rule that needs neither a table nor a stored row. Must not: write.
 
-use super::limits::{VERSION_BYTES, VERSION_END};
-use super::{Error, KeyValue, Predicate, PrimaryKey, Value, ValueRef};
-
-/// Whether a row has to be there for a write to take effect.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existence {
-    /// Whatever.
-    #[default]
-    Ignore,
-    /// It must be there.
-    Exist,
-    /// It must not be there.
-    NotExist,
-}
-
-/// What the row must be like for a write to take effect.
-#[derive(Clone, Debug, Default)]
-pub struct Condition {
-    /// Whether it has to be there.
-    pub existence: Existence,
-    /// What its columns must be like.
-    pub columns: Option<Predicate>,
-}
+use super::limits::VERSION_BYTES;
+use super::{Condition, Error, Existence, KeyValue, PrimaryKey, Value, ValueRef};
 
 /// A cell of a put.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,14 +77,6 @@ pub struct RowWrite {
     pub condition: Condition,
     /// What is answered.
     pub content: ReturnContent,
-}
-
-/// Checks the version that a client gives a cell.
-pub fn check_version(version: i64) -> Result<(), Error> {
-    match (0..VERSION_END).contains(&version) {
-        true => Ok(()),
-        false => Err(Error::VersionOutOfRange),
-    }
 }
 
 impl CellChange {

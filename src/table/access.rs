@@ -62,7 +62,7 @@ pub fn delete(txn: &mut Txn<'_>, key: Key) -> u32 {
     txn.delete(key.as_bytes())
 }
 
-/// Tells those who follow the log that `effects` rows from the effect `effect` on were treated so.
+/// Records for the log's followers that `effects` rows from the effect `effect` on were treated so.
 pub fn record(txn: &mut Txn<'_>, table: TableId, action: Action, effect: u32, effects: u32) {
     let change = Change {
         table,

@@ -1,8 +1,8 @@
 //! Costly conditions, looked at before their writes are queued.
 //!
-//! Owns: what is costly: an expression on a large row. Promises: the writer's thread, for which a whole partition waits,
-//! evaluates no condition that takes long; that is done before the write is queued, and the write is refused if the row
-//! has changed meanwhile. Must not: decide about a write; the row may change until it runs.
+//! Owns: what is costly: an expression on a large row. Promises: the writer's thread, for which a whole partition
+//! waits, evaluates no condition that takes long; that is done before the write is queued, and the write is refused if
+//! the row has changed meanwhile. Must not: decide about a write; the row may change until it runs.
 //!
 //! Measured: an expression of 256 KiB in a text of random letters takes up to 46 µs a byte, a minute and a half for one
 //! value of 2 MiB, and a request may have 200 rows with 32 of them each. Over rows of up to 4 KiB it is a fifth of a

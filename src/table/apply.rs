@@ -71,7 +71,7 @@ impl Checked {
         );
         let incremented = match change {
             RowChange::Put(cells) => {
-                let row = put_row(table, cells, now)?;
+                let row = put_row(table, &cells, now)?;
                 let effect = txn.put(key.as_bytes(), row);
                 record(txn, table.id, Action::Put, effect, 1);
                 Vec::new()
@@ -183,21 +183,24 @@ fn answer(
 }
 
 /// The row of a put: what of its cells lives.
-fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Error> {
+fn put_row(table: &Table, cells: &[PutCell], now: i64) -> Result<Vec<u8>, Error> {
     if cells.is_empty() {
         return Ok(encode_cells(&[]));
     }
-    let mut delta = DeltaWriter::new();
-    for PutCell {
-        name,
-        version,
-        value,
-    } in cells
-    {
-        if version.is_some_and(|version| !table.options.takes(version, now)) {
-            return Err(Error::InvalidVersion { column: name });
+    let mut delta = DeltaWriter::default();
+    for cell in cells {
+        if cell
+            .version
+            .is_some_and(|version| !table.options.takes(version, now))
+        {
+            let column = cell.name.clone();
+            return Err(Error::InvalidVersion { column });
         }
-        delta.put(&name, version.unwrap_or(now), value);
+        delta.put(
+            &cell.name,
+            cell.version.unwrap_or(now),
+            (&cell.value).into(),
+        );
     }
     let row = over(&Entry::tombstone(), delta.finish()).value;
     match shorten(&row, &table.options, now).map_err(|_| unreadable())? {
@@ -206,14 +209,14 @@ fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Erro
     }
 }
 
-/// Rows up to this size are written whole when they are updated: reading them again then costs no composing, and what
-/// is over goes at once. The changes of wider ones are small entries of their own.
+/// Rows up to this size are written whole when they are updated: reading them again then costs no composing, and
+/// hidden cells go at once. The changes of wider ones are small entries of their own.
 pub(super) const WHOLE_ROW_BYTES_MAX: u64 = 4_096;
 
 /// A row may be this large: it is read and merged in memory.
 pub const ROW_BYTES_MAX: usize = 64 << 20;
 
-/// Below so many changes a wide row is written whole once, or whoever reads it would have to compose ever more of them
+/// With so many changes above it a wide row is written whole once, or each read would have to compose ever more of them
 /// until they are flushed.
 const CHANGES_MAX: usize = if cfg!(test) { 4 } else { 256 };
 /// Wider rows are not written whole even then.

@@ -1,8 +1,8 @@
-//! The catalog of tables: rows of a built-in table in partition 0, and what everybody knows of them in memory.
+//! The catalog of tables: rows of a built-in table in partition 0, and a snapshot of them in memory.
 //!
 //! Owns: names, IDs that are never used again, and the snapshot that reads, writes and compaction decide by. Promises:
-//! a snapshot holds only what is on disk; whoever heard of a change sees it or a later one; while a change is on its
-//! way compaction takes nothing for decided. Must not: check definitions (`schema.rs`).
+//! a snapshot holds only what is on disk; a caller that was answered after a change sees it or a later one; while a
+//! change is on its way compaction takes nothing for decided. Must not: check definitions (`model/definition.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -57,16 +57,16 @@ pub(super) struct Snapshot {
 
 /// What compaction may know of a table.
 pub(super) enum Standing {
-    /// It stands so.
-    Stands(Arc<Table>),
+    /// It exists, so.
+    Exists(Arc<Table>),
     /// It is gone for good.
     Gone,
-    /// Perhaps it stands.
+    /// Perhaps it exists.
     Unknown,
 }
 
 impl Catalog {
-    /// What stands, with every change that was answered.
+    /// The tables, with every change that was answered.
     pub(super) async fn snapshot(
         &self,
         partitions: &Partitions,
@@ -120,7 +120,7 @@ impl Catalog {
             return Standing::Unknown;
         }
         match known.by_id.get(&table) {
-            Some(table) => Standing::Stands(Arc::clone(table)),
+            Some(table) => Standing::Exists(Arc::clone(table)),
             None if table >= USER_TABLES_FROM && table.0 < known.next_id => Standing::Gone,
             None => Standing::Unknown,
         }
@@ -232,7 +232,7 @@ pub(super) fn store(txn: &mut Txn<'_>, table: &Definition) -> Result<(), ReadErr
     Ok(())
 }
 
-/// Takes a definition out; what rows the table has are nobody's from then on.
+/// Takes a definition out; the table's rows are unreachable from then on.
 pub(super) fn remove(txn: &mut Txn<'_>, name: &str) {
     let effect = txn.delete(key(name).as_bytes());
     record(txn, TABLES, Action::Delete, effect, 1);

@@ -1,7 +1,7 @@
 //! Numbers that the server gives to rows: one counter per table and partition key.
 //!
 //! Owns: counter rows. Promises: numbers of one partition key are 1, 2, 3, … without a hole in the order of commits,
-//! and never come again while the table stands, whatever is deleted: the counter is written in the same batch as the
+//! and never come again while the table exists, whatever is deleted: the counter is written in the same batch as the
 //! row. Must not: know what else is in the row.
 
 use crate::ids::TableId;

@@ -44,7 +44,6 @@ pub use apply::ROW_BYTES_MAX;
 pub use batch::Answers;
 pub use catalog::{Catalog, USER_TABLES_FROM};
 pub use change::{Action, Change};
-pub use delta::DeltaWriter;
 pub use key::{Key, split_key};
 pub use primary_key::key_of;
 pub use range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};

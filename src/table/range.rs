@@ -1,4 +1,4 @@
-//! GetRange: rows between two primary keys, either way, over all partitions in the order of keys.
+//! GetRange: rows between two primary keys, either way, of all partitions in the order of keys.
 //!
 //! Owns: bounds and pages. Promises: a page ends after the asked number of rows, after so many scanned rows or bytes,
 //! and says where the next one begins; rows that have expired are passed over. Must not: hold its views longer than a

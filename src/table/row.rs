@@ -91,7 +91,7 @@ pub(super) fn split_header(value: &[u8], format: u8) -> Result<(u8, i64, &[u8]),
     Ok((flags, i64::from_be_bytes(base), cells))
 }
 
-/// A row as it stands in the store. Its cells are looked at only when asked for.
+/// A row as it is stored. Its cells are looked at only when asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     base: i64,

@@ -1,7 +1,7 @@
 //! Where a table's rows are: stored under their keys, or made when they are read.
 //!
-//! Owns: the one place that tells stored tables from virtual ones. Promises: whoever reads by it can't. Must not: look
-//! into a row.
+//! Owns: the one place that distinguishes stored tables from virtual ones. Promises: its callers need not. Must not:
+//! look into a row.
 
 use bytes::Bytes;
 

@@ -1,6 +1,6 @@
 //! The tables of a data directory, as a gateway calls them: table operations, and rows one by one.
 //!
-//! Owns: [`Tables`]. Promises: a write is answered when it is on disk, a change of a table when everybody goes by it;
+//! Owns: [`Tables`]. Promises: a write is answered when it is on disk, a change of a table when all calls go by it;
 //! a read shows everything that was answered before it was called. Must not: know a wire.
 
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ impl Tables {
         .await
     }
 
-    /// A table as it stands.
+    /// A table as it is now.
     pub async fn describe(&self, name: &str) -> Result<Arc<Table>, Error> {
         if let Some(table) = self.inner.virtual_tables.get(name) {
             return Ok(Arc::clone(table));
@@ -107,7 +107,7 @@ impl Tables {
         Ok(names)
     }
 
-    /// Changes a table's options or reserved throughput; gives it as it stands then.
+    /// Changes a table's options or reserved throughput; returns it as it is then.
     pub async fn update(&self, name: &str, update: TableUpdate) -> Result<Arc<Table>, Error> {
         self.writable(name).await?;
         if update.is_empty() {
@@ -132,7 +132,7 @@ impl Tables {
         .await
     }
 
-    /// Adds defined columns; gives the table as it stands then.
+    /// Adds defined columns; returns the table as it is then.
     pub async fn add_defined_columns(
         &self,
         name: &str,
@@ -163,7 +163,7 @@ impl Tables {
         .await
     }
 
-    /// Deletes a table; its rows are nobody's at once and go away in the background.
+    /// Deletes a table; its rows are unreachable at once and are dropped in the background.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         self.writable(name).await?;
         let name = name.to_owned();
@@ -250,7 +250,7 @@ impl Tables {
         .await
     }
 
-    /// Changes the catalog, and answers when everybody goes by the change.
+    /// Changes the catalog, and answers when all calls go by the change.
     async fn change<R: Send + 'static>(
         &self,
         purpose: Purpose,

@@ -185,7 +185,7 @@ impl MessageTable {
                 Ok((key(&name, message.sequence), Some(row)))
             }));
         }
-        // One place will do for both ways: it lies in the range, and stands alone for its timeline.
+        // One place will do for both ways: it lies in the range, and is the only one of its timeline.
         Box::new(
             asked
                 .take(1)
@@ -194,7 +194,7 @@ impl MessageTable {
     }
 }
 
-/// Timelines that stand.
+/// Timelines that exist.
 struct MetaTable(Timelines);
 
 impl VirtualRows for MetaTable {

@@ -95,14 +95,7 @@ fn table_reads(message: proto::TableInBatchGetRowRequest) -> Result<TableReads, 
     if message.time_range.is_none() && message.max_versions.is_none() {
         return Err(Failure::invalid(NO_VERSIONS));
     }
-    let parts = read::Parts {
-        columns: message.columns_to_get,
-        time_range: message.time_range,
-        max_versions: message.max_versions,
-        filter: message.filter,
-        start_column: message.start_column,
-        end_column: message.end_column,
-    };
+    let parts = read::parts!(message);
     let named = check_table_name(&table).map_err(Failure::from);
     let selection = named.and_then(|()| read::selection(parts, NO_VERSIONS));
     let rows = message.primary_key.iter();

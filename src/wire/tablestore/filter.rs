@@ -41,7 +41,7 @@ fn broken() -> Failure {
     Failure::invalid("Deserialize filter failed.")
 }
 
-/// `nodes` counts over the whole tree, and so bounds the depth of this.
+/// `nodes` counts the whole tree, and so bounds the depth of this.
 fn predicate(message: &FilterMessage, nodes: &mut usize) -> Result<Predicate, Failure> {
     *nodes += 1;
     check_nodes(*nodes)?;
@@ -160,6 +160,3 @@ fn page(bytes: Option<&Bytes>) -> Result<ColumnPage, Failure> {
     }
     Ok(ColumnPage { offset, limit })
 }
-
-#[cfg(test)]
-mod tests;

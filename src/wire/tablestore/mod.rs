@@ -29,3 +29,6 @@ pub use operation::{Operation, Request};
 pub use read::{GetRange, GetRow};
 pub use reply::Reply;
 pub use write::WriteRow;
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The operations, and the decoding of their requests.
 //!
 //! Owns: which operations there are, by the path of the POST, and the one entrance for their bodies. Promises: a
-//! [`Request`] is whole and within every limit that needs no table to be known. Must not: check who asks (`signature`).
+//! [`Request`] is whole and within every limit that needs no table. Must not: check the caller (`signature`).
 
 use bytes::Bytes;
 use prost::Message;
@@ -23,9 +23,9 @@ pub enum Operation {
     CreateTable,
     /// Changes a table's options or throughput.
     UpdateTable,
-    /// Tells everything about a table.
+    /// Describes a table.
     DescribeTable,
-    /// Tells the names of all tables.
+    /// Lists the names of all tables.
     ListTable,
     /// Deletes a table and its rows.
     DeleteTable,
@@ -279,6 +279,3 @@ fn deleted(message: proto::DeleteDefinedColumnRequest) -> Result<Request, Failur
     }
     Ok(Request::DeleteDefinedColumn(table, message.columns))
 }
-
-#[cfg(test)]
-mod tests;

@@ -24,6 +24,21 @@ pub(super) struct Parts {
     pub(super) end_column: Option<String>,
 }
 
+/// The parts of one of the three messages that have these fields.
+macro_rules! parts {
+    ($message:ident) => {
+        $crate::wire::tablestore::read::Parts {
+            columns: $message.columns_to_get,
+            time_range: $message.time_range,
+            max_versions: $message.max_versions,
+            filter: $message.filter,
+            start_column: $message.start_column,
+            end_column: $message.end_column,
+        }
+    };
+}
+pub(super) use parts;
+
 /// The selection of a message. `no_versions` is the text if versions are named neither by number nor by time.
 pub(super) fn selection(parts: Parts, no_versions: &'static str) -> Result<Selection, Failure> {
     let Parts {
@@ -87,14 +102,7 @@ const NO_VERSIONS: &str = "No version condition is specified.";
 
 impl GetRow {
     pub(super) fn from_message(message: proto::GetRowRequest) -> Result<GetRow, Failure> {
-        let parts = Parts {
-            columns: message.columns_to_get,
-            time_range: message.time_range,
-            max_versions: message.max_versions,
-            filter: message.filter,
-            start_column: message.start_column,
-            end_column: message.end_column,
-        };
+        let parts = parts!(message);
         let key = message.primary_key.ok_or_else(missing);
         Ok(GetRow {
             table: table_name(message.table_name)?,
@@ -132,14 +140,7 @@ impl GetRange {
         };
         let start = message.inclusive_start_primary_key.ok_or_else(missing)?;
         let end = message.exclusive_end_primary_key.ok_or_else(missing)?;
-        let parts = Parts {
-            columns: message.columns_to_get,
-            time_range: message.time_range,
-            max_versions: message.max_versions,
-            filter: message.filter,
-            start_column: message.start_column,
-            end_column: message.end_column,
-        };
+        let parts = parts!(message);
         Ok(GetRange {
             table,
             range: model::GetRange {

@@ -211,6 +211,3 @@ fn column_type(kind: ColumnType) -> proto::DefinedColumnType {
         ColumnType::Binary => proto::DefinedColumnType::DctBlob,
     }
 }
-
-#[cfg(test)]
-mod tests;

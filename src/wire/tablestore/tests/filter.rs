@@ -3,12 +3,20 @@
 //! Owns: small builders of filter messages. Promises: the semantics are tested on decoded filters, not on trees made by
 //! hand. Must not: need a store.
 
+use bytes::Bytes;
 use prost::Message;
 
+use super::super::filter::{decode_filter, decode_predicate};
 use super::super::plainbuffer::{Variant, encode_variant};
-use super::*;
+use super::super::proto::{
+    ColumnPaginationFilter, ComparatorType, CompositeColumnValueFilter, Filter as FilterMessage,
+    FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
+};
 use crate::model::limits::{PATTERN_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::model::{Cell, KeyColumn, KeyType, KeyValue, RowRef, Value, ValueRef};
+use crate::model::{
+    Cell, ColumnPage, Comparator, Filter, KeyColumn, KeyType, KeyValue, Predicate, RowRef, Value,
+    ValueRef,
+};
 
 fn wrap(kind: FilterType, inner: &impl Message) -> FilterMessage {
     FilterMessage {

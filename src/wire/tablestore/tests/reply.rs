@@ -2,13 +2,15 @@
 //!
 //! Owns: one reply of each kind. Promises: the fields that SDKs cannot do without are there. Must not: sign.
 
-use super::super::failure::Code;
+use prost::Message;
+
 use super::super::plainbuffer::{
     Cell, Row, Variant, decode_row, decode_rows, encode_row, encode_rows,
 };
-use super::*;
+use super::super::reply::{RangeReply, RowReply, TableReply};
+use super::super::{Code, Failure, Reply, proto};
 use crate::ids::TableId;
-use crate::model::Throughput;
+use crate::model::{Consumed, Definition, KeyColumn, KeyType, TableOptions, Throughput};
 
 fn row() -> Row {
     Row {
