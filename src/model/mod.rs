@@ -33,6 +33,4 @@ pub use options::{OptionsUpdate, TableOptions};
 pub use read::{Direction, GetRange, Selection};
 pub use row::{Cell, Consumed, FoundCell, FoundRow, RowRef, RowSink, column, units};
 pub use value::{Value, ValueRef, json_bytes, json_text_bytes};
-pub use write::{
-    CellChange, PutCell, ReturnContent, RowChange, RowWrite,
-};
+pub use write::{CellChange, PutCell, ReturnContent, RowChange, RowWrite};

@@ -85,7 +85,7 @@ impl<'h> SignedHeaders<'h> {
     }
 
     /// `name:value` of each header but the signature itself, a line each.
-    fn lines(&self) -> String {
+    pub(super) fn lines(&self) -> String {
         let signed = |name: &str| name != SIGNATURE && name != SIGNATURE_V4;
         lines(self.0.iter().copied().filter(|(name, _)| signed(name)))
     }
@@ -106,7 +106,7 @@ const LINES_BYTES: usize = 256;
 #[derive(Clone)]
 pub struct Signer {
     key_id: String,
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     path: String,
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::limits::DATE_WINDOW_MS;
 use super::super::signature::*;
 use super::super::{Code, Failure};
 
