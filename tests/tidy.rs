@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("ordered", &[]),
     ("metrics", &[]),
-    ("model", &[]),
+    ("model", &["ids"]),
     ("log", STORE),
     ("image", STORE),
     (

@@ -31,7 +31,6 @@ pub mod outcome;
 pub mod pace;
 pub mod pages;
 pub mod pairs;
-pub mod peers;
 pub mod pictures;
 pub mod pipe;
 pub mod poll;
