@@ -112,6 +112,7 @@ impl Config {
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
             drain_spread: Duration::from_millis(self.drain_spread_ms),
+            dialects: &DIALECTS,
             tablestore: self.tablestore_options(),
         }
     }

@@ -6,7 +6,7 @@
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::Id;
+use super::{ID_BYTES_MAX, Id};
 use crate::wire::check::Check;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
@@ -39,10 +39,10 @@ pub(super) enum Asked {
 /// Refuses what is no id, and texts that are too long.
 pub(super) fn checked_id(id: Option<Id>) -> Result<Id, Failure> {
     match id {
-        Some(Id::Text(text)) if text.len() > Id::BYTES_MAX => {
+        Some(Id::Text(text)) if text.len() > ID_BYTES_MAX => {
             let failure = Failure::new(Reason::InvalidRequest).about("id");
             let failure = failure.saying("an id is at most 64 bytes");
-            Err(failure.over(Id::BYTES_MAX as u64, text.len() as u64))
+            Err(failure.over(ID_BYTES_MAX as u64, text.len() as u64))
         }
         Some(id) => Ok(id),
         None => {

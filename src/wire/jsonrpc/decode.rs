@@ -9,7 +9,8 @@ use serde::de::DeserializeSeed;
 
 use super::call::{Asked, batch_count, checked_id, request, sync, well_formed, without_place};
 use super::envelope::{Batch, BatchUpTo, Envelope};
-use super::{Call, Dialect, Id, Incoming, msgpack};
+use super::encode::Encoding;
+use super::{Body, Call, Id, msgpack};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
@@ -18,20 +19,20 @@ use crate::wire::reason::Reason;
 ///
 /// # Errors
 /// What can't be taken apart into calls at all: it is answered by one failure with the id null.
-pub fn decode(dialect: Dialect, body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
-    match dialect {
-        Dialect::Json => decode_json(body, limits),
-        Dialect::MessagePack => msgpack::decode(body, limits),
+pub fn decode(encoding: Encoding, body: &[u8], limits: &Limits) -> Result<Body, Failure> {
+    match encoding {
+        Encoding::Json => decode_json(body, limits),
+        Encoding::MessagePack => msgpack::decode(body, limits),
     }
 }
 
-fn decode_json(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
+fn decode_json(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     let Ok(text) = std::str::from_utf8(body) else {
         return Err(Failure::new(Reason::ParseError).saying("not UTF-8"));
     };
     if !text.trim_ascii_start().starts_with('[') {
         let envelope = Envelope::read(text).map_err(|error| unreadable(&error))?;
-        return Ok(Incoming::Single(call(envelope, Asked::Alone, limits)));
+        return Ok(Body::Single(call(envelope, Asked::Alone, limits)));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     let batch = BatchUpTo(limits.batch_calls_max()).deserialize(&mut reader);
@@ -45,7 +46,7 @@ fn decode_json(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
             request: Err(unreadable(&error)),
         },
     });
-    Ok(Incoming::Batch(calls.collect()))
+    Ok(Body::Batch(calls.collect()))
 }
 
 /// What is wrong with text that is no request object.

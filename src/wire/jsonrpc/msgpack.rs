@@ -9,13 +9,13 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::call::{Asked, batch_count, checked_id, request, well_formed};
 use super::packed::{Head, Malformed, Reader};
-use super::{Call, Id, Incoming};
+use super::{Body, Call, Id};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
 
 /// Decodes one binary frame.
-pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
+pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     let mut whole = Reader { rest: body };
     whole.skip().map_err(Failure::from)?;
     if !whole.rest.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> 
     }
     let mut reader = Reader { rest: body };
     let Head::Array(count) = reader.head()? else {
-        return Ok(Incoming::Single(call(
+        return Ok(Body::Single(call(
             &mut Reader { rest: body },
             Asked::Alone,
             limits,
@@ -31,18 +31,7 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> 
     };
     batch_count(u64::from(count), limits)?;
     let calls = (0..count).map(|_| call(&mut reader, Asked::InBatch, limits));
-    Ok(Incoming::Batch(calls.collect()))
-}
-
-/// Appends the header of an array of so many items.
-pub(super) fn array_header(out: &mut Vec<u8>, items: usize) {
-    match u32::try_from(items).expect("a batch has few members") {
-        few @ 0..=15 => out.push(0x90 | few as u8),
-        many => {
-            out.push(0xdd);
-            out.extend_from_slice(&many.to_be_bytes());
-        }
-    }
+    Ok(Body::Batch(calls.collect()))
 }
 
 /// The members of a request object, each as its bytes.
