@@ -48,7 +48,7 @@ impl From<ReadError> for DumpError {
 #[derive(Serialize)]
 struct Line<'d> {
     timeline: &'d str,
-    message: wire::message::Message,
+    message: wire::message::Message<'static>,
 }
 
 /// Writes a data directory's timelines, or the one named, to `out`.

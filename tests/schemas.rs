@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push, schemas, session,
-    sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push,
+    schemas, session, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -228,10 +228,7 @@ fn replies_errors_and_pushes_are_encoded_as_they_stand() {
         if let Some(stands) = example.get("push") {
             let decoded = pushed(stands["method"].as_str().unwrap(), &stands["params"]);
             assert_eq!(format!("push.{}", decoded.name()), name);
-            assert_eq!(
-                json_of(&JSON.push(&decoded)),
-                *stands
-            );
+            assert_eq!(json_of(&JSON.push(&decoded)), *stands);
             continue;
         }
         if let Some(stands) = example.get("reply") {

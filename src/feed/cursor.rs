@@ -107,11 +107,7 @@ impl Page {
     }
 
     /// The push frames in a form, made by `encode` if nobody has asked before.
-    pub fn frames(
-        &self,
-        form: usize,
-        encode: impl FnOnce(&Changed) -> Vec<Bytes>,
-    ) -> Arc<[Bytes]> {
+    pub fn frames(&self, form: usize, encode: impl FnOnce(&Changed) -> Vec<Bytes>) -> Arc<[Bytes]> {
         Arc::clone(self.frames[form].get_or_init(|| encode(&self.changed).into()))
     }
 }

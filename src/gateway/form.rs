@@ -16,7 +16,7 @@ pub(super) struct Form {
     /// What the client asked for in `session.open`.
     pub(super) integers: Integers,
     /// The number of the dialect's first form.
-    first: usize,
+    pub(super) first: usize,
 }
 
 impl Dialects {

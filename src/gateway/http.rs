@@ -29,7 +29,6 @@ use super::form::Form;
 use super::patience::{Impatient, farewell};
 use super::respond::{Answer, full, not_allowed, say};
 use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
-use crate::metrics;
 
 /// A connection that has become a WebSocket.
 pub(super) struct Upgraded {
@@ -52,11 +51,7 @@ pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgr
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
     if let Some(form) = form {
-        return Some(Upgraded {
-            socket,
-            read,
-            form,
-        });
+        return Some(Upgraded { socket, read, form });
     }
     tokio::select! {
         () = farewell(socket, time_max) => {}
@@ -151,7 +146,7 @@ async fn route(
     let admitted = match shared.origins.admit(request.headers(), local) {
         Ok(admitted) => admitted,
         Err(foreign) => {
-            metrics::gateway().refused_origin.increment(1);
+            shared.metrics.gateway.refused_origin.increment(1);
             shared.origins.log(&foreign);
             let mut answer = say(StatusCode::FORBIDDEN, &foreign.to_string());
             cors::vary(&mut answer);

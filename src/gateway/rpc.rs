@@ -15,9 +15,8 @@ use super::body::{self, Body, Unread};
 use super::dispatch::Caller;
 use super::respond::{Answer, busy, counted, full, say};
 use super::session::batch;
-use crate::metrics;
-use crate::wire::{Dialect, Id, check_user};
 use crate::wire::jsonrpc::JSON;
+use crate::wire::{Dialect, Id, check_user};
 
 /// Answers one request.
 pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>) -> Answer {
@@ -70,7 +69,11 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
         }
         unread.force(reply.len());
     }
-    metrics::gateway().sent_bytes.increment(reply.len() as u64);
+    shared
+        .metrics
+        .gateway
+        .sent_bytes
+        .increment(reply.len() as u64);
     full(StatusCode::OK, "application/json", counted(reply, unread))
 }
 

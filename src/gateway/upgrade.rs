@@ -55,8 +55,8 @@ pub(super) fn accept(
     let answer = response.headers_mut();
     answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
-        .expect("an accept key is base64");
+    let accept =
+        HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("an accept key is base64");
     answer.insert(SEC_WEBSOCKET_ACCEPT, accept);
     if echo {
         answer.insert(

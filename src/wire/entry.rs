@@ -99,12 +99,10 @@ impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::String(text) => into.serialize_str(text),
-            Value::Integer(number) if number.unsigned_abs() > SAFE_INTEGER => {
-                match self.1 {
-                    Integers::Number => into.serialize_i64(*number),
-                    Integers::Text => typed(into, "$integer", &number.to_string()),
-                }
-            }
+            Value::Integer(number) if number.unsigned_abs() > SAFE_INTEGER => match self.1 {
+                Integers::Number => into.serialize_i64(*number),
+                Integers::Text => typed(into, "$integer", &number.to_string()),
+            },
             Value::Integer(number) => into.serialize_i64(*number),
             Value::Double(number) => into.serialize_f64(*number),
             Value::Boolean(truth) => into.serialize_bool(*truth),

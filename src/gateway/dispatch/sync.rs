@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::shape::{self, page_bytes, size};
 use super::{Shared, Work, refusal};
 use crate::feed::{Mailbox, Watch};
-use crate::metrics::{self, Held};
+use crate::metrics::Metrics;
 use crate::timeline::{SyncPosition, Synced};
 use crate::wire::{Failure, Integers, Reply, sync};
 
@@ -25,16 +25,16 @@ pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync, integers: Integers
         wait_ms,
     } = request;
     let limit = size(limit);
-    metrics::reads().positions.count(positions.len());
+    shared.metrics.server.sync_positions.count(positions.len());
     match wait_ms {
         None | Some(0) => Work::Read(Box::pin(async move {
             let looked = look(&shared, &asked(&positions), limit).await;
-            looked.map(|looked| reply(looked, integers))
+            looked.map(|looked| reply(&shared.metrics, looked, integers))
         })),
         Some(wait_ms) => Work::Wait(Box::pin(async move {
             let time = Duration::from_millis(wait_ms);
             let looked = wait(&shared, &asked(&positions), limit, time).await;
-            looked.map(|looked| reply(looked, integers))
+            looked.map(|looked| reply(&shared.metrics, looked, integers))
         })),
     }
 }
@@ -83,7 +83,7 @@ async fn wait(
     if !first.0.is_empty() || first.1 {
         return Ok(first);
     }
-    let _counted = Held::one(&metrics::feed().waits);
+    let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
     let watches: Vec<Watch> = (0u32..)
         .zip(positions)
@@ -113,11 +113,16 @@ async fn wait(
     }
 }
 
-fn reply((synced, more): Looked, integers: Integers) -> Reply {
-    let [some, none] = metrics::sync_answers();
-    if synced.is_empty() { none } else { some }.increment(1);
+fn reply(metrics: &Metrics, (synced, more): Looked, integers: Integers) -> Reply {
+    let answers = &metrics.sync_answers;
+    let news = if synced.is_empty() {
+        &answers.none
+    } else {
+        &answers.some
+    };
+    news.increment(1);
     for page in synced.iter().filter_map(|one| one.page.as_ref()) {
-        metrics::pages().sync.count(page.messages.len());
+        metrics.pages.sync.count(page.messages.len());
     }
     let timelines: BTreeMap<_, _> = synced
         .into_iter()
@@ -129,7 +134,11 @@ fn reply((synced, more): Looked, integers: Integers) -> Reply {
     Reply::Sync(sync::Synced { timelines, more })
 }
 
-fn timeline(page: Option<crate::timeline::Changed>, state: sync::State, integers: Integers) -> sync::SyncedTimeline {
+fn timeline(
+    page: Option<crate::timeline::Changed>,
+    state: sync::State,
+    integers: Integers,
+) -> sync::SyncedTimeline {
     let Some(page) = page else {
         return sync::SyncedTimeline {
             messages: Vec::new(),
@@ -146,7 +155,9 @@ fn timeline(page: Option<crate::timeline::Changed>, state: sync::State, integers
     sync::SyncedTimeline {
         change_head: shape::change_head(&page),
         messages: shape::messages(page.messages, integers),
-        changed: page.changed.map(|changed| shape::messages(changed, integers)),
+        changed: page
+            .changed
+            .map(|changed| shape::messages(changed, integers)),
         position: page.position,
         head: page.head.head,
         floor: page.head.floor,

@@ -16,9 +16,10 @@ pub(super) fn create(shared: &Arc<Shared>, request: timeline::Create) -> Work {
         meta,
         epoch,
     } = request;
-    let queued = shared
-        .timelines
-        .create(timeline, meta.map(|meta| meta.columns.into_owned()), epoch);
+    let queued =
+        shared
+            .timelines
+            .create(timeline, meta.map(|meta| meta.columns.into_owned()), epoch);
     Work::Write(Box::pin(async move {
         let (info, created) = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineCreate(timeline::Created {
@@ -111,10 +112,10 @@ pub(super) fn list(shared: &Arc<Shared>, request: timeline::List, integers: Inte
             .map_err(refusal)?;
         Ok(Reply::TimelineList(timeline::Listed {
             timelines: listed
-.timelines
-.into_iter()
-.map(|info| shape::info(info, integers))
-.collect(),
+                .timelines
+                .into_iter()
+                .map(|info| shape::info(info, integers))
+                .collect(),
             next: listed.next,
         }))
     }))

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use super::super::Shared;
 use super::super::dispatch::{self, Caller, Outcome, Work};
 use crate::feed::Subscription;
-use crate::wire::{Call, Dialect, Id, Failure, Method, Reason, Reply, Request};
+use crate::wire::{Call, Dialect, Failure, Id, Method, Reason, Reply, Request};
 
 /// What a subscribe comes to: its reply, and the subscription unless the reply's state says that there is none.
 pub(super) type Subscribing = BoxFuture<'static, Result<(Reply, Option<Subscription>), Failure>>;

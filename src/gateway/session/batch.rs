@@ -4,9 +4,7 @@
 //! before anything of it is awaited; answers are in its order too. Must not: know sockets, or how the answers share
 //! their frame; the dialect does.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
@@ -68,7 +66,11 @@ pub(in crate::gateway) async fn run(
         Incoming::Several(calls) => (calls, None),
         Incoming::Batch(calls, together) => (calls, Some(together)),
     };
-    let calls: Vec<Begun> = calls.into_iter().filter_map(&mut begin).map(|(begun, _)| begun).collect();
+    let calls: Vec<Begun> = calls
+        .into_iter()
+        .filter_map(&mut begin)
+        .map(|(begun, _)| begun)
+        .collect();
     if let Some(together) = together {
         return all(Arc::clone(shared), calls, together).await.reply;
     }

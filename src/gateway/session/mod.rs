@@ -34,7 +34,7 @@ use super::form::Form;
 use super::http::Upgraded;
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::patience::farewell;
-use crate::metrics::{self, Held};
+use crate::metrics::Held;
 use crate::wire::Close;
 use inbound::{Inbound, Reader};
 use jobs::Jobs;
@@ -95,7 +95,8 @@ pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let end = poll_fn(|context| session.poll_turn(context)).await;
     match end {
         End::Close(code) => {
-            metrics::closes().of(&[code.reason()]).increment(1);
+            let closes = &session.shared.metrics.families.closes;
+            closes.of(&[code.reason()]).increment(1);
             tracing::debug!(
                 code = code.code(),
                 reason = code.reason(),
@@ -125,11 +126,7 @@ const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
 impl Session {
     async fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
-        let Upgraded {
-            socket,
-            read,
-            form,
-        } = upgraded;
+        let Upgraded { socket, read, form } = upgraded;
         let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
         let limits = &shared.options.limits;
         let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
@@ -142,7 +139,7 @@ impl Session {
             caller: Caller::default(),
             jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(form.dialect.frames()),
-            subscriptions: Subscriptions::default(),
+            subscriptions: Subscriptions::new(Arc::clone(&shared.metrics)),
             news: Vec::new(),
             unread: shared.answers.share(),
             heard: now,
@@ -152,7 +149,7 @@ impl Session {
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
-            _counted: Held::one(&metrics::gateway().connections),
+            _counted: shared.metrics.gateway.connections.hold(1),
             shared,
         });
         session.arm(now);

@@ -20,7 +20,6 @@ use super::batch;
 use super::inbound::Inbound;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
-use crate::metrics;
 use crate::wire::{
     Actual, Call, Close, Failure, Id, Incoming, Integers, Reason, Reply, Request, Together, sync,
 };
@@ -79,9 +78,8 @@ impl Session {
     }
 
     fn take(&mut self, frame: &[u8]) {
-        metrics::gateway()
-            .received_bytes
-            .increment(frame.len() as u64);
+        let received = &self.shared.metrics.gateway.received_bytes;
+        received.increment(frame.len() as u64);
         let dialect = self.form.dialect;
         match dialect.decode(frame, &self.shared.options.limits) {
             Ok(Incoming::One(call)) => self.one(call, frame.len()),

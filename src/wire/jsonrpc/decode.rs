@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use serde::de::DeserializeSeed;
 
 use super::call::{Asked, batch_count, checked_id, request, sync, well_formed, without_place};
-use super::envelope::{Batch, BatchUpTo, Envelope};
 use super::encode::Encoding;
+use super::envelope::{Batch, BatchUpTo, Envelope};
 use super::{Body, Call, Id, msgpack};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;

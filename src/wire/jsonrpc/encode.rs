@@ -68,7 +68,10 @@ pub(super) fn push(push: &Push<'_>, encoding: Encoding) -> Bytes {
 
 /// Appends the begin of an array of so many items.
 pub(super) fn array_begin(out: &mut Vec<u8>, items: usize, encoding: Encoding) {
-    match (encoding, u32::try_from(items).expect("a batch has few members")) {
+    match (
+        encoding,
+        u32::try_from(items).expect("a batch has few members"),
+    ) {
         (Encoding::Json, _) => out.push(b'['),
         (Encoding::MessagePack, few @ 0..=15) => out.push(0x90 | few as u8),
         (Encoding::MessagePack, many) => {

@@ -268,9 +268,9 @@ proptest! {
         let entry = entry(columns.clone(), integers);
         let bytes_max = entry.encoded_bytes_max();
         let json_bytes = crate::model::json_bytes(&columns);
-        #[derive(Serialize)]
+        #[derive(serde::Serialize)]
         struct Params<'a> { timeline: &'a str, entry: &'a Entry<'a> }
-        #[derive(Serialize)]
+        #[derive(serde::Serialize)]
         struct Asked<'a> { jsonrpc: &'a str, id: i64, method: &'a str, params: Params<'a> }
         let asked = Asked { jsonrpc: "2.0", id: 1, method: "message.append", params: Params { timeline: "t", entry: &entry } };
         let (mut body, mut alone) = (Vec::new(), Vec::new());
