@@ -1,8 +1,8 @@
 //! A third dialect, made of lines of plain words, runs over a real session beside JSON-RPC.
 //!
 //! Owns: that dialect. Promises: fails when a session needs anything of a dialect that `wire::Dialect` does not have:
-//! calls that share a frame and are answered each by itself, ids of another kind, pushes that are shared. Must not: test
-//! JSON-RPC.
+//! calls that share a frame and are answered each by itself, ids of another kind, pushes that are shared. Must not:
+//! test JSON-RPC.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 

@@ -1,8 +1,8 @@
 //! From what the feed brings to the frames that go out, and the queue in front of a socket.
 //!
 //! Owns: pushes as bytes; what waits to be written on one connection. Promises: a push is encoded once in each form,
-//! from where its messages are, and shared; no message passes the outbound limit unless a single entry does; long messages go out in fragments, so that
-//! a socket's buffer stays small. Must not: decide what is sent to whom.
+//! from where its messages are, and shared; no message passes the outbound limit unless a single entry does; long
+//! messages go out in fragments, so that a socket's buffer stays small. Must not: decide what is sent to whom.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

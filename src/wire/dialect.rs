@@ -1,8 +1,8 @@
 //! The seam between sessions and the protocols that clients speak.
 //!
-//! Owns: what a session needs of a [`Dialect`], and no more: which sub-protocol asks for it, which frames carry it, from
-//! a frame to calls, from answers and pushes to bytes, and which pushes have the same bytes. Promises: a session treats
-//! all dialects alike; ids, envelopes and batches are matters of the dialect. Must not: know any dialect.
+//! Owns: what a session needs of a [`Dialect`], and no more: which sub-protocol asks for it, which frames carry it,
+//! from a frame to calls, from answers and pushes to bytes, and which pushes have the same bytes. Promises: a session
+//! treats all dialects alike; ids, envelopes and batches are matters of the dialect. Must not: know any dialect.
 
 use std::fmt;
 

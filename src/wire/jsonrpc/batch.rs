@@ -155,7 +155,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
 
 /// Brackets of the array, or its header.
 const ARRAY_BYTES: usize = 8;
-/// More than the shortest answer to most calls, with the comma before it: a refusal without details, or a result of some
+/// More than the shortest answer to most calls and the comma before it: a refusal without details, or a result of some
 /// numbers and an ID or two, all of them as long as they may be and escaped. Batches have at most as many calls as have
 /// room for this.
 const SHORT_BYTES: usize = Limits::BATCH_ANSWER_BYTES;

@@ -1,4 +1,4 @@
-//! From the parts of a request object to a checked call: what both encodings share.
+//! From the parts of a request object to a checked call.
 //!
 //! Owns: which failure an unfit call gets, and the way from a method's name to its parameters. Promises: the common way
 //! reads parameters once, straight into their struct; only a refused call is read again, to find the path of what is

@@ -26,7 +26,7 @@ pub fn decode(encoding: Encoding, body: &[u8], limits: &Limits) -> Result<Body, 
     }
 }
 
-fn decode_json(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
+pub(super) fn decode_json(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     let Ok(text) = std::str::from_utf8(body) else {
         return Err(Failure::new(Reason::ParseError).saying("not UTF-8"));
     };
@@ -59,33 +59,24 @@ fn unreadable(error: &serde_json::Error) -> Failure {
 }
 
 fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
-    let id = match envelope.id.map(id) {
-        None => None,
-        Some(Ok(id)) => Some(id),
-        Some(Err(failure)) => {
-            return Call {
-                id: Some(Id::Null),
-                request: Err(failure),
-            };
-        }
-    };
-    let method = match method(&envelope) {
-        Ok(method) => method,
+    let id = envelope.id.map(id).transpose();
+    let method = method(&envelope);
+    let (id, request) = match (id, method) {
+        (Err(failure), _) => (Some(Id::Null), Err(failure)),
         // Not a request at all, so not a notification either: it is answered.
-        Err(failure) => {
-            return Call {
-                id: Some(id.unwrap_or(Id::Null)),
-                request: Err(failure),
-            };
-        }
-    };
-    let request = match envelope.sync {
-        // No deeper than its type, which every limit of the depth allows.
-        Some(params) => sync(params, asked, limits),
-        None => {
-            let params = envelope.params.unwrap_or("{}");
-            depth_within(params, limits).and_then(|()| request(&method, params, asked, limits))
-        }
+        (Ok(id), Err(failure)) => (Some(id.unwrap_or(Id::Null)), Err(failure)),
+        (Ok(id), Ok(method)) => match envelope.sync {
+            // No deeper than its type, which every limit of the depth allows.
+            Some(params) => (id, sync(params, asked, limits)),
+            None => {
+                let params = envelope.params.unwrap_or("{}");
+                let shallow = depth_within(params, limits);
+                (
+                    id,
+                    shallow.and_then(|()| request(&method, params, asked, limits)),
+                )
+            }
+        },
     };
     Call { id, request }
 }

@@ -11,7 +11,6 @@ mod decode;
 mod encode;
 mod envelope;
 mod msgpack;
-mod packed;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,7 @@ fn packed(value: &serde_json::Value) -> Vec<u8> {
     rmp_serde::to_vec_named(value).expect("plain")
 }
 
-fn packed_call(params: rmpv::Value) -> Result<Request, Failure> {
+fn packed_body(params: rmpv::Value) -> Vec<u8> {
     let text = |text: &str| rmpv::Value::from(text);
     let call = rmpv::Value::Map(vec![
         (text("jsonrpc"), text("2.0")),
@@ -21,6 +21,11 @@ fn packed_call(params: rmpv::Value) -> Result<Request, Failure> {
     ]);
     let mut body = Vec::new();
     rmpv::encode::write_value(&mut body, &call).expect("memory");
+    body
+}
+
+fn packed_call(params: rmpv::Value) -> Result<Request, Failure> {
+    let body = packed_body(params);
     match decode(Encoding::MessagePack, &body, &Limits::default()) {
         Ok(Body::Single(call)) => call.request,
         other => panic!("{other:?}"),
@@ -112,12 +117,65 @@ fn messagepack_has_binary_and_its_own_faults() {
         packed_entry(deep).expect_err("deep").reason,
         Reason::TooLarge
     );
-    let malformed: [&[u8]; 6] = [
+    // A text that is not UTF-8 is no bin, however long; beside it the other calls of a batch are answered.
+    for length in [1usize, 31, 40, 300, 70_000] {
+        let entry = Pack::Map(vec![(Pack::from("a"), Pack::from("z".repeat(length)))]);
+        let params = Pack::Map(vec![(Pack::from("entry"), entry)]);
+        let mut body = packed_body(params);
+        body.iter_mut()
+            .filter(|byte| **byte == b'z')
+            .for_each(|byte| *byte = 0xff);
+        let Ok(Body::Single(call)) = decode(Encoding::MessagePack, &body, &Limits::default())
+        else {
+            panic!("a call")
+        };
+        assert_eq!(call.id, Some(Id::Integer(1)));
+        let failure = call.request.expect_err("no text");
+        assert_eq!(failure.reason, Reason::ParseError, "{length}");
+        assert_eq!(
+            packed_entry(Pack::Binary(vec![0xff; length])),
+            Ok(Value::Binary(vec![0xff; length].into()))
+        );
+    }
+    let get = |id: i64, timeline: Pack| {
+        let params = Pack::Map(vec![(Pack::from("timeline"), timeline)]);
+        Pack::Map(vec![
+            (Pack::from("params"), params),
+            (Pack::from("jsonrpc"), Pack::from("2.0")),
+            (Pack::from("id"), Pack::from(id)),
+            (Pack::from("method"), Pack::from("timeline.get")),
+        ])
+    };
+    let batch = Pack::Array(vec![
+        get(1, Pack::Binary(vec![b't'])),
+        get(2, Pack::from("t")),
+    ]);
+    let mut body = Vec::new();
+    rmpv::encode::write_value(&mut body, &batch).expect("memory");
+    let Ok(Body::Batch(calls)) = decode(Encoding::MessagePack, &body, &Limits::default()) else {
+        panic!("a batch")
+    };
+    let refusal = calls[0].request.as_ref().expect_err("bin is no ID");
+    assert_eq!(
+        (
+            calls[0].id.as_ref(),
+            refusal.reason,
+            refusal.field.as_deref()
+        ),
+        (
+            Some(&Id::Integer(1)),
+            Reason::InvalidParams,
+            Some("timeline")
+        )
+    );
+    assert!(calls[1].request.is_ok());
+    let malformed: [&[u8]; 7] = [
         b"",
         &[0xc1],
         &[0x81],
         &[0x91, 0xa5, 1],
         &[0x80, 0x80],
+        &[0x80, 0xa5],
         &[0xdf, 255, 255, 255, 255],
     ];
     for body in malformed {
