@@ -1,12 +1,12 @@
-//! The columns of primary keys and what may stand in them.
+//! Primary keys: their columns, and the values that may stand in them.
 //!
-//! Owns: their types and values, and the bytes of one. Promises: the order of values is that of their bytes. Must not:
-//! check anything; `primary_key.rs` does.
+//! Owns: the types of key columns and the order of their values. Must not: check a key (`check`, and against a table's
+//! `table/primary_key.rs`).
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::ordered;
+use super::ValueRef;
 
 /// The type of a primary key column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct KeyColumn {
     pub auto_increment: bool,
 }
 
-/// The value of a primary key column, or what stands in its place.
+/// The value of a primary key column, or a mark in its place. The order is that of rows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyValue {
     /// Below every value; in bounds of ranges only.
@@ -49,11 +49,13 @@ pub enum KeyValue {
     AutoIncrement,
 }
 
-/// A primary key as a caller gives it: names and values in the table's order.
+/// A primary key as a request gives it: names and values in the table's order.
 pub type PrimaryKey = Vec<(String, KeyValue)>;
 
 impl KeyValue {
-    pub(super) fn kind(&self) -> Option<KeyType> {
+    /// The type that a column with this value has; none for a mark.
+    #[must_use]
+    pub fn kind(&self) -> Option<KeyType> {
         match self {
             KeyValue::Integer(_) => Some(KeyType::Integer),
             KeyValue::String(_) => Some(KeyType::String),
@@ -62,7 +64,18 @@ impl KeyValue {
         }
     }
 
-    /// Whether it is a bound and no value.
+    /// As the value of an attribute; none for a mark.
+    #[must_use]
+    pub fn as_value(&self) -> Option<ValueRef<'_>> {
+        match self {
+            KeyValue::Integer(number) => Some(ValueRef::Integer(*number)),
+            KeyValue::String(text) => Some(ValueRef::String(text)),
+            KeyValue::Binary(bytes) => Some(ValueRef::Binary(bytes)),
+            KeyValue::InfMin | KeyValue::InfMax | KeyValue::AutoIncrement => None,
+        }
+    }
+
+    /// Whether it is below or above every value.
     #[must_use]
     pub fn is_infinite(&self) -> bool {
         matches!(self, KeyValue::InfMin | KeyValue::InfMax)
@@ -77,27 +90,11 @@ impl KeyValue {
             _ => 8,
         }
     }
-
-    pub(super) fn push(&self, out: &mut Vec<u8>) {
-        match self {
-            KeyValue::InfMin => ordered::push_inf_min(out),
-            KeyValue::Integer(number) => ordered::push_i64(out, *number),
-            KeyValue::String(text) => ordered::push_string(out, text),
-            KeyValue::Binary(bytes) => ordered::push_binary(out, bytes),
-            KeyValue::InfMax => ordered::push_inf_max(out),
-            KeyValue::AutoIncrement => unreachable!("numbered before it is encoded"),
-        }
-    }
 }
 
-/// Whether a row has to be there for a write to take effect.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existence {
-    /// Whatever.
-    #[default]
-    Ignore,
-    /// It must be there.
-    Exist,
-    /// It must not be there.
-    NotExist,
+/// How many bytes a primary key counts: names and values.
+#[must_use]
+pub fn key_size(columns: &[KeyColumn], key: &[KeyValue]) -> usize {
+    let names = columns.iter().map(|column| column.name.len());
+    names.sum::<usize>() + key.iter().map(KeyValue::size).sum::<usize>()
 }

@@ -1,155 +1,36 @@
-//! Filters of reads and column conditions of writes, decoded and checked.
+//! Filters of reads and column conditions of writes, decoded.
 //!
-//! Owns: the tree of a filter and what makes one invalid. Promises: at most 32 nodes, so that neither depth nor breadth
-//! of a client's filter is a danger; expressions are compiled here, with a bound on their size. Must not: evaluate
-//! (`evaluate` does), or know rows.
-
-mod evaluate;
+//! Owns: the messages of a filter, and what makes one invalid. Promises: at most 32 nodes, so that neither depth nor
+//! breadth of a client's filter is a danger. Must not: evaluate.
 
 use bytes::Bytes;
 use prost::Message;
-use regex::{Regex, RegexBuilder};
 
-use super::attribute::attribute_value;
 use super::failure::Failure;
 use super::fields::count;
-use super::limits::FILTER_NODES_MAX;
-use super::name::check_column_name;
 use super::plainbuffer::decode_variant;
 use super::proto::{
     ColumnPaginationFilter, ComparatorType, CompositeColumnValueFilter, Filter as FilterMessage,
     FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
 };
-use crate::model::Value;
+use super::row::attribute_value;
+use crate::model::limits::FILTER_NODES_MAX;
+use crate::model::{
+    Cast, ColumnPage, Comparator, Filter, Predicate, Relation, Transfer, check_column_name,
+};
 
-pub use evaluate::Columns;
-
-/// Bytes of an expression as it is written: reading one takes many times as much.
-const PATTERN_BYTES_MAX: usize = 4096;
-/// Bytes that a compiled expression may take.
-const EXPRESSION_BYTES_MAX: usize = 1 << 18;
-
-/// What a read does with the columns it has selected.
-#[derive(Clone, Debug)]
-pub enum Filter {
-    /// Keeps the rows that fulfil it.
-    Rows(Predicate),
-    /// Keeps some columns of each row, by their place in the order of names.
-    Columns(ColumnPage),
-}
-
-/// Columns `offset` to `offset + limit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ColumnPage {
-    /// How many are passed over.
-    pub offset: usize,
-    /// How many are kept, at least one.
-    pub limit: usize,
-}
-
-/// What is true or false of a row.
-#[derive(Clone, Debug)]
-pub enum Predicate {
-    /// A column compares.
-    Single(Relation),
-    /// The inner one is false.
-    Not(Box<Predicate>),
-    /// All are true; two at least.
-    And(Vec<Predicate>),
-    /// One is true; two at least.
-    Or(Vec<Predicate>),
-}
-
-/// How a column compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparator {
-    /// Is it.
-    Equal,
-    /// Is not it.
-    NotEqual,
-    /// Is above.
-    GreaterThan,
-    /// Is it or above.
-    GreaterEqual,
-    /// Is below.
-    LessThan,
-    /// Is it or below.
-    LessEqual,
-    /// The expression finds something.
-    Exist,
-    /// The expression finds nothing.
-    NotExist,
-}
-
-/// A column, and what it is compared with.
-#[derive(Clone, Debug)]
-pub struct Relation {
-    /// An attribute's or key column's name.
-    pub column: String,
-    /// How.
-    pub comparator: Comparator,
-    /// With what; of no importance where something has to exist.
-    pub value: Value,
-    /// Whether a row without the column passes.
-    pub pass_if_missing: bool,
-    /// Only the newest of the versions counts, else any.
-    pub latest_version_only: bool,
-    /// What is made of the column's text first.
-    pub transfer: Option<Transfer>,
-}
-
-/// Takes a part of a text and reads it as another type.
-#[derive(Clone, Debug)]
-pub struct Transfer {
-    /// Its first group is the part.
-    pub expression: Regex,
-    /// The type.
-    pub cast: Cast,
-}
-
-/// What a part of a text is read as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cast {
-    /// A decimal integer.
-    Integer,
-    /// A decimal number.
-    Double,
-    /// Itself.
-    String,
-}
-
-impl Filter {
-    /// The filter of a read.
-    ///
-    /// # Errors
-    /// What is not a filter, and too large or contradictory ones.
-    pub fn decode(bytes: &Bytes) -> Result<Filter, Failure> {
-        let message = message(bytes)?;
-        if message.r#type() == FilterType::FtColumnPagination && message.r#type.is_some() {
-            return page(message.filter.as_ref()).map(Filter::Columns);
-        }
-        predicate(&message, &mut 0).map(Filter::Rows)
+/// The filter of a read.
+pub(super) fn decode_filter(bytes: &Bytes) -> Result<Filter, Failure> {
+    let message = message(bytes)?;
+    if message.r#type() == FilterType::FtColumnPagination && message.r#type.is_some() {
+        return page(message.filter.as_ref()).map(Filter::Columns);
     }
+    predicate(&message, &mut 0).map(Filter::Rows)
 }
 
-impl Predicate {
-    /// Whether it has an expression, which takes much longer on a text than a comparison does.
-    #[must_use]
-    pub fn is_costly(&self) -> bool {
-        match self {
-            Predicate::Single(relation) => relation.transfer.is_some(),
-            Predicate::Not(inner) => inner.is_costly(),
-            Predicate::And(inner) | Predicate::Or(inner) => inner.iter().any(Predicate::is_costly),
-        }
-    }
-
-    /// The column condition of a write.
-    ///
-    /// # Errors
-    /// What is not a filter of rows, and too large or contradictory ones.
-    pub fn decode(bytes: &Bytes) -> Result<Predicate, Failure> {
-        predicate(&message(bytes)?, &mut 0)
-    }
+/// The column condition of a write.
+pub(super) fn decode_predicate(bytes: &Bytes) -> Result<Predicate, Failure> {
+    predicate(&message(bytes)?, &mut 0)
 }
 
 fn message(bytes: &Bytes) -> Result<FilterMessage, Failure> {
@@ -160,7 +41,7 @@ fn broken() -> Failure {
     Failure::invalid("Deserialize filter failed.")
 }
 
-/// `nodes` counts over the whole tree, and so bounds the depth of this.
+/// `nodes` counts the whole tree, and so bounds the depth of this.
 fn predicate(message: &FilterMessage, nodes: &mut usize) -> Result<Predicate, Failure> {
     *nodes += 1;
     check_nodes(*nodes)?;
@@ -253,21 +134,13 @@ fn relation(bytes: &Bytes) -> Result<Relation, Failure> {
 fn transfer(rule: ValueTransferRule) -> Result<Transfer, Failure> {
     let failed = || Failure::invalid("Deserialize relation filter failed.");
     let pattern = rule.regex.ok_or_else(failed)?;
-    if pattern.len() > PATTERN_BYTES_MAX {
-        return Err(failed());
-    }
-    let expression = RegexBuilder::new(&pattern)
-        .size_limit(EXPRESSION_BYTES_MAX)
-        .dfa_size_limit(EXPRESSION_BYTES_MAX)
-        .build()
-        .map_err(|_| failed())?;
     let cast = match rule.cast_type.map(VariantType::try_from) {
         Some(Ok(VariantType::VtInteger)) => Cast::Integer,
         Some(Ok(VariantType::VtDouble)) => Cast::Double,
         None | Some(Ok(VariantType::VtString)) => Cast::String,
         _ => return Err(failed()),
     };
-    Ok(Transfer { expression, cast })
+    Transfer::new(&pattern, cast).ok_or_else(failed)
 }
 
 fn page(bytes: Option<&Bytes>) -> Result<ColumnPage, Failure> {
@@ -287,6 +160,3 @@ fn page(bytes: Option<&Bytes>) -> Result<ColumnPage, Failure> {
     }
     Ok(ColumnPage { offset, limit })
 }
-
-#[cfg(test)]
-mod tests;

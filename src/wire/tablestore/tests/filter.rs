@@ -3,11 +3,20 @@
 //! Owns: small builders of filter messages. Promises: the semantics are tested on decoded filters, not on trees made by
 //! hand. Must not: need a store.
 
+use bytes::Bytes;
 use prost::Message;
 
-use super::super::limits::VALUE_BYTES_MAX;
+use super::super::filter::{decode_filter, decode_predicate};
 use super::super::plainbuffer::{Variant, encode_variant};
-use super::*;
+use super::super::proto::{
+    ColumnPaginationFilter, ComparatorType, CompositeColumnValueFilter, Filter as FilterMessage,
+    FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
+};
+use crate::model::limits::{PATTERN_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::model::{
+    Cell, ColumnPage, Comparator, Filter, KeyColumn, KeyType, KeyValue, Predicate, RowRef, Value,
+    ValueRef,
+};
 
 fn wrap(kind: FilterType, inner: &impl Message) -> FilterMessage {
     FilterMessage {
@@ -43,25 +52,38 @@ fn bytes(message: &FilterMessage) -> Bytes {
     message.encode_to_vec().into()
 }
 
-fn row() -> Vec<(&'static str, Vec<Value>)> {
-    let text = |text: &str| Value::String(text.to_owned());
-    vec![
-        ("pk", vec![Value::Integer(7)]),
-        ("n", vec![Value::Integer(5), Value::Integer(3)]),
-        ("s", vec![text("b")]),
-        (
-            "t",
-            vec![text("{\"id\":\"42\",x}"), text("{\"id\":\"41\"}")],
-        ),
-        ("d", vec![Value::Double(1.5)]),
-        ("f", vec![Value::Boolean(true)]),
-        ("b", vec![Value::Binary(Bytes::from_static(b"bb"))]),
+/// The cells of a row whose key is pk = 7; each column's versions newest first.
+fn cells() -> Vec<Cell<'static>> {
+    let cell = |(name, version, value)| Cell {
+        name,
+        version,
+        value,
+    };
+    [
+        ("b", 1, ValueRef::Binary(b"bb")),
+        ("d", 1, ValueRef::Double(1.5)),
+        ("f", 1, ValueRef::Boolean(true)),
+        ("n", 2, ValueRef::Integer(5)),
+        ("n", 1, ValueRef::Integer(3)),
+        ("s", 1, ValueRef::String("b")),
+        ("t", 2, ValueRef::String("{\"id\":\"42\",x}")),
+        ("t", 1, ValueRef::String("{\"id\":\"41\"}")),
     ]
+    .map(cell)
+    .to_vec()
 }
 
 fn passes(message: &FilterMessage) -> bool {
-    let predicate = Predicate::decode(&bytes(message)).unwrap();
-    predicate.passes(row().as_slice())
+    let predicate = decode_predicate(&bytes(message)).unwrap();
+    predicate.passes(&RowRef {
+        columns: &[KeyColumn {
+            name: "pk".to_owned(),
+            kind: KeyType::Integer,
+            auto_increment: false,
+        }],
+        key: &[KeyValue::Integer(7)],
+        cells: &cells(),
+    })
 }
 
 #[test]
@@ -231,7 +253,7 @@ fn a_page_of_columns_is_its_own_filter() {
         let inner = ColumnPaginationFilter { offset, limit };
         wrap(FilterType::FtColumnPagination, &inner)
     };
-    let decoded = Filter::decode(&bytes(&page(Some(2), Some(3)))).unwrap();
+    let decoded = decode_filter(&bytes(&page(Some(2), Some(3)))).unwrap();
     let expected = ColumnPage {
         offset: 2,
         limit: 3,
@@ -259,19 +281,19 @@ fn a_page_of_columns_is_its_own_filter() {
             "Deserialize column pagination filter failed.",
         ),
     ] {
-        let failure = Filter::decode(&bytes(&page(offset, limit))).unwrap_err();
+        let failure = decode_filter(&bytes(&page(offset, limit))).unwrap_err();
         assert_eq!(failure.message, text);
     }
     // Neither a condition nor a part of a group.
     let good = page(Some(0), Some(1));
-    let failure = Predicate::decode(&bytes(&good)).unwrap_err();
+    let failure = decode_predicate(&bytes(&good)).unwrap_err();
     assert_eq!(failure.message, "Invalid type of filter: 3.");
     let inside = group(LogicalOperator::LoNot, vec![good]);
     assert_eq!(refused(&inside), "Invalid type of sub-filter: 3.");
 }
 
 fn refused(message: &FilterMessage) -> String {
-    let failure = Filter::decode(&bytes(message)).unwrap_err();
+    let failure = decode_filter(&bytes(message)).unwrap_err();
     failure.message.into_owned()
 }
 
@@ -295,7 +317,7 @@ fn invalid_filters_are_refused() {
     let inf = single("n", ComparatorType::CtEqual, Variant::InfMax);
     let text = "VT_INF_MAX is an invalid type for the attribute column.";
     assert_eq!(refused(&leaf(&inf)), text);
-    let broken = Filter::decode(&Bytes::from_static(b"\xff")).unwrap_err();
+    let broken = decode_filter(&Bytes::from_static(b"\xff")).unwrap_err();
     assert_eq!(broken.message, "Deserialize filter failed.");
     let large = "x".repeat(VALUE_BYTES_MAX + 1);
     let large = single("n", ComparatorType::CtEqual, Variant::String(large));
@@ -306,14 +328,14 @@ fn invalid_filters_are_refused() {
 fn thirty_two_nodes_are_enough() {
     let one = || leaf(&single("n", ComparatorType::CtEqual, Variant::Integer(1)));
     let wide = |leaves| group(LogicalOperator::LoAnd, vec![one(); leaves]);
-    Filter::decode(&bytes(&wide(31))).unwrap();
+    decode_filter(&bytes(&wide(31))).unwrap();
     let text = "The count of filter exceeds the max: 32.";
     assert_eq!(refused(&wide(32)), text);
     let deep = |depth| {
         let nest = |inner, _| group(LogicalOperator::LoNot, vec![inner]);
         (0..depth).fold(one(), nest)
     };
-    Filter::decode(&bytes(&deep(31))).unwrap();
+    decode_filter(&bytes(&deep(31))).unwrap();
     assert_eq!(refused(&deep(32)), text);
     assert_eq!(refused(&deep(5000)), text);
 }
@@ -338,7 +360,7 @@ fn an_expression_cannot_take_the_server_down() {
 #[test]
 fn the_sdks_filter_is_read() {
     let sent = b"\x08\x01\x12\x14\x08\x01\x12\x01c\x1a\x09\x00\x01\0\0\0\0\0\0\0\x20\x00\x28\x01";
-    let predicate = Predicate::decode(&Bytes::from_static(sent)).unwrap();
+    let predicate = decode_predicate(&Bytes::from_static(sent)).unwrap();
     let Predicate::Single(relation) = predicate else {
         panic!("{predicate:?}");
     };
@@ -351,8 +373,8 @@ fn the_sdks_filter_is_read() {
 proptest::proptest! {
     #[test]
     fn any_bytes_are_a_filter_or_a_failure(bytes: Vec<u8>) {
-        let _ = Filter::decode(&bytes.clone().into());
+        let _ = decode_filter(&bytes.clone().into());
         let inner = FilterMessage { r#type: Some(i32::from(bytes.len() % 2 == 0) + 1), filter: Some(bytes.into()) };
-        let _ = Filter::decode(&inner.encode_to_vec().into());
+        let _ = decode_filter(&inner.encode_to_vec().into());
     }
 }

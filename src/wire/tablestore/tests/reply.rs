@@ -2,9 +2,15 @@
 //!
 //! Owns: one reply of each kind. Promises: the fields that SDKs cannot do without are there. Must not: sign.
 
-use super::super::failure::Code;
-use super::super::plainbuffer::{Cell, Variant, decode_row, decode_rows};
-use super::*;
+use prost::Message;
+
+use super::super::plainbuffer::{
+    Cell, Row, Variant, decode_row, decode_rows, encode_row, encode_rows,
+};
+use super::super::reply::{RangeReply, RowReply, TableReply};
+use super::super::{Code, Failure, Reply, proto};
+use crate::ids::TableId;
+use crate::model::{Consumed, Definition, KeyColumn, KeyType, TableOptions, Throughput};
 
 fn row() -> Row {
     Row {
@@ -15,8 +21,8 @@ fn row() -> Row {
 
 fn reply(row: Option<Row>) -> RowReply {
     RowReply {
-        consumed: Capacity { read: 1, write: 2 },
-        row,
+        consumed: Consumed { read: 1, write: 2 },
+        row: row.as_ref().map(encode_row),
     }
 }
 
@@ -69,10 +75,10 @@ fn a_batch_answers_row_by_row() {
 
 #[test]
 fn a_page_of_a_range() {
-    let page = |rows, next| {
+    let page = |rows: Vec<Row>, next: Option<Row>| {
         let range = RangeReply {
-            rows,
-            next,
+            rows: encode_rows(&rows),
+            next: next.as_ref().map(encode_row),
             ..RangeReply::default()
         };
         proto::GetRangeResponse::decode(Reply::Range(range).encode()).unwrap()
@@ -87,34 +93,27 @@ fn a_page_of_a_range() {
 
 #[test]
 fn a_table_is_told_whole() {
-    let state = TableState {
-        throughput: Throughput { read: 5, write: 0 },
-        last_increase_seconds: 11,
-        last_decrease_seconds: None,
+    let definition = Definition {
+        id: TableId(1024),
+        name: "t".to_owned(),
+        primary_key: vec![KeyColumn {
+            name: "k".to_owned(),
+            kind: KeyType::Binary,
+            auto_increment: false,
+        }],
+        defined_columns: Vec::new(),
         options: TableOptions {
-            time_to_live: TimeToLive::Forever,
             max_versions: 3,
-            deviation_seconds: 86_400,
-            allow_update: true,
-            update_full_row: false,
+            ..TableOptions::default()
         },
+        reserved: Throughput { read: 5, write: 0 },
+        created_us: 9,
+        increased_us: 11_000_000,
+        decreased_us: 0,
     };
-    let updated = Reply::Updated(Box::new(state.clone())).encode();
+    let updated = Reply::Updated(Box::new(definition.clone())).encode();
     let updated = proto::UpdateTableResponse::decode(updated).unwrap();
-    let description = Description {
-        meta: TableMeta {
-            name: "t".to_owned(),
-            key: vec![KeySchema {
-                name: "k".to_owned(),
-                key_type: KeyType::Binary,
-                auto_increment: false,
-            }],
-            defined_columns: Vec::new(),
-        },
-        state,
-        created_micros: 9,
-    };
-    let told = Reply::Table(Box::new(description)).encode();
+    let told = Reply::Table(Box::new(definition)).encode();
     let told = proto::DescribeTableResponse::decode(told).unwrap();
     assert_eq!(told.table_options, updated.table_options);
     let options = told.table_options;
@@ -123,7 +122,11 @@ fn a_table_is_told_whole() {
         (Some(-1), Some(3))
     );
     assert_eq!(options.update_full_row, Some(false));
-    assert_eq!(told.reserved_throughput_details.last_increase_time, 11);
+    let reserved = told.reserved_throughput_details;
+    assert_eq!(
+        (reserved.last_increase_time, reserved.last_decrease_time),
+        (11, None)
+    );
     assert!(!told.stream_details.as_ref().unwrap().enable_stream);
     assert_eq!(told.table_status(), proto::TableStatus::Active);
     assert_eq!(

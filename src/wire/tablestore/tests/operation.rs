@@ -6,18 +6,13 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::super::KeySchema;
-use super::super::change::{Change, ColumnChange, Put};
-use super::super::condition::Existence;
-use super::super::filter::{Comparator, Filter, Predicate};
-use super::super::key::{BoundValue, KeyType, KeyValue, WriteKeyValue};
-use super::super::options::TimeToLive;
+use super::super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::super::plainbuffer::{Cell, CellOperation, Row, Variant, encode_row, encode_variant};
-use super::super::read::Direction;
-use super::super::table::ColumnType;
-use super::super::write::Returned;
-use super::*;
-use crate::model::Value;
+use super::super::{Code, Failure, Operation, Request, proto};
+use crate::model::{
+    CellChange, ColumnType, Comparator, Direction, Existence, Filter, KeyColumn, KeyType, KeyValue,
+    Predicate, PutCell, ReturnContent, RowChange, Value,
+};
 
 /// The request of the SDK under a label.
 fn sdk(label: &str) -> Request {
@@ -42,21 +37,16 @@ fn key() -> Vec<(String, KeyValue)> {
     ]
 }
 
-fn given() -> Vec<(String, WriteKeyValue)> {
-    let given = |(name, value)| (name, WriteKeyValue::Given(value));
-    key().into_iter().map(given).collect()
-}
-
-fn numbered() -> Vec<(String, WriteKeyValue)> {
-    let mut key = given();
-    key[1].1 = WriteKeyValue::AutoIncrement;
+fn numbered() -> Vec<(String, KeyValue)> {
+    let mut key = key();
+    key[1].1 = KeyValue::AutoIncrement;
     key
 }
 
-fn schema() -> Vec<KeySchema> {
-    let column = |name: &str, key_type, auto_increment| KeySchema {
+fn schema() -> Vec<KeyColumn> {
+    let column = |name: &str, kind, auto_increment| KeyColumn {
         name: name.to_owned(),
-        key_type,
+        kind,
         auto_increment,
     };
     vec![
@@ -66,11 +56,11 @@ fn schema() -> Vec<KeySchema> {
     ]
 }
 
-fn put(column: &str, value: Value, version: Option<i64>) -> Put {
-    Put {
-        column: column.to_owned(),
-        value,
+fn put(name: &str, value: Value, version: Option<i64>) -> PutCell {
+    PutCell {
+        name: name.to_owned(),
         version,
+        value,
     }
 }
 
@@ -89,29 +79,23 @@ fn tables_are_as_the_sdk_describes_them() {
     let Request::CreateTable(create) = sdk("create") else {
         panic!();
     };
-    assert_eq!(create.meta.name, "t");
-    assert_eq!(create.meta.key, schema());
-    let defined: Vec<_> = create
-        .meta
-        .defined_columns
-        .iter()
-        .map(|one| one.column_type)
-        .collect();
+    assert_eq!(create.name, "t");
+    assert_eq!(create.primary_key, schema());
+    let defined = create.defined_columns.iter().map(|one| one.kind);
+    let defined: Vec<_> = defined.collect();
     assert_eq!(defined, [ColumnType::Integer, ColumnType::String]);
-    assert_eq!(create.options.time_to_live, TimeToLive::Seconds(86_400));
+    let options = create.options;
+    assert_eq!(options.time_to_live_s, 86_400);
     assert_eq!(
-        (
-            create.options.max_versions,
-            create.options.deviation_seconds
-        ),
+        (options.max_versions, options.max_version_offset_s),
         (3, 1000)
     );
-    assert!(create.options.allow_update && create.stream.is_none() && create.indexes.is_empty());
-    let Request::UpdateTable(update) = sdk("update_table") else {
+    assert!(options.allow_update);
+    let Request::UpdateTable(_, update) = sdk("update_table") else {
         panic!();
     };
-    assert_eq!(update.throughput.read, Some(5));
-    assert_eq!(update.options.time_to_live, Some(TimeToLive::Forever));
+    assert_eq!(update.reserved_read, Some(5));
+    assert_eq!(update.options.time_to_live_s, Some(-1));
     assert_eq!(update.options.max_versions, None);
     assert!(matches!(sdk("list"), Request::ListTable));
     assert!(matches!(sdk("describe"), Request::DescribeTable(name) if name == "t"));
@@ -126,7 +110,7 @@ fn writes_are_as_the_sdk_sends_them() {
     };
     let first = write("put");
     assert_eq!(first.key, numbered());
-    assert_eq!(first.returned, Returned::Key);
+    assert_eq!(first.content, ReturnContent::Key);
     let puts = vec![
         put("bin", Value::Binary(Bytes::from_static(&[0, 255])), None),
         put("bool", Value::Boolean(true), None),
@@ -134,41 +118,40 @@ fn writes_are_as_the_sdk_sends_them() {
         put("int", Value::Integer(-3), Some(1_700_000_000_000)),
         put("str", Value::String("消息".to_owned()), None),
     ];
-    assert_eq!(first.change, Change::Put(puts));
+    assert_eq!(first.change, RowChange::Put(puts));
     // Key: pk a, id, b 2 bytes; cells: names, values, 8 bytes for each version.
     assert_eq!(
-        first.bytes,
+        first.size(),
         (2 + 1 + 2 + 8 + 1 + 2) + (3 + 2 + 4 + 1 + 3 + 8 + 3 + 8 + 3 + 6) + 40
     );
     let empty = write("put_empty");
     assert_eq!(
         (empty.key, empty.change),
-        (given(), Change::Put(Vec::new()))
+        (key(), RowChange::Put(Vec::new()))
     );
-    assert_eq!(empty.condition.existence, Existence::Unexpected);
+    assert_eq!(empty.condition.existence, Existence::NotExist);
     let update = write("update");
-    let changes = [
-        (
-            "c",
-            ColumnChange::Put {
-                value: Value::Integer(5),
-                version: None,
-            },
-        ),
-        (
+    let changes = vec![
+        CellChange::Put(put("c", Value::Integer(5), None)),
+        CellChange::Put(put(
             "e",
-            ColumnChange::Put {
-                value: Value::String("x".to_owned()),
-                version: Some(1_700_000_000_000),
-            },
-        ),
-        ("k", ColumnChange::DeleteVersion(5)),
-        ("z", ColumnChange::DeleteAll),
-        ("n", ColumnChange::Increment(3)),
+            Value::String("x".to_owned()),
+            Some(1_700_000_000_000),
+        )),
+        CellChange::DeleteOne {
+            name: "k".to_owned(),
+            version: 5,
+        },
+        CellChange::DeleteAll {
+            name: "z".to_owned(),
+        },
+        CellChange::Increment {
+            name: "n".to_owned(),
+            by: 3,
+        },
     ];
-    let changes = changes.map(|(name, change)| (name.to_owned(), change));
-    assert_eq!(update.change, Change::Update(changes.to_vec()));
-    assert!(update.increments());
+    assert_eq!(update.change, RowChange::Update(changes));
+    assert_eq!(update.incremented().collect::<Vec<_>>(), ["n"]);
     let Some(Predicate::Single(relation)) = update.condition.columns else {
         panic!();
     };
@@ -176,8 +159,8 @@ fn writes_are_as_the_sdk_sends_them() {
         (relation.comparator, relation.pass_if_missing),
         (Comparator::Equal, false)
     );
-    assert_eq!(write("delete").change, Change::Delete);
-    assert_eq!(write("delete_if").condition.existence, Existence::Expected);
+    assert_eq!(write("delete").change, RowChange::Delete);
+    assert_eq!(write("delete_if").condition.existence, Existence::Exist);
 }
 
 #[test]
@@ -189,7 +172,8 @@ fn reads_are_as_the_sdk_sends_them() {
     let (found, selection) = read("get_filtered");
     assert_eq!(found, key());
     assert_eq!(selection.max_versions, Some(2));
-    assert_eq!(selection.columns, ["int", "str"], "each once");
+    let columns: Vec<_> = selection.columns.iter().collect();
+    assert_eq!(columns, ["int", "str"], "each once");
     assert!(matches!(
         selection.filter,
         Some(Filter::Rows(Predicate::And(_)))
@@ -199,7 +183,7 @@ fn reads_are_as_the_sdk_sends_them() {
     let (_, selection) = read("get_specific");
     assert_eq!(selection.times, Some(5..6));
     let range = |label| match sdk(label) {
-        Request::GetRange(range) => range,
+        Request::GetRange(range) => range.range,
         other => panic!("{other:?}"),
     };
     let forward = range("range");
@@ -207,7 +191,7 @@ fn reads_are_as_the_sdk_sends_them() {
         (forward.direction, forward.limit),
         (Direction::Forward, Some(2))
     );
-    assert_eq!(forward.start[0], ("pk".to_owned(), BoundValue::InfMin));
+    assert_eq!(forward.start[0], ("pk".to_owned(), KeyValue::InfMin));
     let back = range("range_back");
     assert_eq!((back.direction, back.limit), (Direction::Backward, None));
 }
@@ -232,9 +216,9 @@ fn batches_are_as_the_sdk_sends_them() {
         panic!()
     };
     let kinds = table.writes.iter().map(|write| match write.change {
-        Change::Put(_) => "put",
-        Change::Update(_) => "update",
-        Change::Delete => "delete",
+        RowChange::Put(_) => "put",
+        RowChange::Update(_) => "update",
+        RowChange::Delete => "delete",
     });
     assert_eq!(kinds.collect::<Vec<_>>(), ["put", "update", "delete"]);
     assert!(!writes.atomic);
@@ -568,15 +552,15 @@ fn only_incremented_columns_are_returned() {
         };
         let request = Request::decode(Operation::UpdateRow, message.encode_to_vec().into());
         request.map(|request| match request {
-            Request::WriteRow(row) => row.write.returned,
+            Request::WriteRow(row) => row.write.content,
             other => panic!("{other:?}"),
         })
     };
-    assert_eq!(returned(0, &[]), Ok(Returned::Nothing));
-    assert_eq!(returned(1, &[]), Ok(Returned::Key));
+    assert_eq!(returned(0, &[]), Ok(ReturnContent::None));
+    assert_eq!(returned(1, &[]), Ok(ReturnContent::Key));
     assert_eq!(
         returned(2, &["n"]),
-        Ok(Returned::AfterModify(vec!["n".to_owned()]))
+        Ok(ReturnContent::Incremented(vec!["n".to_owned()]))
     );
     returned(2, &["m"]).unwrap_err();
     returned(1, &["n"]).unwrap_err();
@@ -978,7 +962,7 @@ fn options_have_ranges() {
     else {
         panic!();
     };
-    assert_eq!(table.options.deviation_seconds, 86_400);
+    assert_eq!(table.options.max_version_offset_s, 86_400);
     assert!(table.options.allow_update && !table.options.update_full_row);
 }
 
@@ -1015,10 +999,7 @@ fn defined_columns_come_and_go() {
     let Request::AddDefinedColumn(table, columns) = request else {
         panic!();
     };
-    assert_eq!(
-        (table.as_str(), columns[0].column_type),
-        ("t", ColumnType::Binary)
-    );
+    assert_eq!((table.as_str(), columns[0].kind), ("t", ColumnType::Binary));
     let delete = proto::DeleteDefinedColumnRequest {
         table_name: Some("t".to_owned()),
         columns: vec!["d".to_owned()],

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::*;
+use super::super::limits::DATE_WINDOW_MS;
+use super::super::signature::*;
+use super::super::{Code, Failure};
 
 /// 2026-01-02T03:04:05Z.
 const NOW_MS: u64 = 1_767_323_045_000;

@@ -1,11 +1,12 @@
 //! A table's options: how long and how many versions live, and which ones may be written.
 //!
-//! Owns: their defaults, ranges and changes. Promises: every set of options that a table has was checked. Must not:
-//! decide what is visible; `versions.rs` does.
+//! Owns: their defaults, ranges and changes. Promises: options that were made of a checked update are within their
+//! ranges. Must not: look at cells; `table/versions.rs` does.
 
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::limits::VERSION_OFFSET_S_MAX;
 
 /// What decides which versions of a table's cells live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,53 +46,55 @@ pub struct OptionsUpdate {
     pub max_version_offset_s: Option<i64>,
     /// See [`TableOptions::allow_update`].
     pub allow_update: Option<bool>,
-    /// Can be chosen only when the table is created; refused.
-    pub update_full_row: Option<bool>,
 }
 
-impl TableOptions {
-    pub(super) fn check(&self) -> Result<(), Error> {
-        if self.time_to_live_s == 0 || self.time_to_live_s < -1 {
+impl OptionsUpdate {
+    /// Checks that all it gives is within its range.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.time_to_live_s.is_some_and(|s| s == 0 || s < -1) {
             return Err(Error::InvalidTimeToLive);
         }
-        if self.max_versions <= 0 {
+        if self.max_versions.is_some_and(|versions| versions <= 0) {
             return Err(Error::InvalidMaxVersions);
         }
-        if !(0..=i64::MAX / 1_000_000).contains(&self.max_version_offset_s) {
+        let offsets = 0..=VERSION_OFFSET_S_MAX;
+        if self
+            .max_version_offset_s
+            .is_some_and(|s| !offsets.contains(&s))
+        {
             return Err(Error::InvalidMaxOffset);
         }
         Ok(())
     }
+}
 
-    pub(super) fn change(&mut self, update: &OptionsUpdate) -> Result<(), Error> {
-        if update.update_full_row.is_some() {
-            return Err(Error::OnlyAtCreation);
-        }
-        self.time_to_live_s = update.time_to_live_s.unwrap_or(self.time_to_live_s);
-        self.max_versions = update.max_versions.unwrap_or(self.max_versions);
-        self.max_version_offset_s = update
-            .max_version_offset_s
-            .unwrap_or(self.max_version_offset_s);
-        self.allow_update = update.allow_update.unwrap_or(self.allow_update);
-        self.check()
+impl TableOptions {
+    /// Makes a change that was checked.
+    pub fn change(&mut self, update: &OptionsUpdate) {
+        let OptionsUpdate {
+            time_to_live_s,
+            max_versions,
+            max_version_offset_s,
+            allow_update,
+        } = update;
+        self.time_to_live_s = time_to_live_s.unwrap_or(self.time_to_live_s);
+        self.max_versions = max_versions.unwrap_or(self.max_versions);
+        self.max_version_offset_s = max_version_offset_s.unwrap_or(self.max_version_offset_s);
+        self.allow_update = allow_update.unwrap_or(self.allow_update);
     }
 
-    /// Whether a version is over.
-    pub(super) fn is_expired(&self, version: i64, now_ms: i64) -> bool {
+    /// Whether a version has expired.
+    #[must_use]
+    pub fn is_expired(&self, version: i64, now_ms: i64) -> bool {
         self.time_to_live_s > 0
             && now_ms >= version.saturating_add(self.time_to_live_s.saturating_mul(1_000))
     }
 
     /// Whether a version may be written now.
-    pub(super) fn takes(&self, version: i64, now_ms: i64) -> bool {
+    #[must_use]
+    pub fn takes(&self, version: i64, now_ms: i64) -> bool {
         let (at, now) = (version.div_euclid(1_000), now_ms.div_euclid(1_000));
         let offset = self.max_version_offset_s;
         at >= now - offset && at < now.saturating_add(offset) && !self.is_expired(version, now_ms)
-    }
-}
-
-impl OptionsUpdate {
-    pub(super) fn is_empty(&self) -> bool {
-        *self == OptionsUpdate::default()
     }
 }

@@ -5,7 +5,10 @@
 
 use proptest::prelude::*;
 
-use super::*;
+use bytes::Bytes;
+
+use super::super::plainbuffer::*;
+use crate::model::{self, KeyColumn, KeyType, KeyValue, RowRef, RowSink as _, ValueRef};
 
 fn hex(text: &str) -> Bytes {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -79,6 +82,50 @@ fn the_sdks_bytes_are_read_and_written() {
         assert_eq!(decode_row(&hex(bytes)), Ok(row.clone()));
         assert_eq!(encode_row(&row), hex(bytes));
     }
+}
+
+/// The first vector's row as a table finds it, and one beside it that has no attributes.
+#[test]
+fn a_row_that_was_found_has_the_same_bytes() {
+    let column = |name: &str, kind| KeyColumn {
+        name: name.to_owned(),
+        kind,
+        auto_increment: false,
+    };
+    let columns = [
+        column("PK0", KeyType::Integer),
+        column("PK1", KeyType::String),
+    ];
+    let key = [KeyValue::Integer(1), KeyValue::String("a".to_owned())];
+    let cell = |name, value| model::Cell {
+        name,
+        version: 1_700_000_000_000,
+        value,
+    };
+    let mut buffer = RowBuffer::default();
+    buffer.push(RowRef {
+        columns: &columns,
+        key: &key,
+        cells: &[
+            cell("c", ValueRef::Integer(1)),
+            cell("d", ValueRef::Json("[]")),
+            cell("e", ValueRef::Binary(&[7])),
+        ],
+    });
+    buffer.push_key(&columns[..1], &[KeyValue::InfMin]);
+    let version = |name: &str, value| Cell::version(name, value, 1_700_000_000_000);
+    let (row, _) = vectors().swap_remove(0);
+    let row = Row {
+        attributes: vec![
+            version("c", Variant::Integer(1)),
+            version("d", Variant::String("[]".to_owned())),
+            version("e", Variant::Binary(Bytes::from_static(&[7]))),
+        ],
+        ..row
+    };
+    let rows = [row, Row::key(vec![put("PK0", Variant::InfMin)])];
+    assert_eq!(buffer.into_bytes(), encode_rows(&rows));
+    assert!(RowBuffer::default().into_bytes().is_empty());
 }
 
 #[test]
