@@ -45,10 +45,10 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
         Body::Batch(calls) => calls,
     };
     for (at, failure) in writer.failures {
-        let is_request = |result: &Result<_, Failure>| !matches!(result, Err(failure) if failure.reason == Reason::InvalidRequest);
-        if let Some(call) = calls.get_mut(at)
-            && is_request(&call.request)
-        {
+        let Some(call) = calls.get_mut(at) else { break };
+        let known = call.request.as_ref().err().map(|failure| failure.reason);
+        // What is no request is refused as that.
+        if known != Some(Reason::InvalidRequest) {
             call.request = Err(failure);
         }
     }
