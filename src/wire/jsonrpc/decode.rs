@@ -85,7 +85,7 @@ fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
 fn id(text: &str) -> Result<Id, Failure> {
     let id = match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).ok().map(Id::Text),
-        // `-0` is no number that would be echoed as it stands.
+        // `-0` would not be echoed as it is.
         Some(b'-' | b'0'..=b'9') if text != "-0" => {
             let unsigned = || text.parse().ok().map(Id::Unsigned);
             text.parse().ok().map(Id::Integer).or_else(unsigned)

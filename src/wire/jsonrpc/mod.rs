@@ -30,7 +30,7 @@ pub use encode::Encoding;
 #[derive(Clone, Copy, Debug)]
 pub struct JsonRpc(Encoding);
 
-/// In JSON text; also over HTTP.
+/// In JSON text; that of HTTP too.
 pub static JSON: JsonRpc = JsonRpc(Encoding::Json);
 /// In MessagePack.
 pub static MESSAGE_PACK: JsonRpc = JsonRpc(Encoding::MessagePack);
