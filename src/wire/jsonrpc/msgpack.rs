@@ -15,7 +15,7 @@ use serde::de::{
 };
 
 use super::Body;
-use super::decode::decode_json;
+use super::decode::decode as decode_json;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
