@@ -1,40 +1,34 @@
-//! `peers`: Tideline and others under the same load, in turn, on one machine and one disk; and the table of it.
+//! Tideline and other servers under the same load, in turn, on one machine and one disk; and the table of it.
 //!
 //! Owns: which rows there are, the order of the whole, the end of it. Promises: each server is started anew for each
 //! run with a data directory of its own; when the run ends, in whichever way, no child and no data is left; what is
 //! not installed is named with the line that installs it, and its rows are missing, not failed; each row is handed
-//! over when it is done, and one that fails does not take the others along. Must not: judge by a single run: a row's
-//! ratio is the median over its pairs.
+//! out when it is done, and one that fails does not take the others along. Must not: judge by a single run: a row's
+//! ratio is the median of its pairs.
 
 mod appends;
-mod disk;
-mod engine;
+mod echo;
 mod field;
-mod floor;
-mod growth;
 mod hall;
+mod keyed;
 mod nats;
-mod profiles;
 mod programs;
-mod resp;
-mod storm;
-mod tideline;
+mod redis;
+mod rows;
+mod written;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use tideline_load::exit::Stop;
+use tideline_load::pairs::{Bar, Outcome, Row};
+use tideline_load::random::Random;
+use tideline_load::report;
 
-pub use programs::INSTALL;
+use crate::field::Field;
 
-use crate::exit::Stop;
-use crate::pairs::{self as table, Bar, Outcome, Row};
-use crate::random::Random;
-use crate::report;
-use field::Field;
-
-/// Arguments of `peers`.
+/// The arguments.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Peers {
     /// Tideline's binary
@@ -106,7 +100,7 @@ pub enum Name {
     Idle,
     /// 5,000 clients that are cut at once, and come back at once
     Storm,
-    /// History pages and durable appends while 10 million messages stand there, against 100,000
+    /// History pages and durable appends beside 10 million messages, against 100,000
     Growth,
     /// Bytes that reach the disk for each byte of an entry
     Amplification,
@@ -132,13 +126,8 @@ const SECTIONS: [&[Name]; 9] = [
 ///
 /// A server does not start or cannot be reached, a limit of this machine, a signal.
 pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
-    let counts = [
-        args.pairs as u64,
-        args.connections as u64,
-        args.timelines,
-        args.stock,
-    ];
-    if counts.contains(&0) {
+    let (pairs, connections) = (args.pairs as u64, args.connections as u64);
+    if [pairs, connections, args.timelines, args.stock].contains(&0) {
         return Err(Stop::Usage("a count of 0".into()));
     }
     if !args.binary.is_file() {
@@ -147,12 +136,11 @@ pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome,
             "{binary}: no such file; build Tideline, or say --binary"
         )));
     }
-    // One thread: the servers need the machine more than their load does.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    // Whoever is dropped here takes its servers and directories along.
+    // What is dropped here takes its servers and directories along; a measurement whose server is gone ends, too.
     runtime.block_on(async {
         tokio::select! {
             outcome = measure(args, show) => outcome,
@@ -176,23 +164,6 @@ async fn ended() -> &'static str {
 }
 
 async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
-    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    let mut field = Field {
-        binary: args.binary.clone(),
-        redis: programs::find("redis-server", args.redis_server.as_deref()),
-        nats: programs::find("nats-server", args.nats_server.as_deref()),
-        data: absolute(&args.data)?,
-        connections: args.connections,
-        timelines: args.timelines,
-        size: args.size,
-        room_in_flight: args.room_in_flight,
-        warm_up: Duration::from_secs_f64(args.warm_up.max(0.0)),
-        seconds: Duration::from_secs_f64(args.seconds.max(0.01)),
-        seed,
-        stock: args.stock,
-        best: Vec::new(),
-        faults: Vec::new(),
-    };
     let mut outcome = Outcome {
         whole: false,
         pairs: args.pairs,
@@ -200,18 +171,20 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
         connections: args.connections,
         timelines: args.timelines,
         size: args.size,
-        seed,
+        seed: args.seed.unwrap_or_else(Random::fresh_seed),
         rows: Vec::new(),
         faults: Vec::new(),
     };
-    let wanted = |name: &Name| args.only.is_empty() || args.only.contains(name);
+    let only = args.only.clone();
+    let wanted = |name: &Name| only.is_empty() || only.contains(name);
+    let mut field = Field::new(args, outcome.seed)?;
     for names in SECTIONS {
         let chosen: Vec<Name> = names.iter().copied().filter(wanted).collect();
         if chosen.is_empty() {
             continue;
         }
-        let rows = section(&mut field, args.pairs, &chosen).await;
-        for fault in field.faults.drain(..) {
+        let rows = section(&mut field, &chosen).await;
+        for fault in field.findings.faults.drain(..) {
             report::note(&format!("fault: {fault}"));
             outcome.faults.push(fault);
         }
@@ -226,17 +199,17 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
 }
 
 /// Measures the rows of one section.
-async fn section(field: &mut Field, pairs: usize, chosen: &[Name]) -> Result<Vec<Row>, Stop> {
+async fn section(field: &mut Field, chosen: &[Name]) -> Result<Vec<Row>, Stop> {
     match chosen {
-        [Name::Single] => appends::single(field, pairs).await,
-        [Name::Ack] => appends::paced(field, pairs).await,
-        [Name::Room] => profiles::room(field, pairs).await,
-        [Name::Poll] => profiles::poll(field, pairs).await,
-        [Name::Idle] => profiles::idle(field).await,
-        [Name::Storm] => storm::caught_up(field, pairs).await,
-        [Name::Growth] => growth::rows(field, pairs).await,
-        [Name::Amplification] => disk::amplification(field).await,
-        most => appends::most(field, pairs, most).await,
+        [Name::Single] => appends::single(field).await,
+        [Name::Ack] => appends::paced(field).await,
+        [Name::Room] => rows::room(field).await,
+        [Name::Poll] => rows::poll(field).await,
+        [Name::Idle] => rows::idle(field).await,
+        [Name::Storm] => rows::storm(field).await,
+        [Name::Growth] => rows::growth(field).await,
+        [Name::Amplification] => written::amplification(field).await,
+        most => appends::most(field, most).await,
     }
 }
 
@@ -250,11 +223,4 @@ fn failed(chosen: &[Name], stop: &Stop) -> Vec<Row> {
         row
     };
     chosen.iter().map(one).collect()
-}
-
-/// Servers are told absolute paths: some of them change their directory.
-fn absolute(data: &std::path::Path) -> Result<PathBuf, Stop> {
-    let failed = |error| Stop::Own(format!("{}: {error}", data.display()));
-    std::fs::create_dir_all(data).map_err(failed)?;
-    std::fs::canonicalize(data).map_err(failed)
 }
