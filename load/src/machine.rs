@@ -1,7 +1,7 @@
 //! What a run ran on, what its processes use, and what time it is.
 //!
-//! Owns: the facts of this machine that a figure depends on, read from /proc; the wall clock. Promises: what is not to be
-//! had is absent, never guessed. Must not: change anything, or fail a run.
+//! Owns: the facts of this machine that a figure depends on, read from /proc; the wall clock. Promises: what is not to
+//! be had is absent, never guessed. Must not: change anything, or fail a run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
