@@ -1,4 +1,4 @@
-//! Newtypes that every layer names: partitions, positions, tables, the kinds of an entry, the clock.
+//! Newtypes that every layer names: partitions, positions, tables, histories; and the clock.
 //!
 //! Owns: identity and time. Promises: each type is a plain number with a fixed text form; nothing here allocates a
 //! store or touches a disk. Must not: import anything of the project.
@@ -69,31 +69,6 @@ impl HistoryId {
 impl fmt::Display for HistoryId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", uuid::Uuid::from_bytes(self.0).simple())
-    }
-}
-
-/// What an entry does to its key. The numbers are part of the formats on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum EntryKind {
-    /// The whole row: masks everything older.
-    Put = 1,
-    /// A change of some cells of whatever is older.
-    Delta = 2,
-    /// The row is gone: masks everything older.
-    Tombstone = 3,
-}
-
-impl EntryKind {
-    /// The kind with this number on disk.
-    #[must_use]
-    pub fn from_byte(byte: u8) -> Option<EntryKind> {
-        match byte {
-            1 => Some(EntryKind::Put),
-            2 => Some(EntryKind::Delta),
-            3 => Some(EntryKind::Tombstone),
-            _ => None,
-        }
     }
 }
 

@@ -6,6 +6,7 @@ pub mod admin;
 pub mod config;
 pub mod disk;
 pub mod dump;
+pub mod entry;
 pub mod feed;
 pub mod gateway;
 pub mod ids;

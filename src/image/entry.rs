@@ -12,7 +12,7 @@
 //! row moved to another run or key does not pass. Must not: touch LMDB. The checksum covers run number, key, kind and
 //! value.
 
-use crate::ids::EntryKind;
+use crate::entry::EntryKind;
 
 const KIND_BITS: u8 = 0b0000_0011;
 const SHAPE_BITS: u8 = 0b0000_1100;

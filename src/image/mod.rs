@@ -42,6 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use arc_swap::ArcSwap;
 use heed::RwTxn;
 
+pub use crate::entry::Entry;
 use crate::ids::Position;
 use catalog::Catalog;
 pub use catalog::TableCounts;
@@ -54,7 +55,7 @@ pub use options::Options;
 use part::PartWriter;
 pub use readers::Figures;
 use readers::Readers;
-pub use rules::{DropContext, Entry, Pieces, Reason, Reclaimed, Rules, Verdict};
+pub use rules::{DropContext, Pieces, Reason, Reclaimed, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
 pub use snapshot::{RunCursor, Snapshot};
 use survey::{Shown, Survey};

@@ -20,7 +20,7 @@ use super::keys::{KEY_MAX, StoredKey};
 use super::page::PAGE_BYTES;
 use super::read::PartReader;
 use super::{Entry, Error, Rules};
-use crate::ids::EntryKind;
+use crate::entry::EntryKind;
 
 /// LMDB keeps an entry in a leaf page up to this size (two must fit into a page); past it the value gets pages of its
 /// own.

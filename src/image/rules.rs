@@ -5,36 +5,8 @@
 use bytes::Bytes;
 
 use super::catalog::TableCounts;
-use crate::ids::{EntryKind, TableId};
-
-/// One entry of a key: what it does and, for puts and deltas, the bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What the entry does.
-    pub kind: EntryKind,
-    /// The row of a put, the changed cells of a delta; empty for a tombstone.
-    pub value: Bytes,
-}
-
-impl Entry {
-    /// A whole row.
-    #[must_use]
-    pub fn put(value: Bytes) -> Entry {
-        Entry {
-            kind: EntryKind::Put,
-            value,
-        }
-    }
-
-    /// The end of a row.
-    #[must_use]
-    pub fn tombstone() -> Entry {
-        Entry {
-            kind: EntryKind::Tombstone,
-            value: Bytes::new(),
-        }
-    }
-}
+use crate::entry::Entry;
+use crate::ids::TableId;
 
 /// What is known when a merge decides about an entry.
 pub struct DropContext<'a> {

@@ -17,7 +17,8 @@ use super::read::PartReader;
 use super::readers::{Reader, Readers};
 use super::scan::RunScan;
 use super::{Entry, Error, Inner};
-use crate::ids::{EntryKind, Position};
+use crate::entry::EntryKind;
+use crate::ids::Position;
 
 /// The image as of one moment.
 pub struct Snapshot {

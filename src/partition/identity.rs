@@ -159,7 +159,7 @@ fn does_not_fit(what: &str) -> OpenError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model_test::ToyRules;
+    use super::super::tests::ToyRules;
     use super::*;
 
     fn serve(path: &Path, partitions: u16) -> Result<Directory, OpenError> {

@@ -4,14 +4,14 @@
 //! touched for a gauge. Must not: be called from a thread that may not wait: it looks into files and LMDB.
 
 use super::Partitions;
-use super::shared::Figures;
+use super::shared::PartitionFigures;
 use crate::metrics;
 
 impl Partitions {
     /// Brings the gauges of queues, memtables, logs and images up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
         let inner = &self.inner;
-        let all: Vec<Figures> = inner.partitions.iter().map(|one| one.figures()).collect();
+        let all: Vec<PartitionFigures> = inner.partitions.iter().map(|one| one.figures()).collect();
         observe_writes(&all);
         observe_log(&all, now_ms);
         observe_image(&all, now_ms);
@@ -19,15 +19,15 @@ impl Partitions {
     }
 }
 
-fn sum(all: &[Figures], of: impl Fn(&Figures) -> u64) -> u64 {
+fn sum(all: &[PartitionFigures], of: impl Fn(&PartitionFigures) -> u64) -> u64 {
     all.iter().map(of).sum()
 }
 
-fn most(all: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+fn most(all: &[PartitionFigures], of: impl Fn(&PartitionFigures) -> f64) -> f64 {
     all.iter().map(of).fold(0.0, f64::max)
 }
 
-fn observe_writes(all: &[Figures]) {
+fn observe_writes(all: &[PartitionFigures]) {
     let commit = metrics::commit();
     commit
         .queue_depth
@@ -48,7 +48,7 @@ fn observe_writes(all: &[Figures]) {
     memtables.frozen.set(most(all, |one| one.frozen as f64));
 }
 
-fn observe_log(all: &[Figures], now_ms: u64) {
+fn observe_log(all: &[PartitionFigures], now_ms: u64) {
     let log = metrics::log();
     log.position.count(sum(all, |one| one.tail.0));
     log.oldest_position.count(sum(all, |one| one.log.first.0));
@@ -59,7 +59,7 @@ fn observe_log(all: &[Figures], now_ms: u64) {
     log.oldest_seconds.set(age_ms as f64 / 1e3);
 }
 
-fn observe_image(all: &[Figures], now_ms: u64) {
+fn observe_image(all: &[PartitionFigures], now_ms: u64) {
     let image = metrics::image();
     image.runs.count(sum(all, |one| one.image.runs as u64));
     image

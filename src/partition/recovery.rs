@@ -4,6 +4,7 @@
 //! memtables are flushed on the way, so that memory stays bounded however long the log is. Must not: be run twice on
 //! one partition.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use super::flusher::{self, Flusher};
 use super::memtable::Memtable;
 use super::panics::caught;
-use super::pending::Pending;
+use super::pending::{BatchLimits, Pending};
 use super::reserve::Reserve;
 use super::shared::Shared;
 use super::syncer::Syncer;
@@ -24,18 +25,19 @@ use super::writer::Writer;
 use super::{OpenError, Options, Rules};
 use crate::ids::{CLOCK_JUMP_MS, Clock, PartitionId, Position};
 use crate::image::{self, Image};
-use crate::log::{self, Log, Storage};
+use crate::log::{self, Log, Opened};
 
-/// Opens a partition on its log's storage and its image's folder, and starts its threads.
+/// Opens a partition on its image's folder and its log, wherever that is, and starts its threads. `open_log` is given
+/// the position that the image covers.
 pub(super) fn start(
     id: PartitionId,
-    storage: Arc<dyn Storage>,
+    open_log: impl FnOnce(Position) -> Result<(Log, Opened), log::Error>,
     image_folder: &Path,
     options: &Options,
     (rules, clock): (Arc<dyn Rules>, Arc<Clock>),
 ) -> Result<Arc<Shared>, OpenError> {
     let image = Image::open(image_folder, options.image.clone(), Arc::clone(&rules))?;
-    let (log, opened) = Log::open(storage, options.log, image.covered())?;
+    let (log, opened) = open_log(image.covered())?;
     if let Some(cut) = &opened.cut {
         tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
     }
@@ -76,6 +78,8 @@ pub(super) fn start(
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = start_flusher(id, flusher).map_err(thread)?;
+    let syncer = Syncer::start(id, &log).map_err(thread)?;
+    let limits = BatchLimits::new(options.batch_bytes_max, options.log.frame_bytes_max);
     let writer = Writer {
         shared: Arc::clone(&shared),
         options: options.clone(),
@@ -86,11 +90,11 @@ pub(super) fn start(
         rules,
         clock,
         position,
-        pending: Pending::new(options.batch_bytes_max),
+        pending: Pending::new(limits),
         rest: None,
         answers: Vec::new(),
-        in_flight: None,
-        syncer: Syncer::start(id).map_err(thread)?,
+        in_flight: VecDeque::new(),
+        syncer,
         is_closing: false,
         is_rotating: false,
         makes_room: false,
@@ -105,7 +109,7 @@ pub(super) fn start(
     Ok(shared)
 }
 
-/// Tells of a log whose last batch lies ahead of the clock. Only the times of timelines that were written then stay
+/// Warns of a log whose last batch lies ahead of the clock. Only the times of timelines that were written then stay
 /// ahead; the log's own never fall, and its segments count as young until then.
 fn warn_of_the_future(id: PartitionId, last_ms: u64, now_ms: u64) {
     let ahead_ms = last_ms.saturating_sub(now_ms);
@@ -139,7 +143,7 @@ fn replay(
     let mut frozen = Vec::new();
     for frame in log.replay(position)? {
         let frame = frame?;
-        memtable.insert(frame.position, &frame.effects, frame.bytes, rules);
+        memtable.insert(&frame, rules);
         position = frame.position;
         if memtable.bytes() >= options.memtable_bytes {
             let full =

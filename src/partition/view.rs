@@ -13,8 +13,9 @@ use bytes::Bytes;
 use super::memtable::Memtable;
 use super::merge::{Direction, Entries, Merge, Stack};
 use super::{ReadError, Rules};
+use crate::entry::Entry;
 use crate::ids::Position;
-use crate::image::{Entry, Image, Snapshot};
+use crate::image::{Image, Snapshot};
 
 /// Rows in key order, either way; a row is (key, value).
 pub type Rows<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes), ReadError>> + 'a>;

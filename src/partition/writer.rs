@@ -4,6 +4,7 @@
 //! a failed write or sync nothing is acknowledged any more. Must not: read the clock twice in a batch, or wait for
 //! readers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
@@ -17,11 +18,11 @@ use super::memtable::Memtable;
 use super::pending::Pending;
 use super::pressure::Pressure;
 use super::shared::{Queued, Shared};
-use super::syncer::{Synced, Syncer, sync};
+use super::syncer::Syncer;
 use super::txn::Txn;
-use super::{Options, Purpose, Rules};
+use super::{Options, Purpose, Rules, StoreError};
 use crate::ids::{Clock, Position};
-use crate::log::{AppendError, Log, Refusal, Written};
+use crate::log::{AppendError, Frame, Log};
 use crate::metrics;
 
 pub(super) struct Writer {
@@ -39,8 +40,8 @@ pub(super) struct Writer {
     pub(super) answers: Vec<Box<dyn Job>>,
     /// What of a bundle did not fit into the batch: the next one begins with it.
     pub(super) rest: Option<Box<dyn Job>>,
-    /// The batch before, while it is being synced.
-    pub(super) in_flight: Option<InFlight>,
+    /// The batches before, while they are being synced, oldest first.
+    pub(super) in_flight: VecDeque<InFlight>,
     pub(super) syncer: Syncer,
     pub(super) is_closing: bool,
     pub(super) is_rotating: bool,
@@ -53,12 +54,9 @@ pub(super) struct Writer {
 /// A batch that is written and not yet known to be on disk.
 pub(super) struct InFlight {
     answers: Vec<Box<dyn Job>>,
-    /// `None`: the syncing thread has it.
-    synced: Option<Synced>,
+    /// How long its sync took; `None`: the syncing thread has it.
+    synced: Option<Duration>,
 }
-
-/// Why a batch was not committed; decides what its jobs hear.
-type Failed = Outcome;
 
 impl Writer {
     pub(super) fn run(mut self) {
@@ -72,47 +70,53 @@ impl Writer {
                 break;
             }
         }
-        self.settle();
+        self.settle_all();
         self.refuse_the_rest();
         self.finish();
     }
 
-    /// What comes next. While nothing is queued the batch in flight is all there is to wait for.
+    /// What comes next. While nothing is queued the batches in flight are all there is to wait for.
     fn next(&mut self) -> Option<Queued> {
         if let Some(job) = self.rest.take() {
             return Some(Queued::Rest(job));
         }
-        if self.in_flight.is_some() {
+        while !self.in_flight.is_empty() {
             if let Ok(queued) = self.jobs.try_recv() {
                 return Some(queued);
             }
             self.settle();
         }
         let first = self.jobs.blocking_recv();
-        // Whoever waits for this processor is likely to queue something too: larger batches, fewer syncs.
+        // What waits for this processor is likely to queue something too: larger batches, fewer syncs.
         std::thread::yield_now();
         first
     }
 
-    /// Fills a batch while the one before it syncs; then settles that one, and sends this one after it.
+    /// Fills a batch while those before it sync; then makes room for it among them, and sends it after them.
     fn batch(&mut self, first: Queued) {
         self.slow_down();
         self.fill(first);
-        self.settle();
+        // What only reads is answered when all that it saw is on disk.
+        let others_max = match self.pending.is_empty() {
+            true => 0,
+            false => self.log.in_flight_max() - 1,
+        };
+        while self.in_flight.len() > others_max {
+            self.settle();
+        }
         if self.shared.is_stopped() {
-            // The batch before failed after this one had seen it: not even "nothing to do" or a refusal may be told.
-            self.answer(Outcome::Unavailable);
+            // A batch before failed after this one had seen it: not even "nothing to do" or a refusal may be answered.
+            self.answer(Err(StoreError::Unavailable));
             return;
         }
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeLog);
         match self.write() {
-            Ok(Some(written)) => self.begin_sync(written),
-            // Only reads: what they saw is on disk by now.
-            Ok(None) => self.answer(Outcome::Committed),
+            Ok(Some(frame)) => self.begin_sync(&frame),
+            Ok(None) => self.answer(Ok(())),
             Err(failed) => {
                 self.pending.forget();
-                self.answer(failed);
+                self.answer(Err(failed));
             }
         }
         if self.is_rotating
@@ -175,107 +179,131 @@ impl Writer {
     }
 
     /// Writes the batch as one frame. `None` = there is nothing to write.
-    fn write(&mut self) -> Result<Option<Written>, Failed> {
+    fn write(&mut self) -> Result<Option<Arc<Frame>>, StoreError> {
         if self.pending.is_empty() {
             return Ok(None);
         }
         let started = Instant::now();
-        let written = match self.append() {
-            // Written with what is kept for it; until there is as much room again nothing else is let in.
-            Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
-                self.shared.set_pressure(Pressure::Full);
-                self.append()
-            }
-            appended => appended,
-        }
-        .map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
+        let frame = self.append();
+        let frame = frame.map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
         metrics::commit()
             .write_seconds
             .record(started.elapsed().as_secs_f64());
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeSync);
-        Ok(Some(written))
+        Ok(Some(frame))
     }
 
-    fn append(&mut self) -> Result<Written, AppendError> {
-        let (effects, changes) = (self.pending.effects(), self.pending.changes());
-        self.log.write(self.pending.now_ms, effects, changes)
+    fn append(&mut self) -> Result<Arc<Frame>, AppendError> {
+        let frame = self
+            .log
+            .seal(self.pending.now_ms, &mut self.pending.draft)?;
+        match self.log.begin(&frame) {
+            // Written with what is kept for it; until there is as much room again nothing else is let in.
+            Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
+                self.shared.set_pressure(Pressure::Full);
+                self.log.begin(&frame)?;
+            }
+            begun => begun?,
+        }
+        Ok(frame)
     }
 
     /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch
     /// sees it.
-    fn begin_sync(&mut self, written: Written) {
-        let frame = Arc::clone(written.frame());
+    fn begin_sync(&mut self, frame: &Frame) {
         assert_eq!(
             frame.position, self.pending.position,
             "the log and the writer count together"
         );
-        let is_alone = self.jobs.is_empty() && self.rest.is_none();
+        let is_alone = self.jobs.is_empty() && self.rest.is_none() && self.in_flight.is_empty();
         let synced = if is_alone {
             // Nothing to do meanwhile: the way to another thread would only cost.
-            Some(sync(written))
+            Some(self.syncer.sync(frame.position))
         } else {
-            self.syncer.begin(written);
+            self.syncer.begin(frame.position);
             None
         };
-        self.memtable
-            .insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
+        self.memtable.insert(frame, &*self.rules);
         self.position = frame.position;
         let answers = std::mem::take(&mut self.answers);
-        self.in_flight = Some(InFlight { answers, synced });
+        self.in_flight.push_back(InFlight { answers, synced });
         if is_alone {
             self.settle();
         }
     }
 
-    /// Ends the batch in flight: waits for its sync, moves the tail, answers everybody, in this order.
+    fn settle_all(&mut self) {
+        while !self.in_flight.is_empty() {
+            self.settle();
+        }
+    }
+
+    /// Ends the oldest batch in flight: waits for its sync, moves the tail, answers its submitters, in this order.
     fn settle(&mut self) {
         let Some(InFlight {
             mut answers,
             synced,
-        }) = self.in_flight.take()
+        }) = self.in_flight.pop_front()
         else {
             return;
         };
-        let Synced { written, took } = synced.unwrap_or_else(|| self.syncer.end());
-        let outcome = match self.log.sync(written) {
+        let took = synced.unwrap_or_else(|| self.syncer.end());
+        let outcome = match self.log.settle() {
             Ok(frame) => {
                 let metrics = metrics::commit();
                 metrics.sync_seconds.record(took.as_secs_f64());
                 metrics.batches.increment(1);
                 metrics.batch_closures.count(closures_of(&answers));
-                metrics.batch_bytes.record(frame.bytes as f64);
+                metrics.batch_bytes.record(frame.bytes() as f64);
                 let position = frame.position;
                 self.log.publish(frame);
                 self.shared.publish(position);
                 self.tail_watch.send_replace(position);
-                Outcome::Committed
+                Ok(())
             }
-            Err(error) => self.failed(&error, closures_of(&answers)),
+            Err(error) => Err(self.failed(&error, closures_of(&answers))),
         };
         for job in answers.drain(..) {
             job.answer(outcome);
+        }
+        if outcome.is_err() {
+            self.abandon_in_flight();
         }
         if self.answers.capacity() == 0 {
             self.answers = answers;
         }
     }
 
+    /// After a batch that may not be in the log: those behind it may not be either, and the memtable must not keep any
+    /// of them.
+    fn abandon_in_flight(&mut self) {
+        for batch in std::mem::take(&mut self.in_flight) {
+            if batch.synced.is_none() {
+                let _ = self.syncer.end();
+            }
+            for job in batch.answers {
+                job.answer(Err(StoreError::OutcomeUnknown));
+            }
+        }
+        self.memtable.discard_above(self.log.settled());
+    }
+
     /// After a failed append: what its jobs hear, and whether the partition goes on.
-    fn failed(&self, error: &AppendError, closures: usize) -> Failed {
+    fn failed(&self, error: &AppendError, closures: usize) -> StoreError {
         match error {
             // Nothing was written, and the log goes on. What a closure may add is bounded so that this can't be.
-            AppendError::Refused(Refusal::TooLarge) => {
+            AppendError::TooLarge => {
                 tracing::error!(
                     closures,
                     "a batch is larger than a frame may be; its writes are refused"
                 );
-                Outcome::Faulty
+                StoreError::Internal
             }
-            AppendError::Refused(refusal) => {
-                tracing::error!(?refusal, "the log refused a batch; the partition stops");
+            AppendError::Stopped | AppendError::Unsettled => {
+                tracing::error!(%error, "the log refused a batch; the partition stops");
                 self.shared.stop();
-                Outcome::Unavailable
+                StoreError::Unavailable
             }
             AppendError::Full(error) => {
                 tracing::warn!(%error, "the disk is full; writes are refused");
@@ -283,17 +311,17 @@ impl Writer {
                 metrics::refusals()
                     .of(&[metrics::DISK_SPACE])
                     .increment(closures as u64);
-                Outcome::Full
+                StoreError::StorageFull
             }
             AppendError::Busy(error) => {
                 tracing::warn!(%error, "no file could be opened; writes are refused");
-                Outcome::Busy
+                StoreError::Busy
             }
             AppendError::Unknown(error) => {
                 tracing::error!(%error, "the log failed; the partition stops");
                 metrics::commit().failed.increment(1);
                 self.shared.stop();
-                Outcome::Unknown
+                StoreError::OutcomeUnknown
             }
         }
     }
@@ -308,15 +336,15 @@ impl Writer {
     #[cfg(any(test, feature = "faults"))]
     fn answer_early(&mut self, fault: super::Fault) {
         if self.options.fault == Some(fault) {
-            self.answer(Outcome::Committed);
+            self.answer(Ok(()));
         }
     }
 
     /// Compaction is behind: give it a moment before each batch, more the further it is behind.
     fn slow_down(&mut self) {
         if let Pressure::Slow(steps) = self.shared.pressure() {
-            // Whose batch is on disk does not wait for this.
-            self.settle();
+            // What is on disk does not wait for this.
+            self.settle_all();
             metrics::commit().slowed.increment(1);
             std::thread::sleep(SLOW_STEP * u32::from(steps));
         }
@@ -326,9 +354,8 @@ impl Writer {
     fn rotate(&mut self) {
         self.is_rotating = false;
         // What is flushed must be on disk: the image never runs ahead of the log.
-        self.settle();
-        // After a failure the memtable may hold a batch that is not: the flusher must never get it, however the two
-        // threads meet.
+        self.settle_all();
+        // After a failure nothing is flushed any more, however the two threads meet.
         if self.memtable.is_empty() || self.shared.is_stopped() {
             return;
         }
@@ -359,7 +386,7 @@ impl Writer {
         self.jobs.close();
         while let Some(queued) = self.jobs.blocking_recv() {
             if let Queued::Job { job, .. } = queued {
-                job.answer(Outcome::ShuttingDown);
+                job.answer(Err(StoreError::ShuttingDown));
             }
         }
     }

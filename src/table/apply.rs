@@ -3,8 +3,8 @@
 //! Owns: the order of these. Promises: a write that is refused has left nothing in the batch. Rows are read only where
 //! something depends on them. Must not: check what `write.rs` has checked.
 
-use crate::ids::EntryKind;
-use crate::partition::{Entry, Found, MEMBER_BYTES_MAX, Txn};
+use crate::entry::EntryKind;
+use crate::partition::{Entry, Found, Txn};
 
 use super::Error;
 use super::Key;
@@ -24,10 +24,10 @@ use super::write::{CellChange, Checked, PutCell, ReturnContent, RowChange, Writt
 impl Checked {
     /// Runs on the writer's thread.
     pub(super) fn apply(mut self, txn: &mut Txn<'_>) -> Result<Written, Error> {
-        if let Some(size) = txn.over() {
-            // Nothing of its batch stands: the rows before it came to too much.
+        if let Some(size) = txn.too_large() {
+            // Nothing of its batch stays: the rows before it came to too much.
             return Err(Error::TooLarge {
-                limit: MEMBER_BYTES_MAX,
+                limit: txn.bytes_max(),
                 size,
             });
         }

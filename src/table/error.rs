@@ -1,10 +1,10 @@
 //! Everything that a call on tables can be refused for.
 //!
-//! Owns: the typed reasons, each with what the documented messages need. Promises: all but `OutcomeUnknown` mean that
-//! nothing was written. Must not: know texts or status codes; the wire makes those.
+//! Owns: the typed reasons, each with what the documented messages need. Promises: all but [`StoreError::OutcomeUnknown`]
+//! mean that nothing was written. Must not: know texts or status codes; the wire makes those.
 
 use crate::ids::TableId;
-use crate::partition::{ReadError, SubmitError};
+use crate::partition::{ReadError, StoreError, SubmitError};
 
 use super::key_value::{Existence, KeyType, KeyValue};
 
@@ -184,24 +184,16 @@ pub enum Error {
     OutOfAtomicTables,
     /// Another row of the same atomic batch was refused.
     BatchRefused,
-    /// Too much is queued: try again.
-    Busy,
-    /// The disk is full.
-    StorageFull,
-    /// The write may or may not have taken effect.
-    OutcomeUnknown,
-    /// The partition has stopped, or a row can't be read. The text is for the log.
+    /// The store could not.
+    Store(StoreError),
+    /// A row can't be read. The text is for the log.
     Unavailable(String),
-    /// The server is going down.
-    ShuttingDown,
-    /// An error of the server: the same call meets it again.
-    Internal,
 }
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Error {
         match error.is_panic() {
-            true => Error::Internal,
+            true => Error::Store(StoreError::Internal),
             false => Error::Unavailable(error.0),
         }
     }
@@ -211,16 +203,11 @@ impl From<SubmitError<Error>> for Error {
     fn from(error: SubmitError<Error>) -> Error {
         match error {
             SubmitError::Rejected(error) => error,
-            SubmitError::Busy => Error::Busy,
-            SubmitError::StorageFull => Error::StorageFull,
-            SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
-            SubmitError::Unavailable => Error::Unavailable("the partition has stopped".to_owned()),
-            SubmitError::ShuttingDown => Error::ShuttingDown,
             SubmitError::TooLarge { limit, actual } => Error::TooLarge {
                 limit,
                 size: actual,
             },
-            SubmitError::Internal => Error::Internal,
+            SubmitError::Failed(error) => Error::Store(error),
         }
     }
 }

@@ -39,8 +39,8 @@ mod tests;
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
 pub use crate::partition::{
-    Batch, Direction, DropContext, Effect, Entry, Partitions, Purpose, ReadError, Reason, Rows,
-    Rules, SubmitError, TableCounts, Tail, Txn, Verdict, View,
+    Batch, Direction, DropContext, Entry, Partitions, Purpose, ReadError, Reason, Rows, Rules,
+    StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
 };
 pub use access::{Source, damaged, delete, put, record, scan};
 pub use apply::ROW_BYTES_MAX;

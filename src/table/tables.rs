@@ -210,7 +210,7 @@ impl Tables {
         let done =
             self.inner
                 .partitions
-                .submit_for(row.purpose(), partition, row.bytes(), move |txn| {
+                .submit(row.purpose(), partition, row.bytes(), move |txn| {
                     row.apply(txn)
                 });
         Ok(done.await?)
@@ -283,7 +283,7 @@ impl Tables {
         let done = self
             .inner
             .partitions
-            .submit_for(purpose, HOME, DEFINITION_BYTES, move |txn| {
+            .submit(purpose, HOME, DEFINITION_BYTES, move |txn| {
                 let done = change(txn)?;
                 catalog.changes(txn);
                 Ok(done)

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use crate::ids::Clock;
     use crate::model::Value;
-    use crate::partition::{Options, Partitions, Txn};
+    use crate::partition::{Options, Partitions, Purpose, Txn};
 
     const AT: PartitionId = PartitionId(0);
 
@@ -301,7 +301,7 @@ mod tests {
                 timelines.append(append(n)).await.unwrap();
             }
             timelines.update_message(edit).await.unwrap();
-            let bent = partitions.submit::<_, (), _>(AT, 0, move |txn| {
+            let bent = partitions.submit::<_, (), _>(Purpose::Adds, AT, 0, move |txn| {
                 let name = Name::new("room");
                 let head = txn.get(name.head_key().as_bytes()).unwrap().unwrap();
                 bend(txn, &name, HeadRow::decode(&head).unwrap());

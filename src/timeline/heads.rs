@@ -16,7 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 
-use crate::ids::{EntryKind, PartitionId, Position};
+use crate::entry::EntryKind;
+use crate::ids::{PartitionId, Position};
 use crate::ordered;
 use crate::table::{Batch, Partitions, Tail, split_key};
 
@@ -189,16 +190,16 @@ impl Map {
         if self.young.is_empty() && self.old.is_empty() {
             return;
         }
-        for effect in &batch.effects {
-            let Some((HEADS, name)) = split_key(&effect.key) else {
+        for entry in batch.entries() {
+            let Some((HEADS, name)) = split_key(entry.key) else {
                 continue;
             };
             let young = self.young.get_mut(name);
             let Some(slot) = young.or_else(|| self.old.get_mut(name)) else {
                 continue;
             };
-            match HeadRow::decode(&effect.value) {
-                Ok(head) if effect.kind == EntryKind::Put => {
+            match HeadRow::decode(entry.value) {
+                Ok(head) if entry.kind == EntryKind::Put => {
                     *slot = Slot::Known(Some(head).filter(|head| !head.dropped));
                 }
                 _ => {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::ids::{Clock, PartitionId, TableId};
 use crate::model::Value;
-use crate::partition::{ImageOptions, Options, Partitions};
+use crate::partition::{ImageOptions, Options, Partitions, StoreError};
 
 const AT: PartitionId = PartitionId(0);
 const NAMES: [&str; 5] = ["busy", "chat", "gone", "quiet", "room"];
@@ -79,7 +79,7 @@ impl Bed {
         loop {
             match self.runtime.block_on(call(&self.timelines)) {
                 Ok(done) => return done,
-                Err(Error::Busy) => std::thread::sleep(Duration::from_millis(1)),
+                Err(Error::Store(StoreError::Busy)) => std::thread::sleep(Duration::from_millis(1)),
                 Err(error) => panic!("{error:?}"),
             }
         }

@@ -5,7 +5,8 @@
 //! remembered. No head row, or one that can't be read, means keep; head rows and metas are never over. Must not: look
 //! at the clock itself.
 
-use crate::ids::{EntryKind, TableId};
+use crate::entry::EntryKind;
+use crate::ids::TableId;
 use crate::table::{DropContext, Entry, Malformed, Retention};
 
 use super::Limits;

@@ -4,7 +4,7 @@
 //! whether a write took effect; what SDKs may safely try again has a code that they try again at. Must not: tell a
 //! client what broke inside; that is for the log.
 
-use crate::table::{Error, Existence, KeyType, KeyValue};
+use crate::table::{Error, Existence, KeyType, KeyValue, StoreError};
 use crate::wire::tablestore::{Code, Failure};
 
 pub(super) fn refusal(error: Error) -> Failure {
@@ -45,11 +45,16 @@ pub(super) fn refusal(error: Error) -> Failure {
             Code::DataOutOfRange,
             "Data out of scope of atomic. The rows are of more than one table.",
         ),
-        Error::Busy => Failure::new(Code::ServerBusy),
-        Error::ShuttingDown => Failure::with(Code::ServerBusy, "The server is shutting down."),
-        Error::StorageFull => Failure::with(Code::ServerUnavailable, "The disk is full."),
-        Error::OutcomeUnknown => Failure::new(Code::Timeout),
-        Error::Internal => Failure::new(Code::InternalServerError),
+        Error::Store(error) => match error {
+            StoreError::Busy => Failure::new(Code::ServerBusy),
+            StoreError::ShuttingDown => {
+                Failure::with(Code::ServerBusy, "The server is shutting down.")
+            }
+            StoreError::StorageFull => Failure::with(Code::ServerUnavailable, "The disk is full."),
+            StoreError::OutcomeUnknown => Failure::new(Code::Timeout),
+            StoreError::Unavailable => Failure::new(Code::ServerUnavailable),
+            StoreError::Internal => Failure::new(Code::InternalServerError),
+        },
         Error::Unavailable(why) => {
             tracing::error!(why, "a call on tables failed");
             Failure::new(Code::ServerUnavailable)
@@ -265,12 +270,15 @@ mod tests {
 
     #[test]
     fn only_an_open_outcome_is_a_timeout() {
-        for error in [Error::Busy, Error::ShuttingDown] {
-            assert_eq!(refusal(error).code, Code::ServerBusy);
+        let code = |error| refusal(Error::Store(error)).code;
+        for error in [StoreError::Busy, StoreError::ShuttingDown] {
+            assert_eq!(code(error), Code::ServerBusy);
         }
-        for error in [Error::StorageFull, Error::Unavailable("why".to_owned())] {
-            assert_eq!(refusal(error).code, Code::ServerUnavailable);
+        for error in [StoreError::StorageFull, StoreError::Unavailable] {
+            assert_eq!(code(error), Code::ServerUnavailable);
         }
-        assert_eq!(refusal(Error::OutcomeUnknown).code, Code::Timeout);
+        let unreadable = Error::Unavailable("why".to_owned());
+        assert_eq!(refusal(unreadable).code, Code::ServerUnavailable);
+        assert_eq!(code(StoreError::OutcomeUnknown), Code::Timeout);
     }
 }

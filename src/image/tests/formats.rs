@@ -10,7 +10,8 @@ use super::super::entry::{NewRow, Shape, Stored, decode_piece, encode_piece};
 use super::super::filter::{self, Budget, Filter};
 use super::super::keys::StoredKey;
 use super::super::{catalog_codec, entry};
-use crate::ids::{EntryKind, Position};
+use crate::entry::EntryKind;
+use crate::ids::Position;
 
 proptest! {
     #[test]

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::*;
-use crate::ids::EntryKind;
+use crate::entry::EntryKind;
 use crate::image::{DropContext, Pieces, Verdict};
+use crate::partition::*;
 
 /// A toy row: pairs of (column, value), sorted. A delta sets columns; value 0 removes one.
-pub(super) struct ToyRules;
+pub(in crate::partition) struct ToyRules;
 
 fn apply(row: &[u8], delta: &[u8], keep_zero: bool) -> Vec<u8> {
     let mut columns: BTreeMap<u8, u8> = row.chunks(2).map(|pair| (pair[0], pair[1])).collect();
@@ -295,7 +295,7 @@ fn readers_never_see_half_a_batch() {
         let value = counter.to_be_bytes().to_vec();
         let write = || {
             let value = value.clone();
-            partitions.submit::<_, (), _>(at, 0, move |txn| {
+            partitions.submit::<_, (), _>(Purpose::Adds, at, 0, move |txn| {
                 txn.put(&b"a"[..], value.clone());
                 txn.put(format!("filler {counter}").into_bytes(), vec![0; 40]);
                 txn.put(&b"z"[..], value);
@@ -303,7 +303,7 @@ fn readers_never_see_half_a_batch() {
             })
         };
         while let Err(error) = runtime.block_on(write()) {
-            assert_eq!(error, SubmitError::Busy);
+            assert_eq!(error, SubmitError::Failed(StoreError::Busy));
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::error::Error;
-use super::frame::{self, Frame, HEADER_BYTES, Header, MAGIC};
-use super::segment::{Cursor, Segment};
+use super::super::error::Error;
+use super::super::frame::{self, Frame, HEADER_BYTES, Header, MAGIC};
+use super::segment::{FrameCursor, Segment};
 use super::storage::Storage;
 use crate::ids::{HistoryId, Position};
 
@@ -106,7 +106,7 @@ pub(super) fn scan(
         let io = |e| Error::io(&segment.name, e);
         let file = segment.file(storage).map_err(io)?;
         segment.set_bytes(file.len().map_err(io)?);
-        let mut cursor = Cursor::new(file.clone(), SCAN_BLOCK_BYTES);
+        let mut cursor = FrameCursor::new(file.clone(), SCAN_BLOCK_BYTES);
         let offset = scan_segment(&mut cursor, segment, &mut chain, found)?;
         let Some(next) = rest.peek() else {
             let torn_bytes = judge_rest(&mut cursor, segment, offset, &chain)?;
@@ -133,7 +133,7 @@ fn damaged(segment: &Segment, offset: u64, what: &'static str) -> Error {
 
 /// The frames of one segment. Returns where the first byte is that does not belong to one.
 fn scan_segment(
-    cursor: &mut Cursor,
+    cursor: &mut FrameCursor,
     segment: &Arc<Segment>,
     chain: &mut Chain,
     found: &mut dyn FnMut(Found<'_>),
@@ -164,7 +164,7 @@ fn scan_segment(
 
 /// What the bytes behind the last good frame mean: damage, or the end, with so many bytes of a torn frame.
 fn judge_rest(
-    cursor: &mut Cursor,
+    cursor: &mut FrameCursor,
     segment: &Segment,
     end: u64,
     chain: &Chain,

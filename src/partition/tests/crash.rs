@@ -4,7 +4,7 @@
 //! Owns: the proof that "answered" means "durable" for the whole commit path, writer and recovery together, on the
 //! log's recording backend; the image lies in a real folder and is as it was after the last flush before the crash.
 //! Promises: each control, a promise broken on purpose, fails the very same check. Must not: repeat what
-//! `tests/log_crash.rs` shows of the log alone, or assert on time.
+//! `log/tests/crashes.rs` shows of the log alone, or assert on time.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use std::thread::{Builder, Thread};
 
 use tempfile::TempDir;
 
-use super::model_test::ToyRules;
-use super::*;
-use crate::log::{Crash, Fault as DiskFault, RecordingStorage};
+use super::ToyRules;
+use crate::log::tests::{Crash, Fault as DiskFault, RecordingStorage};
+use crate::partition::*;
 
 const COUNTER: &[u8] = b"counter";
 const SUBMITTERS: u8 = 4;
@@ -36,6 +36,7 @@ fn open(
 ) -> Result<Arc<Shared>, OpenError> {
     let options = Options {
         log: LogOptions {
+            frame_bytes_max: LogOptions::default().frame_bytes_max,
             segment_bytes: 3_000,
             retention_age_ms: u64::MAX / 2,
             retention_bytes: 9_000,
@@ -47,7 +48,7 @@ fn open(
     };
     recovery::start(
         PartitionId(0),
-        Arc::new(disk.clone()),
+        |covered| Log::open(Arc::new(disk.clone()), options.log, covered),
         image,
         &options,
         (Arc::new(ToyRules), Arc::new(Clock::fixed(1_000))),
@@ -125,7 +126,9 @@ impl Submitted {
         let refused = partition.enqueue(Purpose::Adds, 100, bundle).err();
         let answer = match refused {
             None => Waiting::For(answer),
-            Some(Refusal::Unavailable) => Waiting::NoMore(Err(SubmitError::Unavailable)),
+            Some(StoreError::Unavailable) => {
+                Waiting::NoMore(Err(SubmitError::Failed(StoreError::Unavailable)))
+            }
             Some(other) => panic!("{other:?} with an empty queue"),
         };
         let mut submitted = Submitted {
@@ -302,9 +305,8 @@ fn rows_in_log(partition: &Shared) -> Result<Vec<Row>, String> {
         for batch in partition.batches(after, 2_000).map_err(|error| error.0)? {
             after = batch.position;
             let puts = batch
-                .effects
-                .iter()
-                .filter(|effect| effect.key.starts_with(b"row"));
+                .entries()
+                .filter(|entry| entry.key.starts_with(b"row"));
             rows.extend(puts.map(|put| {
                 let nth = put.value[1..5].try_into().expect("four bytes");
                 (
@@ -489,9 +491,9 @@ fn live_on_failing_disk(disk: &RecordingStorage, image: &Path) -> Option<Heard> 
                     assert!(heard.unknown.is_empty(), "acknowledged after a failure");
                     heard.acked.push((number, 0, nth));
                 }
-                Err(SubmitError::StorageFull) => heard.full += 1,
-                Err(SubmitError::OutcomeUnknown) => heard.unknown.push(nth),
-                Err(SubmitError::Unavailable) => {
+                Err(SubmitError::Failed(StoreError::StorageFull)) => heard.full += 1,
+                Err(SubmitError::Failed(StoreError::OutcomeUnknown)) => heard.unknown.push(nth),
+                Err(SubmitError::Failed(StoreError::Unavailable)) => {
                     assert!(!heard.unknown.is_empty(), "stopped without a failure");
                     heard.unavailable += 1;
                 }

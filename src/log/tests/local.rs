@@ -1,15 +1,13 @@
-//! Tests of the log as a whole: appending, reading, rolling over, retention, damage.
+//! The log in a directory: appending, reading, rolling over, retention, damage.
 //!
-//! Owns: the small cases, one rule of the design each. Must not: test crashes and faults at length (see
-//! `tests/log_crash.rs` and `tests/log_faults.rs`).
-
-use std::sync::Arc;
+//! Owns: the small cases, one rule of the design each. Must not: test crashes and faults at length (see `crashes.rs`).
 
 use super::*;
-use crate::ids::EntryKind;
+use crate::log::local::state::StateFile;
 
 fn options() -> Options {
     Options {
+        frame_bytes_max: 150_000,
         segment_bytes: 2000,
         retention_age_ms: 1000,
         retention_bytes: 1 << 40,
@@ -25,18 +23,13 @@ fn value(number: u64, bytes: usize) -> Vec<u8> {
 }
 
 fn append(log: &mut Log, now_ms: u64, bytes: usize) -> Arc<Frame> {
-    let number = log.last_position().0 + 1;
-    let key = number.to_be_bytes();
-    let value = value(number, bytes);
-    let effect = EffectRef {
-        key: &key,
-        kind: EntryKind::Put,
-        value: &value,
-    };
-    let change = b"change";
-    let frame = log
-        .append(now_ms, [effect].into_iter(), [&change[..]].into_iter())
-        .unwrap();
+    let number = log.settled().0 + 1;
+    let draft = draft(
+        &number.to_be_bytes(),
+        &value(number, bytes),
+        Some(b"change"),
+    );
+    let frame = log.append(now_ms, draft).unwrap();
     log.publish(frame.clone());
     frame
 }
@@ -84,7 +77,7 @@ fn killed(count: u64, options: Options) -> (RecordingStorage, Vec<usize>) {
     let mut starts = vec![0];
     for _ in 0..count {
         let frame = append(&mut log, 0, 100);
-        starts.push(starts.last().unwrap() + frame.bytes);
+        starts.push(starts.last().unwrap() + frame.bytes());
     }
     (disk, starts)
 }
@@ -232,7 +225,7 @@ fn segments_are_written_over_and_old_frames_are_no_part_of_the_log() {
 }
 
 #[test]
-fn a_segment_goes_only_when_covered_past_every_hold_and_old_or_too_much() {
+fn a_segment_goes_only_when_covered_and_old_or_too_much() {
     let disk = RecordingStorage::new();
     let limits = Options {
         retention_age_ms: 1000,
@@ -244,8 +237,7 @@ fn a_segment_goes_only_when_covered_past_every_hold_and_old_or_too_much() {
     let all = keeper.bytes();
     assert_eq!(keeper.retain(Position(60), 700).unwrap(), 0, "too young");
     assert_eq!(keeper.retain(Position(3), 5000).unwrap(), 0, "not covered");
-    let hold = keeper.hold(Position(12));
-    assert!(keeper.retain(Position(60), 5000).unwrap() > 0);
+    assert!(keeper.retain(Position(12), 5000).unwrap() > 0);
     let first = keeper.first_position();
     assert!(first > Position(1) && first <= Position(13), "{first}");
     assert!(keeper.bytes() < all);
@@ -258,11 +250,6 @@ fn a_segment_goes_only_when_covered_past_every_hold_and_old_or_too_much() {
         .read(Position(first.0 - 1), usize::MAX)
         .unwrap();
     assert_eq!(read.len() as u64, 61 - first.0);
-    hold.move_to(Position(30));
-    hold.move_to(Position(5));
-    keeper.retain(Position(60), 5000).unwrap();
-    assert!(keeper.first_position() > Position(13) && keeper.first_position() <= Position(31));
-    drop(hold);
     keeper.retain(Position(60), 5000).unwrap();
     assert!(keeper.first_position() > Position(31));
     // The newest frame stays, whatever the limits.
@@ -272,19 +259,16 @@ fn a_segment_goes_only_when_covered_past_every_hold_and_old_or_too_much() {
 }
 
 #[test]
-fn a_hold_keeps_the_log_above_its_size_and_that_is_told() {
+fn a_log_above_its_size_lets_go_of_what_is_covered() {
     let limits = Options {
         retention_bytes: 5000,
         ..options()
     };
     let (mut log, _) = reopen(&RecordingStorage::new(), limits, 0).unwrap();
     let keeper = log.keeper();
-    let hold = keeper.hold(Position(1));
     (1..=60).for_each(|i| drop(append(&mut log, i, 200)));
-    assert_eq!(keeper.retain(Position(60), 61).unwrap(), 0);
-    assert!(keeper.held() && keeper.bytes() > 5000);
-    drop(hold);
-    assert!(!keeper.held());
+    assert_eq!(keeper.retain(Position(1), 61).unwrap(), 0);
+    assert!(keeper.bytes() > 5000);
     assert!(keeper.retain(Position(60), 61).unwrap() > 0);
     assert!(keeper.bytes() <= 5000 + 2000);
 }
@@ -312,30 +296,38 @@ fn a_reader_keeps_the_file_it_reads_while_retention_goes_on() {
 }
 
 #[test]
-fn frames_are_unseen_until_published_and_batches_wait_for_the_sync() {
+fn frames_are_unseen_until_published_and_wait_for_the_one_before() {
     let (mut log, _) = reopen(&RecordingStorage::new(), options(), 0).unwrap();
     let reader = log.reader();
-    let none = || std::iter::empty::<EffectRef<'static>>();
-    let written = log.write(7, none(), std::iter::empty()).unwrap();
-    assert!(matches!(
-        log.write(7, none(), std::iter::empty()),
-        Err(AppendError::Refused(Refusal::Unsettled))
-    ));
-    let frame = log.sync(written).unwrap();
+    let first = log.seal(7, &mut Draft::default()).unwrap();
+    log.begin(&first).unwrap();
+    let second = log.seal(3, &mut Draft::default()).unwrap();
+    assert_eq!(second.commit_ms, 7, "time never falls");
+    assert!(matches!(log.begin(&second), Err(AppendError::Unsettled)));
+    assert_eq!(log.settled(), Position(0));
+    let frame = log.settle().unwrap();
     assert!(reader.read(Position(0), 1).unwrap().is_empty());
     log.publish(frame);
     assert_eq!(reader.read(Position(0), 1).unwrap().len(), 1);
-    let frame = log.append(3, none(), std::iter::empty()).unwrap();
-    assert_eq!(frame.commit_ms, 7, "time never falls");
-    let large = vec![0; FRAME_BYTES_MAX];
+    // What was sealed before the other was settled says less of what is synced, and is as good.
+    log.begin(&second).unwrap();
+    assert_eq!(log.settle().unwrap().position, Position(2));
+}
+
+#[test]
+fn a_frame_that_is_too_large_is_refused_and_stays_a_draft() {
+    let (mut log, _) = reopen(&RecordingStorage::new(), options(), 0).unwrap();
+    let bytes = options().frame_bytes_max;
+    let mut large = draft(b"key", &vec![7; bytes - 80], Some(b"12345"));
     assert!(matches!(
-        log.append(0, none(), [&large[..]].into_iter()),
-        Err(AppendError::Refused(Refusal::TooLarge))
+        log.seal(0, &mut large),
+        Err(AppendError::TooLarge)
     ));
-    assert_eq!(
-        log.append(0, none(), std::iter::empty()).unwrap().position,
-        Position(3)
-    );
+    assert_eq!(large.entries().len(), 1);
+    large.clear();
+    assert_eq!(log.append(0, large).unwrap().position, Position(1));
+    let fits = log.append(0, draft(b"key", &vec![7; bytes - 90], Some(b"12345")));
+    assert!(fits.unwrap().bytes() > bytes - 10);
 }
 
 #[test]
@@ -429,9 +421,9 @@ fn a_loss_behind_the_begin_of_a_segment_is_all_that_may_go_unnoticed() {
 fn what_was_noted_is_missed() {
     let (disk, starts) = killed(5, options());
     let (log, _) = reopen(&disk, options(), 0).unwrap();
-    lock(&log.shared.state)
-        .write(Position(5), Position(1), false)
-        .unwrap();
+    let state = StateFile::read(&disk, &disk.list().unwrap()).unwrap();
+    let noted = state.unwrap().write(Position(5), Position(1), false);
+    noted.unwrap();
     drop(log);
     for frame in 0..5 {
         let cut = disk.after_kill(disk.points(), u64::MAX);

@@ -1,15 +1,13 @@
 //! Measuring how segments are best prepared: appended to, zeroed ahead, or written over.
 //!
 //! Owns: one ignored test, run by hand on the disk that counts:
-//! `LOG_DIR=/data/x cargo test --profile quick --lib log::measure -- --ignored --nocapture`.
+//! `LOG_DIR=/data/x cargo test --profile quick --lib log::tests::measure -- --ignored --nocapture`.
 //! Must not: be part of a test run, or assert on time.
 
 use std::io::Write as _;
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::*;
-use crate::ids::EntryKind;
 
 const MESSAGE_BYTES: usize = 350;
 const ROUNDS: usize = 5;
@@ -41,21 +39,22 @@ fn run(way: Way, messages: usize, batches: usize) -> Vec<f64> {
     let (mut log, _) = Log::open(storage, options, Position::ZERO).unwrap();
     let keeper = log.keeper();
     let value = vec![7u8; MESSAGE_BYTES];
-    let effects: Vec<EffectRef<'_>> = (0..messages)
-        .map(|_| EffectRef {
-            key: b"a key of a timeline: 24b",
-            kind: EntryKind::Put,
-            value: &value,
-        })
-        .collect();
     // Past the first segments, so that there is one to write over.
     let warm = 3 * 16 * 1024 * 1024 / (messages * MESSAGE_BYTES);
     let mut micros = Vec::with_capacity(batches);
     for batch in 0..warm + batches {
+        let mut draft = Draft::default();
+        for number in 0..messages as u64 {
+            let key = [&b"a key of a timeline"[..], &number.to_be_bytes()].concat();
+            let kind = EntryKind::Put;
+            draft.push(KeyedEntry {
+                key: &key,
+                kind,
+                value: &value,
+            });
+        }
         let begun = Instant::now();
-        let frame = log
-            .append(0, effects.iter().copied(), std::iter::empty())
-            .unwrap();
+        let frame = log.append(0, draft).unwrap();
         if batch >= warm {
             micros.push(begun.elapsed().as_secs_f64() * 1e6);
         }

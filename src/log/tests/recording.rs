@@ -1,18 +1,18 @@
 //! A disk in memory for crash and fault tests: it keeps every change, can be cut off at any of them, and fails where it
 //! is told.
 //!
-//! Owns: the calls and their faults; what a crash leaves is in `crash`. Promises: the same calls and seeds give the
-//! same disk. Must not: be used to store anything. A normal module, because the layers above are tested on it too.
+//! Owns: the calls and their faults; what a crash leaves is in `power_cut.rs`. Promises: the same calls and seeds give the
+//! same disk. The layers above are tested on it too.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::crash::{Crash, Dice, Image, Op, durable_after};
-use super::storage::{File, Storage};
+use super::power_cut::{Crash, Dice, DiskImage, Op, durable_after};
+use crate::log::local::{File, Storage};
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// No space; nothing of a write is done.
     Full,
     /// No space, after a part of a write was done.
@@ -25,17 +25,17 @@ pub enum Fault {
 
 /// The disk. Clones are the same disk.
 #[derive(Clone, Default)]
-pub struct RecordingStorage {
+pub(crate) struct RecordingStorage {
     disk: Arc<Mutex<Disk>>,
 }
 
 #[derive(Default)]
 struct Disk {
     /// What was durable when recording began.
-    base: Image,
+    base: DiskImage,
     ops: Vec<Op>,
     /// What a running process sees.
-    now: Image,
+    now: DiskImage,
     calls: u64,
     fault: Option<(u64, Fault)>,
     ignore_syncs: bool,
@@ -43,44 +43,39 @@ struct Disk {
 
 impl RecordingStorage {
     /// An empty disk.
-    #[must_use]
-    pub fn new() -> RecordingStorage {
+    pub(crate) fn new() -> RecordingStorage {
         RecordingStorage::default()
     }
 
     /// Changes and syncs so far: the points at which a crash can be placed.
-    #[must_use]
-    pub fn points(&self) -> usize {
+    pub(crate) fn points(&self) -> usize {
         self.disk().ops.len()
     }
 
     /// Calls of any kind so far, failed ones too.
-    #[must_use]
-    pub fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.disk().calls
     }
 
     /// Lets the call with this number (the first call of a disk is 0) fail, and only that one.
-    pub fn fail_call(&self, number: u64, fault: Fault) {
+    pub(crate) fn fail_call(&self, number: u64, fault: Fault) {
         self.disk().fault = Some((number, fault));
     }
 
     /// A control for tests: syncs claim success and do nothing. A crash test that passes with it proves nothing.
-    pub fn ignore_syncs(&self) {
+    pub(crate) fn ignore_syncs(&self) {
         self.disk().ignore_syncs = true;
     }
 
     /// The disk after a power cut that came when the first `points` changes were made.
-    #[must_use]
-    pub fn after_power_cut(&self, points: usize, crash: Crash) -> RecordingStorage {
+    pub(crate) fn after_power_cut(&self, points: usize, crash: Crash) -> RecordingStorage {
         let disk = self.disk();
         RecordingStorage::from_image(durable_after(&disk.base, &disk.ops[..points], crash))
     }
 
     /// The disk after the process was killed at that point, while the system lives on: everything written is seen,
     /// nothing more of it is durable. If the last change is a write, only a part of it (as the seed says) was done.
-    #[must_use]
-    pub fn after_kill(&self, points: usize, seed: u64) -> RecordingStorage {
+    pub(crate) fn after_kill(&self, points: usize, seed: u64) -> RecordingStorage {
         let disk = self.disk();
         let mut ops = disk.ops[..points].to_vec();
         if let Some(Op::Write(_, _, bytes)) = ops.last_mut() {
@@ -101,15 +96,14 @@ impl RecordingStorage {
     }
 
     /// The bytes of a file as a process sees them; for tests that look at them or bend them.
-    #[must_use]
-    pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let disk = self.disk();
         let file = *disk.now.names.get(name)?;
         Some(disk.now.files[file].clone())
     }
 
     /// Puts bytes into a file behind everybody's back, durably: damage.
-    pub fn bend(&self, name: &str, offset: usize, bytes: &[u8]) {
+    pub(crate) fn bend(&self, name: &str, offset: usize, bytes: &[u8]) {
         let mut disk = self.disk();
         let Some(file) = disk.now.names.get(name).copied() else {
             return;
@@ -123,7 +117,7 @@ impl RecordingStorage {
     }
 
     /// Cuts a file behind everybody's back, durably: loss.
-    pub fn cut(&self, name: &str, bytes: usize) {
+    pub(crate) fn cut(&self, name: &str, bytes: usize) {
         let mut disk = self.disk();
         let Some(file) = disk.now.names.get(name).copied() else {
             return;
@@ -133,7 +127,7 @@ impl RecordingStorage {
         }
     }
 
-    fn from_image(image: Image) -> RecordingStorage {
+    fn from_image(image: DiskImage) -> RecordingStorage {
         RecordingStorage {
             disk: Arc::new(Mutex::new(Disk {
                 base: image.clone(),

@@ -1,17 +1,17 @@
-//! Which segments may go: holds, limits, and what becomes of a segment that goes.
+//! The segments of a log: which there are, how the next is begun, and which may go.
 //!
-//! Owns: the registered holds, the list of segments, the spares. Promises: a segment goes only when the image covers
-//! it, it is past every hold, and it is too old or the log too large; never the active one, nor the one with the newest
-//! frame. Segments go one by one, the oldest first, each durably, so that no crash leaves a hole. Must not: write
-//! frames.
+//! Owns: the list of segments, the spares, retention. Promises: a segment goes only when the image covers it and it is
+//! too old or the log too large; never the active one, nor the one with the newest frame. Segments go one by one, the
+//! oldest first, each durably, so that no crash leaves a hole. Must not: write frames.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use super::error::Error;
-use super::segment::{Cursor, Segment, segment_name, spare_name};
+use super::super::error::Error;
+use super::super::lock;
+use super::segment::{FrameCursor, Segment, segment_name, spare_name};
 use super::storage::{File, Storage};
 use crate::ids::Position;
 
@@ -30,7 +30,6 @@ pub(super) struct Segments {
     limits: Limits,
     list: Mutex<VecDeque<Arc<Segment>>>,
     spares: Mutex<Vec<String>>,
-    holds: Arc<Holds>,
     /// Held over each change of the directory and its sync: no two changes are ever underway at once.
     directory: Mutex<()>,
     /// After a failed sync of the directory nobody knows which names a crash would leave: no segment goes any more.
@@ -41,7 +40,7 @@ pub(super) struct Segments {
 
 /// What a log keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figures {
+pub struct LogFigures {
     /// The oldest position that is still there.
     pub first: Position,
     /// Its commit time, ms since 1970; `None` in an empty log.
@@ -62,37 +61,6 @@ pub(super) struct BeginError {
     pub(super) named: bool,
 }
 
-#[derive(Default)]
-struct Holds {
-    positions: Mutex<BTreeMap<u64, Position>>,
-}
-
-/// Keeps everything above a position in the log until it moves on or is dropped.
-pub struct Hold {
-    id: u64,
-    holds: Arc<Holds>,
-}
-
-impl Hold {
-    /// Lets go of everything up to `position`. A lower position than before changes nothing: it may be gone already.
-    pub fn move_to(&self, position: Position) {
-        if let Some(held) = lock(&self.holds.positions).get_mut(&self.id) {
-            *held = position.max(*held);
-        }
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        lock(&self.holds.positions).remove(&self.id);
-    }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these locks guard is changed in single steps: a panic elsewhere leaves it whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Segments {
     pub(super) fn new(
         storage: Arc<dyn Storage>,
@@ -105,7 +73,6 @@ impl Segments {
             limits,
             list: Mutex::new(list.into()),
             spares: Mutex::new(spares),
-            holds: Arc::default(),
             directory: Mutex::new(()),
             broken: AtomicBool::new(false),
             spare_wanted: AtomicBool::new(false),
@@ -145,11 +112,7 @@ impl Segments {
             .map_or(Position::ZERO, |segment| segment.first)
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        lock(&self.list).iter().map(|segment| segment.bytes()).sum()
-    }
-
-    pub(super) fn figures(&self) -> Figures {
+    pub(super) fn figures(&self) -> LogFigures {
         let (oldest, segments, bytes) = {
             let list = lock(&self.list);
             let bytes = list.iter().map(|segment| segment.bytes()).sum();
@@ -160,41 +123,12 @@ impl Segments {
             let known = segment.first_commit_ms();
             known.or_else(|| self.read_commit_ms(segment))
         });
-        Figures {
+        LogFigures {
             first: oldest.map_or(Position::ZERO, |segment| segment.first),
             first_ms,
             segments,
             bytes,
         }
-    }
-
-    pub(super) fn hold(&self, position: Position) -> Hold {
-        let mut positions = lock(&self.holds.positions);
-        let id = positions.last_key_value().map_or(0, |(id, _)| id + 1);
-        positions.insert(id, position);
-        drop(positions);
-        Hold {
-            id,
-            holds: self.holds.clone(),
-        }
-    }
-
-    /// Whether the log is above its size limit only because a hold keeps its oldest segment.
-    pub(super) fn held(&self) -> bool {
-        let list = lock(&self.list);
-        let bytes: u64 = list.iter().map(|segment| segment.bytes()).sum();
-        bytes > self.limits.bytes
-            && list
-                .get(1)
-                .is_some_and(|second| self.lowest_hold().next() < second.first)
-    }
-
-    fn lowest_hold(&self) -> Position {
-        lock(&self.holds.positions)
-            .values()
-            .min()
-            .copied()
-            .unwrap_or(Position(u64::MAX - 1))
     }
 
     /// Opens the file of the segment that begins with `first`: a spare under its new name, or a new file. When this
@@ -272,7 +206,6 @@ impl Segments {
 
     /// Takes the oldest segment out of the list, if it may go.
     fn take_oldest(&self, covered: Position, now_ms: u64) -> Option<Arc<Segment>> {
-        let free = self.lowest_hold().min(covered);
         let mut list = lock(&self.list);
         let second = list.get(1)?;
         // All of the oldest segment is below the second's first position. If that one has no frame yet, the newest
@@ -286,7 +219,7 @@ impl Segments {
         let bytes: u64 = list.iter().map(|segment| segment.bytes()).sum();
         // The second's first frame is not older than anything in the oldest.
         let old = second_ms.saturating_add(self.limits.age_ms) < now_ms;
-        if second.first > free.next() || !(old || bytes > self.limits.bytes) {
+        if second.first > covered.next() || !(old || bytes > self.limits.bytes) {
             return None;
         }
         list.pop_front()
@@ -295,7 +228,7 @@ impl Segments {
     /// The commit time of a segment's first frame, from the file: for segments that opening had no reason to scan.
     fn read_commit_ms(&self, segment: &Segment) -> Option<u64> {
         let file = segment.file(self.storage()).ok()?;
-        let (header, _) = Cursor::new(file.clone(), 4096).frame_at(0).ok()??;
+        let (header, _) = FrameCursor::new(file.clone(), 4096).frame_at(0).ok()??;
         if header.position < segment.first {
             return None; // a reused segment that has no frame of its own yet
         }

@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
-use super::error::Error;
-use super::frame::HEADER_BYTES;
-use super::reader::{Shared, Tail};
-use super::retain::{Limits, Segments};
+use super::super::error::Error;
+use super::super::frame::HEADER_BYTES;
+use super::Files;
+use super::append::{LocalMedium, LogEnd};
 use super::scan::{End, Found, scan};
-use super::segment::{Cursor, Segment, is_spare_name, parse_segment_name, segment_name};
+use super::segment::{FrameCursor, Segment, is_spare_name, parse_segment_name, segment_name};
+use super::segments::{Limits, Segments};
 use super::state::StateFile;
 use super::storage::{File, Storage};
-use super::writer::{Last, Start, Writer};
-use super::{Log, Options};
 use crate::ids::{HistoryId, Position};
+use crate::log::{Last, Options};
 
 /// What opening found and did, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,14 +45,18 @@ pub struct Cut {
     pub bytes: u64,
 }
 
+/// An open log: how it is appended to, what opening did, its ID and its last frame.
+type Open = (LocalMedium, Opened, HistoryId, Last);
+
 /// A frame to be written again: its file, its place, its bytes.
 type Rewrite = (Arc<Segment>, u64, Bytes);
 
-pub(super) fn open(
+/// See [`crate::log::Log::open`].
+pub(in crate::log) fn open(
     storage: Arc<dyn Storage>,
     options: Options,
     covered: Position,
-) -> Result<(Log, Opened), Error> {
+) -> Result<Open, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     let (segments, spares) = sort(&names);
     let (mut state_file, segments, created) = match StateFile::read(storage.as_ref(), &names)? {
@@ -97,21 +101,25 @@ pub(super) fn open(
             bytes: end.torn_bytes,
         }),
     };
-    let start = Start {
+    let end = LogEnd {
         segment: active,
         file,
         offset: end.offset,
-        last,
+        settled: last.position,
     };
-    let shared = share(
-        storage,
-        &options,
-        state_file,
-        (segments, spares),
-        last.position,
-    );
-    let writer = Writer::new(shared.clone(), start, options.segment_bytes);
-    Ok((Log::assemble(shared, writer), opened))
+    let limits = Limits {
+        age_ms: options.retention_age_ms,
+        bytes: options.retention_bytes,
+        spares: options.spare_segments,
+        segment_bytes: options.segment_bytes,
+    };
+    let files = Arc::new(Files {
+        log: state.log,
+        segments: Segments::new(storage, limits, segments, spares),
+        state: Mutex::new(state_file),
+    });
+    let medium = LocalMedium::new(files, end, options.segment_bytes);
+    Ok((medium, opened, state.log, last))
 }
 
 /// Makes a log in an empty directory, also where an earlier attempt was interrupted. Gives its ID.
@@ -163,27 +171,6 @@ fn scan_from(
     Ok((end, last, rewrites.into()))
 }
 
-fn share(
-    storage: Arc<dyn Storage>,
-    options: &Options,
-    state: StateFile,
-    (segments, spares): (Vec<Arc<Segment>>, Vec<String>),
-    last: Position,
-) -> Arc<Shared> {
-    let limits = Limits {
-        age_ms: options.retention_age_ms,
-        bytes: options.retention_bytes,
-        spares: options.spare_segments,
-        segment_bytes: options.segment_bytes,
-    };
-    Arc::new(Shared {
-        log: state.state().log,
-        segments: Segments::new(storage, limits, segments, spares),
-        tail: Mutex::new(Tail::new(last, options.tail_bytes)),
-        state: Mutex::new(state),
-    })
-}
-
 /// Segments in order, and spares.
 fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
     let mut firsts: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
@@ -215,7 +202,7 @@ fn refuse_if_used(
     };
     let io = |e| Error::io(&segment.name, e);
     let file = segment.file(storage).map_err(io)?;
-    let head = Cursor::new(file.clone(), HEADER_BYTES)
+    let head = FrameCursor::new(file.clone(), HEADER_BYTES)
         .bytes_at(0, 1)
         .map_err(io)?;
     if segment.first > Position(1) || !head.is_empty() {

@@ -10,7 +10,7 @@ const SECTOR_BYTES: usize = 512;
 
 /// What becomes of the writes and names that no sync covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crash {
+pub(crate) enum Crash {
     /// All are lost.
     DropAll,
     /// All are there.
@@ -21,7 +21,7 @@ pub enum Crash {
 
 /// Names and contents. A file without a name keeps its number.
 #[derive(Clone, Default)]
-pub(super) struct Image {
+pub(super) struct DiskImage {
     pub(super) names: BTreeMap<String, usize>,
     pub(super) files: Vec<Vec<u8>>,
 }
@@ -43,7 +43,7 @@ pub(super) enum Op {
 }
 
 /// The disk after a power cut behind `ops`.
-pub(super) fn durable_after(base: &Image, ops: &[Op], crash: Crash) -> Image {
+pub(super) fn durable_after(base: &DiskImage, ops: &[Op], crash: Crash) -> DiskImage {
     let mut durable = Durable {
         image: base.clone(),
         contents: Vec::new(),
@@ -55,7 +55,7 @@ pub(super) fn durable_after(base: &Image, ops: &[Op], crash: Crash) -> Image {
     durable.settle(crash)
 }
 
-impl Image {
+impl DiskImage {
     pub(super) fn apply(&mut self, op: &Op) {
         match op {
             Op::Write(file, offset, bytes) => self.write(*file, *offset as usize, bytes),
@@ -94,7 +94,7 @@ impl Image {
 
 /// What is on the disk for sure, and what is underway to it.
 struct Durable<'a> {
-    image: Image,
+    image: DiskImage,
     contents: Vec<&'a Op>,
     names: Vec<&'a Op>,
 }
@@ -124,7 +124,7 @@ impl<'a> Durable<'a> {
         apply_some(&mut self.image, &names, crash);
     }
 
-    fn settle(mut self, crash: Crash) -> Image {
+    fn settle(mut self, crash: Crash) -> DiskImage {
         self.settle_names(crash);
         let contents = std::mem::take(&mut self.contents);
         apply_some(&mut self.image, &contents, crash);
@@ -133,7 +133,7 @@ impl<'a> Durable<'a> {
 }
 
 /// Applies those that the crash lets live, in their order, writes perhaps in parts.
-fn apply_some(image: &mut Image, ops: &[&Op], crash: Crash) {
+fn apply_some(image: &mut DiskImage, ops: &[&Op], crash: Crash) {
     let mut dice = match crash {
         Crash::DropAll => return,
         Crash::KeepAll => {
@@ -164,7 +164,13 @@ fn apply_some(image: &mut Image, ops: &[&Op], crash: Crash) {
 }
 
 /// Each sector of the disk that a write touches is written or not, in no order.
-fn tear_at_sectors(image: &mut Image, dice: &mut Dice, file: usize, offset: usize, bytes: &[u8]) {
+fn tear_at_sectors(
+    image: &mut DiskImage,
+    dice: &mut Dice,
+    file: usize,
+    offset: usize,
+    bytes: &[u8],
+) {
     let mut at = 0;
     while at < bytes.len() {
         let to_border = SECTOR_BYTES - (offset + at) % SECTOR_BYTES;

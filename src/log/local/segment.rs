@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 
-use super::frame::{self, FRAME_BYTES_MAX, HEADER_BYTES, Header};
+use super::super::frame::{self, FRAME_BYTES_MAX, HEADER_BYTES, Header};
 use super::storage::{File, Storage};
 use crate::ids::Position;
 
@@ -149,17 +149,17 @@ impl Segment {
 }
 
 /// Reads frames of one file, a block at a time.
-pub(super) struct Cursor {
+pub(super) struct FrameCursor {
     file: Arc<dyn File>,
     block_bytes: usize,
     block: Bytes,
     block_at: u64,
 }
 
-impl Cursor {
+impl FrameCursor {
     /// A cursor that reads `block_bytes` at once (more for larger frames).
-    pub(super) fn new(file: Arc<dyn File>, block_bytes: usize) -> Cursor {
-        Cursor {
+    pub(super) fn new(file: Arc<dyn File>, block_bytes: usize) -> FrameCursor {
+        FrameCursor {
             file,
             block_bytes,
             block: Bytes::new(),

@@ -1,21 +1,14 @@
-//! Crashes and faults of the commit log on the recording disk: power cuts at every change, kills, and failing calls.
+//! Crashes and faults of the log on the recording disk: power cuts at every change, kills, and failing calls.
 //!
 //! Owns: the promise "what was acknowledged is there, byte for byte, in order, without holes; besides it at most the
 //! one batch whose outcome is open". Promises: thousands of crash points, and controls that break the log's rules on
 //! purpose and must be noticed. Must not: assert on time.
 
-#![allow(clippy::unwrap_used)] // a test; clippy only excuses the functions that are marked as such
-
-use std::sync::Arc;
-
-use tideline::ids::{EntryKind, Position};
-use tideline::log::{
-    AppendError, Crash, EffectRef, Fault, Keeper, Log, Opened, Options, Reader, RecordingStorage,
-    Refusal,
-};
+use super::*;
 
 fn options() -> Options {
     Options {
+        frame_bytes_max: 100_000,
         segment_bytes: 3000,
         retention_age_ms: u64::MAX / 2,
         retention_bytes: 9000,
@@ -34,6 +27,11 @@ fn batch(attempt: u64) -> Vec<u8> {
     let mut value = attempt.to_be_bytes().to_vec();
     value.resize(bytes, attempt as u8 | 1);
     value
+}
+
+/// The attempt as a batch for the log.
+fn put_of(attempt: u64) -> Draft {
+    draft(b"key", &batch(attempt), None)
 }
 
 /// What one process life with the log did, against the disk's change count.
@@ -73,19 +71,12 @@ fn live(disk: &RecordingStorage, attempts: u64, prepare: bool, ack: Acknowledge)
     let mut covered = 0;
     for attempt in 1..=attempts {
         history.begun.push((disk.points(), attempt));
-        let value = batch(attempt);
-        let effects = [EffectRef {
-            key: b"key",
-            kind: EntryKind::Put,
-            value: &value,
-        }];
-        let written = log
-            .write(attempt, effects.iter().copied(), std::iter::empty())
-            .unwrap();
+        let frame = log.seal(attempt, &mut put_of(attempt)).unwrap();
+        log.begin(&frame).unwrap();
         if ack == Acknowledge::BeforeSync {
             history.acked.push((disk.points(), attempt));
         }
-        let frame = log.sync(written).unwrap();
+        let frame = log.settle().unwrap();
         if ack == Acknowledge::AfterSync {
             history.acked.push((disk.points(), attempt));
         }
@@ -117,9 +108,9 @@ fn attempts_in(log: &Log, covered: u64) -> Result<Vec<u64>, String> {
         if frame.position.0 != position {
             return Err(format!("{} where {position} should be", frame.position));
         }
-        let value = &frame.effects[0].value;
+        let value = frame.entries().next().unwrap().value;
         let attempt = u64::from_be_bytes(value[..8].try_into().unwrap());
-        if value[..] != batch(attempt)[..] {
+        if value != batch(attempt) {
             return Err(format!("batch {position} has other bytes"));
         }
         attempts.push(attempt);
@@ -171,14 +162,7 @@ fn power_cuts(disk: &RecordingStorage, history: &History) -> Result<usize, Strin
             // Life goes on, and the power fails again at once.
             let covered = history.covered_at(points);
             if crash != Crash::KeepAll && points % 3 == 0 {
-                let value = batch(10_000);
-                let effect = EffectRef {
-                    key: b"key",
-                    kind: EntryKind::Put,
-                    value: &value,
-                };
-                log.append(0, [effect].into_iter(), std::iter::empty())
-                    .map_err(|e| e.to_string())?;
+                log.append(0, put_of(10_000)).map_err(|e| e.to_string())?;
                 let again = after.after_power_cut(after.points(), crash);
                 let (log, reopened) = Log::open(Arc::new(again), options(), Position(covered))
                     .map_err(|e| format!("{crash:?} twice, {opened:?}: {e}"))?;
@@ -215,20 +199,15 @@ fn retention_between_write_and_sync_keeps_the_newest_frame_that_is_durable() {
         ..options()
     };
     let (mut log, _) = Log::open(shared, limits, Position(0)).unwrap();
-    let value = vec![7; 1400];
-    let effect = EffectRef {
-        key: b"key",
-        kind: EntryKind::Put,
-        value: &value,
-    };
     for last in 0..6 {
-        let written = log.write(0, [effect].into_iter(), std::iter::empty());
+        let frame = log.seal(0, &mut draft(b"key", &[7; 1400], None)).unwrap();
+        log.begin(&frame).unwrap();
         let keeper = log.keeper();
         keeper.retain(Position(last), 1).unwrap();
         let after = disk.after_power_cut(disk.points(), Crash::DropAll);
         let opened = Log::open(Arc::new(after), limits, Position(last)).map(|(_, opened)| opened);
         assert_eq!(opened.unwrap().last, Position(last));
-        log.sync(written.unwrap()).unwrap();
+        log.settle().unwrap();
     }
     assert!(log.keeper().first_position() > Position(1), "nothing went");
 }
@@ -307,13 +286,7 @@ struct Outcome {
 }
 
 fn put(log: &mut Log, attempt: u64, outcome: &mut Outcome) {
-    let value = batch(attempt);
-    let effect = EffectRef {
-        key: b"key",
-        kind: EntryKind::Put,
-        value: &value,
-    };
-    match log.append(attempt, [effect].into_iter(), std::iter::empty()) {
+    match log.append(attempt, put_of(attempt)) {
         Ok(frame) => {
             outcome.acked.push(attempt);
             assert_eq!(frame.position.0, outcome.acked.len() as u64);
@@ -327,13 +300,13 @@ fn put(log: &mut Log, attempt: u64, outcome: &mut Outcome) {
                 "stopped means stopped"
             );
         }
-        Err(AppendError::Refused(refusal)) => {
-            assert_eq!(refusal, Refusal::Stopped);
+        Err(AppendError::Stopped) => {
             assert!(
                 outcome.unknown.is_some(),
                 "refused though nothing was unknown"
             );
         }
+        Err(other) => panic!("{other}"),
     }
 }
 
@@ -348,7 +321,7 @@ fn read_all(reader: &Reader, keeper: &Keeper, outcome: &Outcome) {
                     assert_eq!(frame.position, after.next());
                     after = frame.position;
                     let attempt = outcome.acked[after.0 as usize - 1];
-                    assert_eq!(frame.effects[0].value[..], batch(attempt)[..]);
+                    assert_eq!(frame.entries().next().unwrap().value, batch(attempt));
                 }
             }
             Err(error) => {

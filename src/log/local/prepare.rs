@@ -6,9 +6,9 @@
 
 use std::io;
 
-use super::error::Error;
-use super::retain::Segments;
+use super::super::error::Error;
 use super::segment::zeros_name;
+use super::segments::Segments;
 use super::storage::Storage;
 use crate::disk;
 

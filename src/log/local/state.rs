@@ -1,4 +1,4 @@
-//! The file `log.state`: who the log is, how far it surely reaches, and in which segment it goes on.
+//! The file `log.state`: which log this is, how far it surely reaches, and in which segment it goes on.
 //!
 //! ```text
 //! slot at 0 and slot at 4096, written in turn:
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{BufMut, BytesMut};
 
-use super::error::Error;
+use super::super::error::Error;
 use super::storage::{File, Storage};
 use crate::ids::{HistoryId, Position};
 
@@ -47,7 +47,7 @@ pub(super) struct State {
 }
 
 /// The open file.
-pub(super) struct StateFile {
+pub(in crate::log) struct StateFile {
     file: Arc<dyn File>,
     state: State,
     written: Instant,
@@ -83,7 +83,7 @@ impl StateFile {
     }
 
     /// Reads the file; `None` if it is not there or holds no valid slot.
-    pub(super) fn read(
+    pub(in crate::log) fn read(
         storage: &dyn Storage,
         names: &[String],
     ) -> Result<Option<StateFile>, Error> {
@@ -119,7 +119,7 @@ impl StateFile {
     }
 
     /// Writes the other slot and syncs it. Everything up to `position` is synced already.
-    pub(super) fn write(
+    pub(in crate::log) fn write(
         &mut self,
         position: Position,
         newest: Position,

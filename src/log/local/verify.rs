@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::error::Error;
-use super::frame::Frame;
+use super::super::error::Error;
+use super::super::frame::Frame;
 use super::open::{Cut, refuse_if_newest_is_missing};
 use super::scan::scan;
 use super::segment::{Segment, parse_segment_name};
@@ -16,7 +16,7 @@ use crate::ids::Position;
 
 /// What a whole log holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct LogReport {
     /// Segment files.
     pub segments: usize,
     /// Frames in them.
@@ -39,7 +39,7 @@ pub fn verify(
     storage: &dyn Storage,
     covered: Position,
     each: &mut dyn FnMut(&Frame),
-) -> Result<Report, Error> {
+) -> Result<LogReport, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     let mut firsts: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
     firsts.sort_unstable();
@@ -65,7 +65,7 @@ pub fn verify(
             covered,
         });
     }
-    let mut report = Report {
+    let mut report = LogReport {
         segments: segments.len(),
         frames: 0,
         bytes: 0,
