@@ -114,6 +114,9 @@ fn one<R, E>(
     run: impl FnOnce(&mut Txn<'_>) -> Result<R, E>,
 ) -> Result<R, SubmitError<E>> {
     let result = caught("a write", || run(txn));
+    if result.is_none() {
+        txn.panicked();
+    }
     let result = match (txn.too_large(), result) {
         (None, Some(result)) => result.map_err(SubmitError::Rejected),
         (too_large, _) => {

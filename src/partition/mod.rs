@@ -46,6 +46,7 @@ pub use crate::image::Options as ImageOptions;
 pub use crate::image::{DropContext, Pieces, Reason, Rules, TableCounts, Verdict};
 pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
+use crate::metrics::Metrics;
 use directory::Directory;
 pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
@@ -69,6 +70,7 @@ struct Inner {
     history: HistoryId,
     partitions: Vec<Arc<Shared>>,
     reads: Arc<Reads>,
+    metrics: Arc<Metrics>,
     /// Last, so that the lock outlives the threads.
     _directory: Directory,
 }
@@ -105,7 +107,8 @@ impl Partitions {
         let inner = Inner {
             history: directory.history,
             partitions,
-            reads: Reads::new(options.reads_max),
+            reads: Reads::new(options.reads_max, options.metrics.server.panics.clone()),
+            metrics: options.metrics,
             _directory: directory,
         };
         Ok(Partitions {

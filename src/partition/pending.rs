@@ -16,6 +16,7 @@ use super::merge::{Direction, Entries};
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::Position;
 use crate::log::Draft;
+use crate::metrics::Counter;
 
 /// A batch while it is being filled.
 pub(super) struct Pending {
@@ -36,6 +37,8 @@ pub(super) struct Pending {
     hasher: RandomState,
     /// See [`super::Txn::memo`].
     pub(super) memo: Option<Box<dyn Any + Send>>,
+    /// Closures that panicked.
+    pub(super) panics: Counter,
 }
 
 /// How large batches and closures may be.
@@ -64,7 +67,7 @@ impl BatchLimits {
 }
 
 impl Pending {
-    pub(super) fn new(limits: BatchLimits) -> Pending {
+    pub(super) fn new(limits: BatchLimits, panics: Counter) -> Pending {
         Pending {
             position: Position::ZERO,
             now_ms: 0,
@@ -77,6 +80,7 @@ impl Pending {
             index: HashTable::new(),
             hasher: RandomState::default(),
             memo: None,
+            panics,
         }
     }
 

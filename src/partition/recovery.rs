@@ -52,7 +52,7 @@ pub(super) fn start(
     let stores = (image.clone(), log.reader());
     let shared = Shared::new(
         queue,
-        options,
+        (options, options.metrics.partition(id.0)),
         tail_watched,
         memtables,
         stores,
@@ -80,6 +80,7 @@ pub(super) fn start(
     let flushing = start_flusher(id, flusher).map_err(thread)?;
     let syncer = Syncer::start(id, &log).map_err(thread)?;
     let limits = BatchLimits::new(options.batch_bytes_max, options.log.frame_bytes_max);
+    let panics = options.metrics.server.panics.clone();
     let writer = Writer {
         shared: Arc::clone(&shared),
         options: options.clone(),
@@ -90,7 +91,7 @@ pub(super) fn start(
         rules,
         clock,
         position,
-        pending: Pending::new(limits),
+        pending: Pending::new(limits, panics),
         rest: None,
         answers: Vec::new(),
         in_flight: VecDeque::new(),
@@ -124,6 +125,7 @@ fn start_flusher(id: PartitionId, flusher: Flusher) -> io::Result<JoinHandle<()>
         // What it was about to write is still in memory and in the log, and what the image shows is whole. Nothing
         // is written to it any more; aborting would only have the next start meet the same row.
         if caught("the flusher", || flusher.run()).is_none() {
+            shared.metrics.all.server.panics.increment(1);
             shared.stop();
         }
     })

@@ -23,7 +23,7 @@ use super::txn::Txn;
 use super::{Options, Purpose, Rules, StoreError};
 use crate::ids::{Clock, Position};
 use crate::log::{AppendError, Frame, Log};
-use crate::metrics;
+use crate::metrics::DISK_SPACE;
 
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
@@ -175,7 +175,7 @@ impl Writer {
         }
         self.shared.dequeued(closures, freed);
         let took = started.elapsed().as_secs_f64();
-        metrics::commit().fill_seconds.record(took);
+        self.shared.metrics.commit.fill_seconds.record(took);
     }
 
     /// Writes the batch as one frame. `None` = there is nothing to write.
@@ -186,9 +186,8 @@ impl Writer {
         let started = Instant::now();
         let frame = self.append();
         let frame = frame.map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
-        metrics::commit()
-            .write_seconds
-            .record(started.elapsed().as_secs_f64());
+        let took = started.elapsed().as_secs_f64();
+        self.shared.metrics.commit.write_seconds.record(took);
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeSync);
         Ok(Some(frame))
@@ -251,7 +250,7 @@ impl Writer {
         let took = synced.unwrap_or_else(|| self.syncer.end());
         let outcome = match self.log.settle() {
             Ok(frame) => {
-                let metrics = metrics::commit();
+                let metrics = &self.shared.metrics.commit;
                 metrics.sync_seconds.record(took.as_secs_f64());
                 metrics.batches.increment(1);
                 metrics.batch_closures.count(closures_of(&answers));
@@ -308,9 +307,7 @@ impl Writer {
             AppendError::Full(error) => {
                 tracing::warn!(%error, "the disk is full; writes are refused");
                 self.shared.reserve.set_log_full();
-                metrics::refusals()
-                    .of(&[metrics::DISK_SPACE])
-                    .increment(closures as u64);
+                self.shared.metrics.all.refused(DISK_SPACE, closures as u64);
                 StoreError::StorageFull
             }
             AppendError::Busy(error) => {
@@ -319,7 +316,7 @@ impl Writer {
             }
             AppendError::Unknown(error) => {
                 tracing::error!(%error, "the log failed; the partition stops");
-                metrics::commit().failed.increment(1);
+                self.shared.metrics.commit.failed.increment(1);
                 self.shared.stop();
                 StoreError::OutcomeUnknown
             }
@@ -343,9 +340,8 @@ impl Writer {
     /// Compaction is behind: give it a moment before each batch, more the further it is behind.
     fn slow_down(&mut self) {
         if let Pressure::Slow(steps) = self.shared.pressure() {
-            // What is on disk does not wait for this.
             self.settle_all();
-            metrics::commit().slowed.increment(1);
+            self.shared.metrics.commit.slowed.increment(1);
             std::thread::sleep(SLOW_STEP * u32::from(steps));
         }
     }

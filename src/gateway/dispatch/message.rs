@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Outcome, Shared, Work, refusal};
-use crate::metrics;
 use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
-use crate::wire::{self, Reply, message};
+use crate::wire::{self, Method, Reply, message};
 
 /// An append, ready to be queued, and how it is answered.
 pub(in crate::gateway) struct Appending {
@@ -37,11 +36,11 @@ impl Appending {
 }
 
 impl Asked {
-    /// The method's name.
-    pub(in crate::gateway) fn method(self) -> &'static str {
+    /// The method.
+    pub(in crate::gateway) fn method(self) -> Method {
         match self {
-            Asked::One => "message.append",
-            Asked::Batch => "message.append_batch",
+            Asked::One => Method::MessageAppend,
+            Asked::Batch => Method::MessageAppendBatch,
         }
     }
 
@@ -206,7 +205,7 @@ pub(super) fn range(shared: &Arc<Shared>, request: message::Range) -> Work {
             })
             .await
             .map_err(refusal)?;
-        metrics::pages().range.count(page.messages.len());
+        shared.metrics.pages.range.count(page.messages.len());
         Ok(Reply::MessageRange(message::Page {
             messages: shape::messages(page.messages),
             next: page.next,

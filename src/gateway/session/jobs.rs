@@ -23,7 +23,7 @@ use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
 use super::subscriptions::Fetch;
 use crate::feed::{Next, Pull, Subscription};
-use crate::metrics::{self, Held};
+use crate::metrics::Held;
 use crate::wire::jsonrpc::{Encoding, Id};
 
 /// Everything under way on one connection.
@@ -159,7 +159,7 @@ impl Jobs {
                 shared: Arc::clone(shared),
                 work: Kind::Appends(bundle),
                 cost,
-                _counted: Some(Held::many(&metrics::gateway().in_flight, cost.calls)),
+                _counted: Some(shared.metrics.gateway.in_flight.hold(cost.calls)),
             });
         }
     }
@@ -176,7 +176,7 @@ impl Jobs {
     fn add(&mut self, shared: &Arc<Shared>, work: Kind, cost: Cost) {
         self.calls += cost.calls;
         self.hold(cost.bytes);
-        let counted = Some(Held::one(&metrics::gateway().in_flight));
+        let counted = Some(shared.metrics.gateway.in_flight.hold(1));
         let job = Job {
             shared: Arc::clone(shared),
             work,
@@ -283,7 +283,8 @@ impl Session {
     }
 
     pub(super) fn send(&mut self, reply: Bytes) {
-        metrics::gateway().sent_bytes.increment(reply.len() as u64);
+        let sent = &self.shared.metrics.gateway.sent_bytes;
+        sent.increment(reply.len() as u64);
         self.outbox.push(reply);
     }
 }
