@@ -138,14 +138,19 @@ impl Metrics {
         self.registry.render()
     }
 
-    /// Starts a thread that counts the samples of histograms into their buckets each second, so that they do not pile
-    /// up when nobody scrapes. It ends when what is returned is dropped.
+    /// Counts the waiting samples of histograms into their buckets.
+    pub fn upkeep(&self) {
+        self.registry.upkeep();
+    }
+
+    /// Starts a thread that does the upkeep each second, so that samples do not pile up when nobody scrapes. It ends
+    /// when what is returned is dropped.
     pub fn start_upkeep(self: &Arc<Metrics>) -> io::Result<Upkeep> {
         let (stop, stopped) = sync_channel(0);
-        let registry = self.registry.clone();
+        let metrics = Arc::clone(self);
         Builder::new().name("metrics".to_owned()).spawn(move || {
             while stopped.recv_timeout(UPKEEP) == Err(RecvTimeoutError::Timeout) {
-                registry.upkeep();
+                metrics.upkeep();
             }
         })?;
         Ok(Upkeep { _stop: stop })

@@ -256,7 +256,10 @@ impl Session {
                 }
                 Done::Appends(replies, cost) => {
                     self.jobs.finished(cost);
-                    replies.into_iter().for_each(|reply| self.send(reply));
+                    self.count_sent(replies.iter().map(Bytes::len).sum());
+                    replies
+                        .into_iter()
+                        .for_each(|reply| self.outbox.push(reply));
                 }
                 Done::Many(Batch { reply, opened }, cost) => {
                     self.jobs.finished(cost);
@@ -283,9 +286,13 @@ impl Session {
     }
 
     pub(super) fn send(&mut self, reply: Bytes) {
-        let sent = &self.shared.metrics.gateway.sent_bytes;
-        sent.increment(reply.len() as u64);
+        self.count_sent(reply.len());
         self.outbox.push(reply);
+    }
+
+    fn count_sent(&self, bytes: usize) {
+        let sent = &self.shared.metrics.gateway.sent_bytes;
+        sent.increment(bytes as u64);
     }
 }
 
