@@ -39,7 +39,7 @@ pub fn is_full(error: &io::Error, left: impl FnOnce() -> Option<u64>) -> bool {
     is_no_room(error) || (is_vague && left().is_some_and(|left| left < LITTLE_BYTES))
 }
 
-/// What an operator should do about an error that stands behind it; empty if nothing in particular.
+/// What an operator should do about an error whose text comes before it; empty if nothing in particular.
 #[must_use]
 pub fn advice(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::FileTooLarge {

@@ -95,7 +95,7 @@ impl Clock {
         Clock::default()
     }
 
-    /// A clock that stands at `now_ms` until `set` moves it.
+    /// A clock that stays at `now_ms` until `set` moves it.
     #[must_use]
     pub fn fixed(now_ms: u64) -> Clock {
         Clock {
@@ -109,7 +109,7 @@ impl Clock {
         self.fixed_ms.store(now_ms, Ordering::SeqCst);
     }
 
-    /// Milliseconds since 1970. May go backwards; who needs more keeps a maximum.
+    /// Milliseconds since 1970. May go backwards; a caller that needs more keeps a maximum.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         match self.fixed_ms.load(Ordering::Relaxed) {
@@ -135,7 +135,7 @@ impl Clock {
 
 /// Two readings that are so far apart differ only by the time between them.
 const JITTER_MS: i64 = 5;
-/// A larger step is a jump: it is told of, and forward it is not followed at once.
+/// A larger step is a jump: it is logged, and forward it is not followed at once.
 const JUMP_MS: i64 = 60_000;
 /// So long the system's clock must keep to a jump forward.
 const DOUBT_MS: i64 = 10_000;
@@ -227,7 +227,7 @@ fn steady_ms() -> i64 {
     time.tv_sec * 1_000 + time.tv_nsec / 1_000_000
 }
 
-/// The same elsewhere, where it may stand still while the machine sleeps: then waking up is a jump.
+/// The same elsewhere, where it may stop while the machine sleeps: then waking up is a jump.
 #[cfg(not(target_os = "linux"))]
 fn steady_ms() -> i64 {
     static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

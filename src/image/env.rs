@@ -16,7 +16,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::Error;
-use super::check::{self, IsSound};
+use super::file_check::{self, IsSound};
 use super::page::PAGE_BYTES;
 use super::pages::{FreePages, Pages};
 use super::tree::Record;
@@ -97,7 +97,7 @@ impl Store {
             fill_lock_file(dir)?;
         }
         let path = dir.join(DATA);
-        let checked = check::check(&path, are_slots, is_sound)?;
+        let checked = file_check::check(&path, are_slots, is_sound)?;
         let env = open_env(dir, map_bytes_needed(dir, map_bytes)?, read_only)?;
         let [catalog, records] = open_catalog(&env, read_only)?;
         let store = Store {

@@ -9,12 +9,11 @@
 
 mod catalog;
 mod catalog_codec;
-mod check;
 mod compact;
 mod cursor;
-mod entry;
 mod env;
 mod error;
+mod file_check;
 mod filter;
 mod flush;
 mod keys;
@@ -26,6 +25,7 @@ mod part;
 mod plan;
 mod read;
 mod readers;
+mod row;
 mod rules;
 mod scan;
 mod slots;
@@ -80,7 +80,7 @@ struct Inner {
     budget: Arc<Budget>,
     /// The newest committed catalog. Changed only under `state`.
     cached: ArcSwap<Catalog>,
-    state: Mutex<State>,
+    state: Mutex<WritingState>,
     /// Told by `state`'s survey.
     shown: Shown,
     /// Told by `state`'s slots, so that `pressure` waits for nobody.
@@ -90,7 +90,7 @@ struct Inner {
 }
 
 /// What only the one who writes needs.
-struct State {
+struct WritingState {
     slots: Slots,
     /// The growing parts of running jobs, by output run. One that is missing is taken up from the catalog.
     growing: HashMap<u64, PartWriter>,
@@ -167,7 +167,7 @@ impl Image {
             shown: Shown::default(),
             slots_left: slots.left(),
             cached: ArcSwap::from_pointee(catalog),
-            state: Mutex::new(State {
+            state: Mutex::new(WritingState {
                 slots,
                 growing: HashMap::new(),
                 unentered: Vec::new(),
@@ -274,7 +274,7 @@ impl Image {
     }
 
     /// Who reads, and which pages are free; `None` if that can't be told now. Begins a read transaction.
-    pub fn figures(&self) -> Option<Figures> {
+    pub fn figures(&self) -> Option<ReaderFigures> {
         let inner = &self.inner;
         let (last, free_bytes) = inner.store.free_bytes().ok()?;
         Some(inner.readers.figures(last, free_bytes))
@@ -288,19 +288,24 @@ impl Inner {
     }
 
     /// The state of the writing side; refused after a failed commit.
-    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+    fn lock(&self) -> Result<MutexGuard<'_, WritingState>, Error> {
         match self.stopped.load(Ordering::Acquire) {
             true => Err(Error::Stopped),
             false => Ok(self.state_unchecked()),
         }
     }
 
-    fn state_unchecked(&self) -> MutexGuard<'_, State> {
+    fn state_unchecked(&self) -> MutexGuard<'_, WritingState> {
         self.state.lock().unwrap_or_else(|held| held.into_inner())
     }
 
     /// Commits `wtxn` with `next` as the new catalog and publishes it. Slots that it no longer names become dirty.
-    fn commit(&self, state: &mut State, wtxn: RwTxn<'_>, next: Catalog) -> Result<(), Error> {
+    fn commit(
+        &self,
+        state: &mut WritingState,
+        wtxn: RwTxn<'_>,
+        next: Catalog,
+    ) -> Result<(), Error> {
         let mut wtxn = wtxn;
         let mut next = next;
         next.version += 1;

@@ -13,12 +13,12 @@ use heed::{PutFlags, RwTxn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::catalog::{Part, TableCounts};
-use super::entry::{NewRow, PIECE_HEAD_BYTES, Shape, encode_piece, piece_key};
 use super::env::{Db, Store};
 use super::filter;
 use super::keys::{KEY_MAX, StoredKey};
 use super::page::PAGE_BYTES;
 use super::read::PartReader;
+use super::row::{NewRow, PIECE_HEAD_BYTES, Shape, encode_piece, piece_key};
 use super::{Entry, Error, Rules};
 use crate::entry::EntryKind;
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Error;
-use super::entry::Stored;
 use super::page::{Content, Page, compare, u16_at, u32_at, u64_at};
 use super::pages::{FreePages, Pages, Wanted};
+use super::row::Stored;
 
 /// Bytes of LMDB's record of a sub-database.
 pub(super) const RECORD_BYTES: usize = 48;

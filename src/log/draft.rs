@@ -40,7 +40,7 @@ pub struct Draft {
     kept: Kept,
     /// What was replaced since, oldest first.
     replaced: Vec<Replaced>,
-    /// The values that were written over.
+    /// The values that were overwritten.
     overwritten: Vec<u8>,
     /// How long the last frame was.
     last_bytes: usize,
@@ -60,7 +60,7 @@ struct Kept {
 struct Replaced {
     entry: usize,
     before: EntryPlace,
-    /// Where in `overwritten` its value is, if it was written over.
+    /// Where in `overwritten` its value is, if it was overwritten.
     value: Option<usize>,
 }
 
@@ -244,7 +244,7 @@ impl Draft {
         frame::seal(&mut self.buffer[start..], &mut header);
         self.last_bytes = self.buffer.len();
         let buffer = self.buffer.split().freeze();
-        let entries = std::mem::take(&mut self.entries);
+        let entries = self.entries.clone();
         self.clear();
         Some(Frame::new(&header, buffer, start, entries, changes))
     }

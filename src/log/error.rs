@@ -147,7 +147,7 @@ impl std::error::Error for AppendError {
 
 /// Why committed frames could not be read.
 #[derive(Debug)]
-pub enum ReadError {
+pub enum LogReadError {
     /// Retention has removed what was asked for.
     Trimmed {
         /// The first position that is still there.
@@ -169,29 +169,29 @@ pub enum ReadError {
     },
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for LogReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadError::Trimmed { first } => {
+            LogReadError::Trimmed { first } => {
                 write!(
                     out,
                     "removed by retention: the log begins with batch {first}"
                 )
             }
-            ReadError::Damaged { file, offset } => {
+            LogReadError::Damaged { file, offset } => {
                 write!(out, "log {file} is damaged at byte {offset}")
             }
-            ReadError::Io { file, source } => {
+            LogReadError::Io { file, source } => {
                 write!(out, "log {file}: {source}{}", disk::advice(source))
             }
         }
     }
 }
 
-impl std::error::Error for ReadError {
+impl std::error::Error for LogReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ReadError::Io { source, .. } => Some(source),
+            LogReadError::Io { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@
 //! 32  8  term                             changes: count, each length, bytes
 //! ```
 //!
-//! The entries stand under "effects". Owns: this layout. Promises: decoding never panics and takes nothing for a frame
+//! "Effects" are the entries. Owns: this layout. Promises: decoding never panics and takes nothing for a frame
 //! that is not whole; keys and values are places in the frame's one buffer. Must not: touch files, or know which frame
 //! should come next. The place of magic, format, length, log ID and both CRCs stays the same in every later format.
 

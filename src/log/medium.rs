@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::error::{AppendError, Error, ReadError};
+use super::error::{AppendError, Error, LogReadError};
 use super::frame::Frame;
 use super::{Frames, LogFigures};
 use crate::ids::Position;
@@ -43,7 +43,8 @@ pub(crate) trait Durability: Send + Sync {
 /// The frames that a medium keeps. Calls may block on the disk.
 pub(crate) trait Archive: Send + Sync {
     /// The frames above `after` and up to `upto`, in order. `is_all`: nearly all of them will be read.
-    fn frames(&self, after: Position, upto: Position, is_all: bool) -> Result<Frames, ReadError>;
+    fn frames(&self, after: Position, upto: Position, is_all: bool)
+    -> Result<Frames, LogReadError>;
 
     /// What is kept.
     fn figures(&self) -> LogFigures;

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use draft::Draft;
-pub use error::{AppendError, Error, ReadError};
+pub use error::{AppendError, Error, LogReadError};
 pub use frame::{FRAME_BYTES_MAX, Frame};
 pub use local::{
     Cut, LocalStorage, LogFigures, LogReport, Opened, Storage, identity, make, verify,
@@ -63,7 +63,7 @@ impl Default for Options {
 }
 
 /// Frames in order, as a medium gives them. After an error it ends.
-pub type Frames = Box<dyn Iterator<Item = Result<Frame, ReadError>>>;
+pub type Frames = Box<dyn Iterator<Item = Result<Frame, LogReadError>>>;
 
 /// The last frame of the log, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ impl Log {
     }
 
     /// The frames above `after` up to the last settled one, from the medium, in order: for recovery.
-    pub fn replay(&self, after: Position) -> Result<Frames, ReadError> {
+    pub fn replay(&self, after: Position) -> Result<Frames, LogReadError> {
         self.medium.archive().frames(after, self.settled(), true)
     }
 
@@ -218,8 +218,8 @@ impl Log {
 
     /// A reader of published frames.
     #[must_use]
-    pub fn reader(&self) -> Reader {
-        Reader {
+    pub fn reader(&self) -> LogReader {
+        LogReader {
             tail: self.tail.clone(),
             archive: self.medium.archive(),
         }
@@ -256,19 +256,19 @@ impl Syncer {
 
 /// Reads published frames. Cheap to clone; every thread may have one. Calls may block on the disk.
 #[derive(Clone)]
-pub struct Reader {
+pub struct LogReader {
     tail: Arc<Mutex<Tail>>,
     archive: Arc<dyn Archive>,
 }
 
-impl Reader {
+impl LogReader {
     /// What the log keeps. May read a file, once.
     #[must_use]
     pub fn figures(&self) -> LogFigures {
         self.archive.figures()
     }
 
-    /// The same as [`Reader::read`] from memory; `None` = the medium has to be read for it.
+    /// The same as [`LogReader::read`] from memory; `None` = the medium has to be read for it.
     #[must_use]
     pub fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
         lock(&self.tail).read(after, bytes_max)
@@ -276,7 +276,7 @@ impl Reader {
 
     /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
     /// bytes of frames.
-    pub fn read(&self, after: Position, bytes_max: usize) -> Result<Vec<Arc<Frame>>, ReadError> {
+    pub fn read(&self, after: Position, bytes_max: usize) -> Result<Vec<Arc<Frame>>, LogReadError> {
         if let Some(frames) = self.recent(after, bytes_max) {
             return Ok(frames);
         }

@@ -42,7 +42,7 @@ impl Tail {
         self.published = frame.position;
         self.bytes += frame.memory();
         self.frames.push_back(frame);
-        // The newest one stays whatever its size: those who are woken for it ask at once.
+        // The newest one stays whatever its size: the followers that are woken for it ask at once.
         while self.bytes > self.bytes_max && self.frames.len() > 1 {
             let oldest = self.frames.pop_front().expect("there are two at least");
             self.bytes -= oldest.memory();

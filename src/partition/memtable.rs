@@ -126,7 +126,7 @@ impl Memtable {
     /// every row.
     pub(super) fn discard_above(&self, position: Position) {
         assert!(position >= self.after, "what is older is not in here");
-        // Who sorts has counted the rows.
+        // A sort has counted the rows.
         let _nobody = self.sorting.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = self.write().discard_above(position);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);

@@ -100,7 +100,13 @@ impl Partitions {
                 .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
             let handed = (Arc::clone(&rules), Arc::clone(&clock));
             let image = directory.image(id);
-            let open_log = |covered| Log::open(Arc::new(storage), options.log, covered);
+            let open_log = |covered| {
+                let (log, opened) = Log::open(Arc::new(storage), options.log, covered)?;
+                if let Some(cut) = &opened.cut {
+                    tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
+                }
+                Ok(log)
+            };
             let started = recovery::start(id, open_log, &image, &options, handed);
             partitions.push(started.map_err(|error| error.within(&directory.folder(id)))?);
         }

@@ -1,8 +1,8 @@
 //! The batch that closures fill.
 //!
 //! Owns: its entries, each key once, and taking back what a closure that refused did. Promises: a batch never passes
-//! what a frame can hold, because it counts as full in time and what one closure may add has a bound. Must not: know who
-//! reads.
+//! what a frame can hold, because it counts as full in time and what one closure may add has a bound. Must not: know
+//! readers.
 
 use std::any::Any;
 use std::hash::BuildHasher as _;

@@ -25,22 +25,19 @@ use super::writer::Writer;
 use super::{OpenError, Options, Rules};
 use crate::ids::{CLOCK_JUMP_MS, Clock, PartitionId, Position};
 use crate::image::{self, Image};
-use crate::log::{self, Log, Opened};
+use crate::log::{self, Log};
 
 /// Opens a partition on its image's folder and its log, wherever that is, and starts its threads. `open_log` is given
 /// the position that the image covers.
 pub(super) fn start(
     id: PartitionId,
-    open_log: impl FnOnce(Position) -> Result<(Log, Opened), log::Error>,
+    open_log: impl FnOnce(Position) -> Result<Log, log::Error>,
     image_folder: &Path,
     options: &Options,
     (rules, clock): (Arc<dyn Rules>, Arc<Clock>),
 ) -> Result<Arc<Shared>, OpenError> {
     let image = Image::open(image_folder, options.image.clone(), Arc::clone(&rules))?;
-    let (log, opened) = open_log(image.covered())?;
-    if let Some(cut) = &opened.cut {
-        tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
-    }
+    let log = open_log(image.covered())?;
     warn_of_the_future(id, log.commit_ms(0), clock.now_ms());
     let (memtables, position) = replay(&log, &image, options, (&*rules, &clock))?;
     let memtable = Arc::clone(&memtables[0]);
@@ -195,9 +192,9 @@ impl From<image::Error> for OpenError {
     }
 }
 
-impl From<log::ReadError> for OpenError {
-    fn from(error: log::ReadError) -> OpenError {
-        OpenError::of(!matches!(error, log::ReadError::Io { .. }), &error)
+impl From<log::LogReadError> for OpenError {
+    fn from(error: log::LogReadError) -> OpenError {
+        OpenError::of(!matches!(error, log::LogReadError::Io { .. }), &error)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A memtable's rows: by key, and in order (the walks over them are in `walk.rs`).
 //!
-//! Owns: the tables and lists. A hash finds a row; rows of one partition key stand together in a group, and groups in
+//! Owns: the tables and lists. A hash finds a row; rows of one partition key are a group, and groups in
 //! order, so that a range is a walk. Promises: an insert never sorts (rows mostly arrive in order; where not, a walk
 //! asks for it). Must not: lock, or know how far a reader may see but by the position that it names.
 //!

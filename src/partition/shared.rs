@@ -52,7 +52,7 @@ pub(super) struct PartitionFigures {
     pub(super) log: log::LogFigures,
     pub(super) image: image::Pressure,
     /// `None` if the image could not be looked into.
-    pub(super) environment: Option<image::Figures>,
+    pub(super) environment: Option<image::ReaderFigures>,
 }
 
 /// One partition as everybody but its writer sees it.
@@ -76,7 +76,7 @@ pub(super) struct Shared {
     /// The memory of a flushed memtable, for the next one.
     spare: Mutex<Option<Spare>>,
     image: Image,
-    log: log::Reader,
+    log: log::LogReader,
     rules: Arc<dyn Rules>,
     pub(super) reserve: Reserve,
     pub(super) metrics: metrics::Partition,
@@ -89,7 +89,7 @@ impl Shared {
         (options, metrics): (&Options, metrics::Partition),
         tail_watched: watch::Receiver<Position>,
         memtables: Vec<Arc<Memtable>>,
-        (image, log): (Image, log::Reader),
+        (image, log): (Image, log::LogReader),
         rules: Arc<dyn Rules>,
         reserve: Reserve,
     ) -> Shared {

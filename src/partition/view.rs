@@ -32,7 +32,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// About how many bytes all of it has; more, if versions are among them that are over.
+    /// About how many bytes all of it has; more, if versions among them have expired.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.value.as_ref().map_or(0, Bytes::len) as u64 + self.left_bytes

@@ -78,7 +78,7 @@ impl Rows {
     }
 
     /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins
-    /// with another, so only the last group at or below the lower bound can reach over it.
+    /// with another, so only the last group at or below the lower bound can reach above it.
     fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, u32> {
         let first = match from {
             Bound::Unbounded => None,

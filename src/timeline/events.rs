@@ -1,4 +1,4 @@
-//! What a committed batch did to timelines, for those who are subscribed.
+//! What a committed batch did to timelines, for its subscribers.
 //!
 //! Owns: reading events out of a batch's entries and change records. Promises: the batch alone is enough; one event per
 //! watched timeline that it touched; rows of the others are not decoded. Must not: read the store.
@@ -117,9 +117,9 @@ impl Touched<'_> {
         let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
         let sequence = rest.u64().map_err(|_| Malformed)?;
         // The batch may have deleted the timeline afterwards, or trimmed the message away.
-        let stands = self.incarnations[index]
+        let is_there = self.incarnations[index]
             .is_some_and(|head| head.incarnation == incarnation && head.holds(sequence));
-        if !stands {
+        if !is_there {
             return Ok(());
         }
         let event = &mut self.events[index];

@@ -7,7 +7,7 @@
 //!
 //! Why a read row may enter the map although batches are noted meanwhile: the asker leaves a mark with a number of its
 //! own before it reads. A batch that touches the timeline replaces the mark by the state it made; then the read comes
-//! too late and is not kept. If the mark still stands, no batch noted since has touched the timeline, and the read is
+//! too late and is not kept. If the mark is still there, no batch noted since has touched the timeline, and the read is
 //! no older than the map was when the mark was set; batches that the read shows and the map has not noted yet will be
 //! noted, before the map counts as fed up to any tail that a later caller sees.
 
@@ -182,7 +182,7 @@ impl Map {
             return;
         }
         if batch.position != self.fed.next() {
-            // Batches were passed over: nothing here is known any more.
+            // Batches were left out: nothing here is known any more.
             self.young.clear();
             self.old.clear();
         }

@@ -5,7 +5,7 @@
 //! sockets, or check what the gateway can check without the store (names, sizes, ranges of numbers).
 
 mod append;
-mod check;
+mod dump;
 mod edit;
 mod error;
 mod events;
@@ -19,19 +19,12 @@ mod retention;
 mod stored;
 mod sync;
 mod tables;
+mod verify;
 mod virtual_tables;
 mod write;
 
 #[cfg(test)]
-mod clock_test;
-#[cfg(test)]
-mod image_test;
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod model_test;
-#[cfg(test)]
-mod virtual_tables_test;
+mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -46,13 +39,14 @@ use retention::{TimelineRetention, Window};
 use write::Site;
 
 pub use append::Prepared;
-pub use check::{Dumped, Survey, Surveyed};
+pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use message::{
     Append, AppendOne, Appended, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
     Message, Meta, Page, Range, Resume, ResumeState, Sender, SyncPosition, SyncState, Synced,
     TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
+pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.
 ///
@@ -151,15 +145,15 @@ impl Timelines {
                 .partitions
                 .submit_all(Purpose::Adds, partition, bytes, appends, run);
         async move {
-            let told = |answer: Result<(Prepared, u64), _>| {
+            let answered = |answer: Result<(Prepared, u64), _>| {
                 let (append, incarnation) = answer.map_err(Error::from)?;
                 Ok((append.appended(), epochs.text(partition, incarnation)))
             };
-            submitted.await.into_iter().map(told).collect()
+            submitted.await.into_iter().map(answered).collect()
         }
     }
 
-    /// Makes a timeline; `false` if it stood already (its meta stays as it is).
+    /// Makes a timeline; `false` if it existed already (its meta stays as it is).
     pub fn create(
         &self,
         timeline: String,
@@ -243,7 +237,7 @@ impl Timelines {
         )
     }
 
-    /// What stands about a timeline.
+    /// What is known of a timeline.
     pub async fn get(&self, timeline: &str, epoch: Option<String>) -> Result<TimelineInfo, Error> {
         let partition = self.place(timeline);
         let (site, timeline) = (self.site(partition), timeline.to_owned());

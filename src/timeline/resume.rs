@@ -1,7 +1,7 @@
 //! Going on from a reader's position: what a subscribe, a subscription's next page and a sync read.
 //!
 //! Owns: states, positions and catch-up of changes; promise 4 of the protocol. Promises: messages are contiguous from
-//! the position on, or the state says why not; a change is told once, in change order, in the message's newest form;
+//! the position on, or the state says why not; a change is returned once, in change order, in the message's newest form;
 //! whatever is cut short says `more` and where to go on. Must not: wait for anything.
 
 use crate::table::{Direction, ReadError, View, damaged, scan};
@@ -19,7 +19,7 @@ use super::{Changed, Error, Message, Resume, ResumeState};
 const CHANGES_SCANNED_MAX: usize = if cfg!(test) { 3 } else { 4_096 };
 
 impl Resume {
-    /// Whether the reader was never told anything of the timeline: then there is no history that it could miss.
+    /// Whether the reader has never had anything of the timeline: then there is no history that it could miss.
     #[must_use]
     pub fn is_from_nothing(&self) -> bool {
         self.after.unwrap_or(0) == 0 && self.epoch.is_none()
@@ -47,7 +47,7 @@ impl Site {
         resume: &Resume,
         first_anyway: bool,
     ) -> Result<Changed, ReadError> {
-        let told = self.epochs.head(self.partition, head);
+        let shown = self.epochs.head(self.partition, head);
         let after = resume.after.unwrap_or_else(|| match resume.rewind {
             Some(count) => head.last.saturating_sub(count).max(head.floor - 1),
             None => head.last,
@@ -55,10 +55,10 @@ impl Site {
         let other_epoch = resume
             .epoch
             .as_ref()
-            .is_some_and(|epoch| *epoch != told.epoch);
+            .is_some_and(|epoch| *epoch != shown.epoch);
         if other_epoch || after > head.last {
             return Ok(Changed {
-                head: told,
+                head: shown,
                 state: ResumeState::EpochChanged,
                 messages: Vec::new(),
                 changed: None,
@@ -98,8 +98,8 @@ impl Site {
                 ResumeState::Ok
             },
             position: next.unwrap_or(head.last + 1) - 1,
-            more: next.is_some() || change_position < told.change_head,
-            head: told,
+            more: next.is_some() || change_position < shown.change_head,
+            head: shown,
             messages,
             changed,
             change_position,

@@ -6,9 +6,9 @@
 use proptest::prelude::*;
 
 use super::super::catalog::{Catalog, Job, Run};
-use super::super::entry::{NewRow, Shape, Stored, decode_piece, encode_piece};
 use super::super::filter::{self, Budget, Filter};
 use super::super::keys::StoredKey;
+use super::super::row::{NewRow, Shape, Stored, decode_piece, encode_piece};
 use super::super::{catalog_codec, entry};
 use crate::entry::EntryKind;
 use crate::ids::Position;

@@ -159,7 +159,7 @@ impl LocalMedium {
     }
 
     /// Before the first frame of a segment: from here on the segment's loss, and that of anything before it, is
-    /// noticed. Costs one write over a block that exists and one sync.
+    /// noticed. Costs one write to a block that exists and one sync.
     fn note_segment(&self) -> Result<(), AppendError> {
         let mut state = lock(&self.files.state);
         let noted = state.note_segment(self.settled, self.segment.first);

@@ -26,7 +26,7 @@ pub use verify::{LogReport, verify};
 pub(super) use open::open;
 pub(super) use storage::File;
 
-use super::error::{Error, ReadError};
+use super::error::{Error, LogReadError};
 use super::medium::Archive;
 use super::{Frames, lock};
 use crate::ids::{HistoryId, Position};
@@ -42,7 +42,12 @@ pub(super) struct Files {
 }
 
 impl Archive for Arc<Files> {
-    fn frames(&self, after: Position, upto: Position, is_all: bool) -> Result<Frames, ReadError> {
+    fn frames(
+        &self,
+        after: Position,
+        upto: Position,
+        is_all: bool,
+    ) -> Result<Frames, LogReadError> {
         Ok(Box::new(Replay::start(self, after, upto, is_all)?))
     }
 

@@ -14,7 +14,7 @@ use super::Files;
 use super::append::{LocalMedium, LogEnd};
 use super::scan::{End, Found, scan};
 use super::segment::{FrameCursor, Segment, is_spare_name, parse_segment_name, segment_name};
-use super::segments::{Limits, Segments};
+use super::segments::{RetentionLimits, Segments};
 use super::state::StateFile;
 use super::storage::{File, Storage};
 use crate::ids::{HistoryId, Position};
@@ -107,7 +107,7 @@ pub(in crate::log) fn open(
         offset: end.offset,
         settled: last.position,
     };
-    let limits = Limits {
+    let limits = RetentionLimits {
         age_ms: options.retention_age_ms,
         bytes: options.retention_bytes,
         spares: options.spare_segments,

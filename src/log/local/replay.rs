@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::super::error::ReadError;
+use super::super::error::LogReadError;
 use super::super::frame::{self, Frame};
 use super::Files;
 use super::scan::{Chain, SCAN_BLOCK_BYTES};
@@ -36,7 +36,7 @@ impl Replay {
         after: Position,
         upto: Position,
         is_all: bool,
-    ) -> Result<Replay, ReadError> {
+    ) -> Result<Replay, LogReadError> {
         let block_bytes = if is_all {
             SCAN_BLOCK_BYTES
         } else {
@@ -45,7 +45,7 @@ impl Replay {
         let segment = files
             .segments
             .find(after.next())
-            .map_err(|first| ReadError::Trimmed { first })?;
+            .map_err(|first| LogReadError::Trimmed { first })?;
         let (position, offset) = segment.near(after.next());
         Ok(Replay {
             cursor: open(files, &segment, block_bytes)?,
@@ -60,7 +60,7 @@ impl Replay {
         })
     }
 
-    fn step(&mut self) -> Result<Option<Frame>, ReadError> {
+    fn step(&mut self) -> Result<Option<Frame>, LogReadError> {
         while self.chain.next() <= self.upto {
             let at = self
                 .cursor
@@ -86,7 +86,7 @@ impl Replay {
     }
 
     /// Goes on in the next segment, if this one ends where that one begins.
-    fn enter_next(&mut self) -> Result<(), ReadError> {
+    fn enter_next(&mut self) -> Result<(), LogReadError> {
         let Some(next) = self.files.segments.after(&self.segment) else {
             return Err(damaged(&self.segment, self.offset));
         };
@@ -94,7 +94,7 @@ impl Replay {
             // Perhaps what was between has just gone.
             let first = self.files.segments.first_position();
             return Err(if self.chain.next() < first {
-                ReadError::Trimmed { first }
+                LogReadError::Trimmed { first }
             } else {
                 damaged(&self.segment, self.offset)
             });
@@ -107,9 +107,9 @@ impl Replay {
 }
 
 impl Iterator for Replay {
-    type Item = Result<Frame, ReadError>;
+    type Item = Result<Frame, LogReadError>;
 
-    fn next(&mut self) -> Option<Result<Frame, ReadError>> {
+    fn next(&mut self) -> Option<Result<Frame, LogReadError>> {
         if self.ended {
             return None;
         }
@@ -119,28 +119,28 @@ impl Iterator for Replay {
     }
 }
 
-fn open(files: &Files, segment: &Segment, block_bytes: usize) -> Result<FrameCursor, ReadError> {
+fn open(files: &Files, segment: &Segment, block_bytes: usize) -> Result<FrameCursor, LogReadError> {
     match segment.file(files.segments.storage()) {
         Ok(file) => Ok(FrameCursor::new(file.clone(), block_bytes)),
         Err(error) => {
             let first = files.segments.first_position();
             if error.kind() == io::ErrorKind::NotFound && segment.first < first {
-                return Err(ReadError::Trimmed { first });
+                return Err(LogReadError::Trimmed { first });
             }
             Err(io_error(segment, error))
         }
     }
 }
 
-fn io_error(segment: &Segment, source: io::Error) -> ReadError {
-    ReadError::Io {
+fn io_error(segment: &Segment, source: io::Error) -> LogReadError {
+    LogReadError::Io {
         file: segment.name.clone(),
         source,
     }
 }
 
-fn damaged(segment: &Segment, offset: u64) -> ReadError {
-    ReadError::Damaged {
+fn damaged(segment: &Segment, offset: u64) -> LogReadError {
+    LogReadError::Damaged {
         file: segment.name.clone(),
         offset,
     }

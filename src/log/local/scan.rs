@@ -179,7 +179,7 @@ fn judge_rest(
                 format: header.format,
             });
         }
-        // A torn write can't make a whole frame, so this one was written as it stands: on top of other frames.
+        // A torn write can't make a whole frame, so this one was written as it is: on top of other frames.
         if ours(&header) && header.position >= lost {
             return Err(damaged(
                 segment,

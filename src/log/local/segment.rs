@@ -57,7 +57,7 @@ fn parse_name(name: &str, end: &str) -> Option<Position> {
 pub(super) struct Segment {
     pub(super) name: String,
     pub(super) first: Position,
-    /// The file of the active segment. Others are opened by those who read them, for as long as they do: a log may have
+    /// The file of the active segment. Others are opened by their readers, for as long as they read: a log may have
     /// more segments than a process may have descriptors.
     file: Mutex<Option<Arc<dyn File>>>,
     /// (position, offset) of some frames, rising, at least a step apart.
@@ -133,7 +133,7 @@ impl Segment {
         }
     }
 
-    /// The file's length as last told.
+    /// The file's length as last set.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

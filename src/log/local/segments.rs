@@ -17,7 +17,7 @@ use crate::ids::Position;
 
 /// When segments go and how many wait for reuse.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct RetentionLimits {
     pub(super) age_ms: u64,
     pub(super) bytes: u64,
     pub(super) spares: usize,
@@ -27,10 +27,10 @@ pub(super) struct Limits {
 /// The segments of the log, shared by the writer, the readers and retention.
 pub(super) struct Segments {
     storage: Arc<dyn Storage>,
-    limits: Limits,
+    limits: RetentionLimits,
     list: Mutex<VecDeque<Arc<Segment>>>,
     spares: Mutex<Vec<String>>,
-    /// Held over each change of the directory and its sync: no two changes are ever underway at once.
+    /// Held during each change of the directory and its sync: no two changes are ever underway at once.
     directory: Mutex<()>,
     /// After a failed sync of the directory nobody knows which names a crash would leave: no segment goes any more.
     broken: AtomicBool,
@@ -64,7 +64,7 @@ pub(super) struct BeginError {
 impl Segments {
     pub(super) fn new(
         storage: Arc<dyn Storage>,
-        limits: Limits,
+        limits: RetentionLimits,
         list: Vec<Arc<Segment>>,
         spares: Vec<String>,
     ) -> Segments {
@@ -238,7 +238,7 @@ impl Segments {
 
     fn retire(&self, segment: Arc<Segment>) -> Result<(), Error> {
         let mut spares = lock(&self.spares);
-        // Who still reads it has it in hand; then its bytes must not change, and the file goes when the reader is done.
+        // A reader holds it; then its bytes must not change, and the file goes when the reader is done.
         let unread = Arc::strong_count(&segment) == 1;
         let changed = if unread && spares.len() < self.limits.spares {
             let spare = spare_name(segment.first);

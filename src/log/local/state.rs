@@ -35,7 +35,7 @@ const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 /// What the newest slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct LogState {
     pub(super) log: HistoryId,
     /// Every batch up to this one was synced when the slot was written.
     pub(super) position: Position,
@@ -49,7 +49,7 @@ pub(super) struct State {
 /// The open file.
 pub(in crate::log) struct StateFile {
     file: Arc<dyn File>,
-    state: State,
+    state: LogState,
     written: Instant,
 }
 
@@ -57,7 +57,7 @@ impl StateFile {
     /// Makes the file for a log without frames. The caller has synced the first segment before.
     pub(super) fn create(storage: &dyn Storage, log: HistoryId) -> Result<StateFile, Error> {
         let file = storage.create(NAME).map_err(|e| Error::io(NAME, e))?;
-        let state = State {
+        let state = LogState {
             log,
             position: Position::ZERO,
             newest: Position(1),
@@ -74,7 +74,7 @@ impl StateFile {
         Ok(state)
     }
 
-    fn new(file: Arc<dyn File>, state: State) -> StateFile {
+    fn new(file: Arc<dyn File>, state: LogState) -> StateFile {
         StateFile {
             file,
             state,
@@ -92,7 +92,7 @@ impl StateFile {
         }
         let io = |e| Error::io(NAME, e);
         let file = storage.open(NAME).map_err(io)?;
-        let mut newest: Option<State> = None;
+        let mut newest: Option<LogState> = None;
         for slot in 0..2 {
             let mut bytes = [0; SLOT_BYTES];
             let read = file.read_at(&mut bytes, slot * SLOT_STEP).map_err(io)?;
@@ -107,7 +107,7 @@ impl StateFile {
     }
 
     /// What the newest slot says.
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> LogState {
         self.state
     }
 
@@ -125,7 +125,7 @@ impl StateFile {
         newest: Position,
         clean: bool,
     ) -> io::Result<()> {
-        self.put(State {
+        self.put(LogState {
             position,
             newest,
             clean,
@@ -150,7 +150,7 @@ impl StateFile {
         self.write(position, self.state.newest, false)
     }
 
-    fn put(&mut self, state: State) -> io::Result<()> {
+    fn put(&mut self, state: LogState) -> io::Result<()> {
         let at = state.sequence % 2 * SLOT_STEP;
         self.file.write_at(&encode(&state), at)?;
         self.file.sync_data()?;
@@ -160,7 +160,7 @@ impl StateFile {
     }
 }
 
-fn encode(state: &State) -> BytesMut {
+fn encode(state: &LogState) -> BytesMut {
     let mut out = BytesMut::with_capacity(SLOT_BYTES);
     out.put_slice(&MAGIC);
     out.put_u8(FORMAT);
@@ -175,7 +175,7 @@ fn encode(state: &State) -> BytesMut {
 }
 
 /// `Ok(None)`: not a whole slot.
-fn parse(bytes: &[u8]) -> Result<Option<State>, Error> {
+fn parse(bytes: &[u8]) -> Result<Option<LogState>, Error> {
     let slot_bytes = match bytes.get(4) {
         Some(1) => SLOT_BYTES_FORMAT_1,
         _ => SLOT_BYTES,
@@ -200,7 +200,7 @@ fn parse(bytes: &[u8]) -> Result<Option<State>, Error> {
     };
     let mut log = [0; 16];
     log.copy_from_slice(&body[16..32]);
-    Ok(Some(State {
+    Ok(Some(LogState {
         log: HistoryId(log),
         position: Position(number(32)),
         newest: Position(if body[4] == 1 { 0 } else { number(40) }),
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_slot_survives_the_round_trip_and_any_flipped_bit_is_noticed() {
-        let state = State {
+        let state = LogState {
             log: HistoryId::random(),
             position: Position(0x0102_0304_0506_0708),
             newest: Position(0x0102_0304_0506_0700),

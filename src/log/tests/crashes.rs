@@ -311,7 +311,7 @@ fn put(log: &mut Log, attempt: u64, outcome: &mut Outcome) {
 }
 
 /// Reads all that is published, and that it is what was acknowledged. A read may fail by the injected fault: once.
-fn read_all(reader: &Reader, keeper: &Keeper, outcome: &Outcome) {
+fn read_all(reader: &LogReader, keeper: &Keeper, outcome: &Outcome) {
     let mut after = Position(keeper.first_position().0 - 1);
     let mut failures = 0;
     while after < reader.position() {
@@ -377,7 +377,12 @@ fn every_call_may_fail_in_every_way() {
     assert_eq!(outcome.acked.len(), 50);
     let (mut full, mut unknown) = (0, 0);
     for number in 0..clean.calls() {
-        for fault in [Fault::Full, Fault::FullAfterPart, Fault::Io, Fault::Short] {
+        for fault in [
+            DiskFault::Full,
+            DiskFault::FullAfterPart,
+            DiskFault::Io,
+            DiskFault::Short,
+        ] {
             let disk = RecordingStorage::new();
             disk.fail_call(number, fault);
             let outcome = live_with_fault(&disk);

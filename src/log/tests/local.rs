@@ -243,7 +243,7 @@ fn a_segment_goes_only_when_covered_and_old_or_too_much() {
     assert!(keeper.bytes() < all);
     assert!(matches!(
         log.reader().read(Position(first.0 - 2), 1),
-        Err(ReadError::Trimmed { first: told }) if told == first
+        Err(LogReadError::Trimmed { first: told }) if told == first
     ));
     let read = log
         .reader()
@@ -292,7 +292,10 @@ fn a_reader_keeps_the_file_it_reads_while_retention_goes_on() {
     for (frame, position) in good.iter().zip(2..) {
         assert_eq!(frame.as_ref().unwrap().position, Position(position));
     }
-    assert!(matches!(last, Err(ReadError::Trimmed { .. })), "{last:?}");
+    assert!(
+        matches!(last, Err(LogReadError::Trimmed { .. })),
+        "{last:?}"
+    );
 }
 
 #[test]

@@ -39,21 +39,15 @@ impl MemoryMedium {
     }
 
     /// An empty log on it.
-    pub(crate) fn log(&self) -> (Log, Opened) {
+    pub(crate) fn log(&self) -> Log {
         let last = Last {
             position: Position::ZERO,
             crc: 0,
             commit_ms: 0,
             term: 1,
         };
-        let opened = Opened {
-            created: true,
-            clean: true,
-            last: Position::ZERO,
-            cut: None,
-        };
         let (medium, id) = (Box::new(self.clone()), HistoryId([3; 16]));
-        (Log::on(medium, id, last, &Options::default()), opened)
+        Log::on(medium, id, last, &Options::default())
     }
 
     /// Lets frames up to `position` become durable.
@@ -120,7 +114,7 @@ impl Medium for MemoryMedium {
 }
 
 impl Archive for MemoryMedium {
-    fn frames(&self, after: Position, upto: Position, _: bool) -> Result<Frames, ReadError> {
+    fn frames(&self, after: Position, upto: Position, _: bool) -> Result<Frames, LogReadError> {
         let state = lock(&self.shared.state);
         let frames = state.frames[after.0 as usize..upto.0 as usize].to_vec();
         Ok(Box::new(frames.into_iter().map(Ok)))
@@ -151,7 +145,7 @@ impl Archive for MemoryMedium {
 #[test]
 fn several_frames_are_in_flight_and_settle_in_order() {
     let medium = MemoryMedium::new(3);
-    let (mut log, _) = medium.log();
+    let mut log = medium.log();
     let mut sealed = Vec::new();
     for number in 1..=3 {
         let frame = log

@@ -14,7 +14,7 @@ mod recording;
 use std::sync::Arc;
 
 pub(crate) use power_cut::Crash;
-pub(crate) use recording::{Fault, RecordingStorage};
+pub(crate) use recording::{DiskFault, RecordingStorage};
 
 use super::*;
 use crate::entry::{EntryKind, KeyedEntry};
@@ -55,7 +55,7 @@ impl Keeper {
     }
 }
 
-impl Reader {
+impl LogReader {
     fn position(&self) -> Position {
         lock(&self.tail).published()
     }

@@ -12,7 +12,7 @@ use crate::log::local::{File, Storage};
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum DiskFault {
     /// No space; nothing of a write is done.
     Full,
     /// No space, after a part of a write was done.
@@ -37,7 +37,7 @@ struct Disk {
     /// What a running process sees.
     now: DiskImage,
     calls: u64,
-    fault: Option<(u64, Fault)>,
+    fault: Option<(u64, DiskFault)>,
     ignore_syncs: bool,
 }
 
@@ -58,7 +58,7 @@ impl RecordingStorage {
     }
 
     /// Lets the call with this number (the first call of a disk is 0) fail, and only that one.
-    pub(crate) fn fail_call(&self, number: u64, fault: Fault) {
+    pub(crate) fn fail_call(&self, number: u64, fault: DiskFault) {
         self.disk().fault = Some((number, fault));
     }
 
@@ -145,7 +145,7 @@ impl RecordingStorage {
 
 impl Disk {
     /// Counts a call; the fault if this is the one to fail.
-    fn call(&mut self) -> Option<Fault> {
+    fn call(&mut self) -> Option<DiskFault> {
         let number = self.calls;
         self.calls += 1;
         self.fault
@@ -185,11 +185,11 @@ impl Disk {
     }
 }
 
-fn error_of(fault: Fault) -> io::Error {
+fn error_of(fault: DiskFault) -> io::Error {
     match fault {
-        Fault::Full | Fault::FullAfterPart => io::ErrorKind::StorageFull.into(),
-        Fault::Io => io::Error::other("the disk failed"),
-        Fault::Short => io::ErrorKind::WriteZero.into(),
+        DiskFault::Full | DiskFault::FullAfterPart => io::ErrorKind::StorageFull.into(),
+        DiskFault::Io => io::Error::other("the disk failed"),
+        DiskFault::Short => io::ErrorKind::WriteZero.into(),
     }
 }
 
@@ -261,8 +261,10 @@ impl File for RecordingFile {
         let fault = disk.call();
         let done = match fault {
             None => bytes.len(),
-            Some(Fault::Full | Fault::Io) => 0,
-            Some(Fault::FullAfterPart | Fault::Short) => Dice(disk.calls).below(bytes.len().max(1)),
+            Some(DiskFault::Full | DiskFault::Io) => 0,
+            Some(DiskFault::FullAfterPart | DiskFault::Short) => {
+                Dice(disk.calls).below(bytes.len().max(1))
+            }
         };
         if done > 0 {
             disk.record(Op::Write(self.file, offset, bytes[..done].to_vec()));

@@ -16,7 +16,7 @@ use std::thread::{Builder, Thread};
 use tempfile::TempDir;
 
 use super::ToyRules;
-use crate::log::tests::{Crash, Fault as DiskFault, RecordingStorage};
+use crate::log::tests::{Crash, DiskFault, RecordingStorage};
 use crate::partition::*;
 
 const COUNTER: &[u8] = b"counter";
@@ -48,7 +48,7 @@ fn open(
     };
     recovery::start(
         PartitionId(0),
-        |covered| Log::open(Arc::new(disk.clone()), options.log, covered),
+        |covered| Log::open(Arc::new(disk.clone()), options.log, covered).map(|(log, _)| log),
         image,
         &options,
         (Arc::new(ToyRules), Arc::new(Clock::fixed(1_000))),

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::ToyRules;
 use crate::log::tests::memory::MemoryMedium;
-use crate::log::tests::{Fault as DiskFault, RecordingStorage};
+use crate::log::tests::{DiskFault, RecordingStorage};
 use crate::partition::*;
 
 type Told = Result<Option<usize>, SubmitError<usize>>;
@@ -30,7 +30,7 @@ fn original_and_repeat(fails: Option<u64>, refuses: bool) -> (Told, Told) {
     let handed: (Arc<dyn Rules>, _) = (Arc::new(ToyRules), Arc::new(Clock::system()));
     let opened = recovery::start(
         PartitionId(0),
-        |covered| Log::open(Arc::new(disk.clone()), options.log, covered),
+        |covered| Log::open(Arc::new(disk.clone()), options.log, covered).map(|(log, _)| log),
         home.path(),
         &options,
         handed,

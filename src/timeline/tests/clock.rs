@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Append, AppendOne, Error, Limits, Timelines, UpdateMessage};
 use crate::ids::{Clock, PartitionId, Position};
 use crate::partition::{Options, Partitions};
 use crate::timeline::EntryLimits;
+use crate::timeline::{Append, AppendOne, Error, Limits, Timelines, UpdateMessage};
 
 const NOW_MS: u64 = 1_800_000_000_000;
 const AHEAD_MS: u64 = NOW_MS + 10 * 365 * 86_400_000;

@@ -1,6 +1,6 @@
 //! Timelines read as tables, held against the model of timelines and against themselves.
 //!
-//! Owns: random reads of both tables between the commands of `model_test`, flushes, compactions and restarts; and what
+//! Owns: random reads of both tables between the commands of `commands.rs`, flushes, compactions and restarts; and what
 //! random commands don't reach: pages that end early, writers beside, refusals. Promises: what the tables show is what
 //! the protocol shows, because both are compared with one model. Must not: be in a build that is not a test.
 
@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::commands::{Command, Epoch, NAMES, World, directory, runtime, step};
 use super::model::Model;
-use super::model_test::{Command, Epoch, NAMES, World, directory, runtime, step};
-use super::{Append, AppendOne, Columns};
 use crate::ids::PartitionId;
 use crate::model::Value;
 use crate::partition::Partitions;
@@ -21,6 +20,7 @@ use crate::table::{
     NewTable, PrimaryKey, RangePage, ReturnContent, RowChange, RowWrite, SCANNED_BYTES_MAX,
     SCANNED_ROWS_MAX, Selection, TABLES_MAX, Table, TableOptions, TableUpdate, Throughput,
 };
+use crate::timeline::{Append, AppendOne, Columns};
 
 const TABLES: [&str; 2] = ["timeline_message", "timeline_meta"];
 const KEY: [&str; 2] = ["timeline_id", "sequence_id"];
@@ -164,7 +164,7 @@ fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
 
 /// Times are told from the model's start on.
 fn versions(asks: &Asks) -> Option<(i64, i64)> {
-    let time = |ms: u64| (super::model_test::START_MS + ms).cast_signed();
+    let time = |ms: u64| (super::commands::START_MS + ms).cast_signed();
     asks.versions.map(|(a, b)| (time(a), time(b)))
 }
 

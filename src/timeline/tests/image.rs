@@ -2,7 +2,7 @@
 //!
 //! Owns: the proof that trim, delete, new incarnations and the window of message IDs give their space back, with
 //! readers beside it all the time. Promises: counts are those of the image's own check, per table. Must not: repeat
-//! `model_test`, which holds every answer against a model, or assert on time.
+//! `commands.rs`, which holds every answer against a model, or assert on time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::check::Survey;
-use super::tables::{CHANGES, IDS, MESSAGES};
-use super::{
-    Append, AppendOne, EntryLimits, Error, Limits, Message, Range, Timelines, UpdateMessage,
-};
 use crate::ids::{Clock, PartitionId, TableId};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions, StoreError};
+use crate::timeline::tables::{CHANGES, IDS, MESSAGES};
+use crate::timeline::{
+    Append, AppendOne, EntryLimits, Error, Limits, Message, Range, StoredTimelines, Timelines,
+    UpdateMessage,
+};
 
 const AT: PartitionId = PartitionId(0);
 const NAMES: [&str; 5] = ["busy", "chat", "gone", "quiet", "room"];
@@ -256,7 +256,7 @@ fn readers(bed: &Bed, is_over: &Arc<AtomicBool>) -> Vec<std::thread::JoinHandle<
 
 #[test]
 fn what_is_over_leaves_the_image_and_what_is_seen_stays() {
-    let dir = super::model_test::directory();
+    let dir = super::commands::directory();
     let mut bed = Bed::open(dir.path(), 1_000_000);
     let is_over = Arc::new(AtomicBool::new(false));
     let readers = readers(&bed, &is_over);
@@ -312,15 +312,15 @@ fn what_is_over_leaves_the_image_and_what_is_seen_stays() {
     let bed = Bed::open(dir.path(), now_ms);
     assert_eq!(bed.visible(), seen);
     let view = bed.partitions.view(AT).unwrap();
-    let surveyed = Survey::new(&view, AT, history).check(&mut |problem| panic!("{problem}"));
-    assert_eq!(surveyed.unwrap().messages, all().count() as u64);
+    let found = StoredTimelines::new(&view, AT, history).verify(&mut |problem| panic!("{problem}"));
+    assert_eq!(found.unwrap().messages, all().count() as u64);
     drop(view);
     bed.close();
 }
 
 #[test]
 fn space_comes_back_round_after_round() {
-    let dir = super::model_test::directory();
+    let dir = super::commands::directory();
     let bed = Bed::open(dir.path(), 1_000_000);
     let mut file_bytes = Vec::new();
     for round in 0..50u64 {

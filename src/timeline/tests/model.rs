@@ -1,16 +1,16 @@
 //! Timelines as a plain model in memory: what every method must answer.
 //!
-//! Owns: the model that `model_test` runs against. Promises: written from the protocol, with nothing of the store's way
+//! Owns: the model that `commands.rs` runs against. Promises: written from the protocol, with nothing of the store's way
 //! of doing it: no rows, no keys, no pages. Must not: be in a build that is not a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
+use crate::model::json_bytes;
+use crate::timeline::{
     Append, Appended, Changed, Columns, EntryLimits, Error, Head, Limits, Message, Meta, Page,
     Range, Resume, ResumeState, SyncPosition, SyncState, Synced, TimelineInfo, UpdateMessage,
     UpdateMeta,
 };
-use crate::model::json_bytes;
 
 /// A timeline that stands.
 #[derive(Clone, Debug)]

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::model::Model;
-use super::{
-    Append, AppendOne, Columns, EntryLimits, Limits, List, Message, Range, Resume, ResumeState,
-    SyncPosition, SyncState, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
-};
 use crate::ids::{Clock, PartitionId, Position};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
+use crate::timeline::{
+    Append, AppendOne, Columns, EntryLimits, Limits, List, Message, Range, Resume, ResumeState,
+    SyncPosition, SyncState, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
+};
 
 pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
 pub(super) const START_MS: u64 = 1_000_000;
