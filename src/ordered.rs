@@ -88,17 +88,6 @@ pub fn push_binary(out: &mut Vec<u8>, value: &[u8]) {
     push_escaped(out, value);
 }
 
-/// Appends a column of any kind.
-pub fn push(out: &mut Vec<u8>, column: &Column<'_>) {
-    match column {
-        Column::InfMin => push_inf_min(out),
-        Column::Integer(value) => push_i64(out, *value),
-        Column::String(value) => push_string(out, value),
-        Column::Binary(value) => push_binary(out, value),
-        Column::InfMax => push_inf_max(out),
-    }
-}
-
 /// How many bytes a text or binary of `length` without NULs takes.
 #[must_use]
 pub const fn text_bytes(length: usize) -> usize {
@@ -272,6 +261,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Appends a column of any kind.
+    fn push(out: &mut Vec<u8>, column: &Column<'_>) {
+        match column {
+            Column::InfMin => push_inf_min(out),
+            Column::Integer(value) => push_i64(out, *value),
+            Column::String(value) => push_string(out, value),
+            Column::Binary(value) => push_binary(out, value),
+            Column::InfMax => push_inf_max(out),
+        }
+    }
 
     /// A column in the model's order: the derived one of this enum.
     #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

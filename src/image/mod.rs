@@ -47,19 +47,21 @@ use crate::ids::Position;
 use catalog::Catalog;
 pub use catalog::TableCounts;
 use catalog_codec::{CATALOG_KEY, VERSION_KEY};
-pub use compact::Compacted;
+
 use env::{ReadTxn, Store};
 pub use error::Error;
 use filter::Budget;
 pub use options::Options;
 use part::PartWriter;
-pub use readers::Figures;
+pub use readers::ReaderFigures;
 use readers::Readers;
 pub use rules::{DropContext, Pieces, Reason, Reclaimed, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
-pub use snapshot::{RunCursor, Snapshot};
+pub use snapshot::Snapshot;
 use survey::{Shown, Survey};
-pub use verify::{Problem, Verified};
+pub use verify::Problem;
+#[cfg(test)]
+pub use verify::VerifiedImage;
 
 /// Beside `version` and `catalog`, and never changed once it is written.
 const MARK_KEY: &[u8] = b"mark";

@@ -24,7 +24,7 @@ pub struct Problem {
 
 /// What was looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedImage {
     /// The position that the image covers.
     pub covered: Position,
     /// Runs, the outputs of running merges too.
@@ -41,14 +41,14 @@ pub struct Verified {
 
 impl Image {
     /// Reads the whole image and tells every problem. `Err` only if reading itself fails.
-    pub fn verify(&self, told: &mut dyn FnMut(Problem)) -> Result<Verified, Error> {
+    pub fn verify(&self, told: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
         let snapshot = self.snapshot()?;
         let mut check = Check {
             snapshot: &snapshot,
             told,
-            verified: Verified {
+            verified: VerifiedImage {
                 covered: snapshot.covered(),
-                ..Verified::default()
+                ..VerifiedImage::default()
             },
         };
         let catalog = snapshot.catalog();
@@ -68,7 +68,7 @@ impl Image {
 struct Check<'s, 't> {
     snapshot: &'s Snapshot,
     told: &'t mut dyn FnMut(Problem),
-    verified: Verified,
+    verified: VerifiedImage,
 }
 
 impl Check<'_, '_> {

@@ -21,9 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use draft::Draft;
 pub use error::{AppendError, Error, LogReadError};
 pub use frame::{FRAME_BYTES_MAX, Frame};
-pub use local::{
-    Cut, LocalStorage, LogFigures, LogReport, Opened, Storage, identity, make, verify,
-};
+pub use local::{LocalStorage, LogFigures, Opened, Storage, identity, make, verify};
 
 use crate::ids::{HistoryId, Position};
 use frame::Header;

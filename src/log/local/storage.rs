@@ -47,11 +47,6 @@ pub trait File: Send + Sync {
     /// The file's length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether the file has no bytes.
-    fn is_empty(&self) -> io::Result<bool> {
-        Ok(self.len()? == 0)
-    }
-
     /// Cuts the file, or extends it by zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 

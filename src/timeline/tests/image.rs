@@ -154,7 +154,7 @@ impl Bed {
         NAMES.into_iter().filter_map(read).collect()
     }
 
-    fn verified(&self) -> crate::image::Verified {
+    fn verified(&self) -> crate::image::VerifiedImage {
         let image = self.partitions.image(AT);
         image
             .verify(&mut |problem| panic!("{problem:?}"))

@@ -3,9 +3,16 @@
 use std::sync::Arc;
 
 use super::commands::directory;
-use crate::ids::Clock;
+use crate::ids::{Clock, PartitionId};
 use crate::model::Value;
 use crate::partition::{Options, Partitions, Purpose, Txn};
+use crate::table::Key;
+use crate::timeline::head::HeadRow;
+use crate::timeline::stored::IdRow;
+use crate::timeline::tables::{Name, id_columns};
+use crate::timeline::{
+    Append, AppendOne, EntryLimits, Limits, StoredTimelines, Timelines, UpdateMessage,
+};
 
 const AT: PartitionId = PartitionId(0);
 
