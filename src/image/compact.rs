@@ -19,7 +19,7 @@ use super::{Error, Image, Inner, Reclaimed, WritingState};
 
 /// What one call of [`Image::compact`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compacted {
+pub(crate) struct Compacted {
     /// There is more to do: call again soon.
     pub more: bool,
     /// Rows read from inputs.
@@ -50,7 +50,7 @@ impl Image {
     /// Does one slice of the most urgent work: clearing what is no longer needed, a running or a new merge, or, with
     /// nothing of that to do, looking at some rows for what could be dropped. `now_ms` is the partition's clock; `read`
     /// gives the newest visible value of another row, as [`super::DropContext`] says.
-    pub fn compact(
+    pub(crate) fn compact(
         &self,
         now_ms: u64,
         read: &dyn Fn(&[u8]) -> Option<Bytes>,

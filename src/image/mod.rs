@@ -42,33 +42,34 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use arc_swap::ArcSwap;
 use heed::RwTxn;
 
-pub use crate::entry::Entry;
+pub(crate) use crate::entry::Entry;
 use crate::ids::Position;
 use catalog::Catalog;
 pub use catalog::TableCounts;
 use catalog_codec::{CATALOG_KEY, VERSION_KEY};
 
 use env::{ReadTxn, Store};
-pub use error::Error;
+pub(crate) use error::Error;
 use filter::Budget;
 pub use options::Options;
 use part::PartWriter;
-pub use readers::ReaderFigures;
+pub(crate) use readers::ReaderFigures;
 use readers::Readers;
-pub use rules::{DropContext, Pieces, Reason, Reclaimed, Rules, Verdict};
+pub(crate) use rules::Reclaimed;
+pub use rules::{DropContext, Pieces, Reason, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
-pub use snapshot::Snapshot;
+pub(crate) use snapshot::Snapshot;
 use survey::{Shown, Survey};
-pub use verify::Problem;
+pub(crate) use verify::Problem;
 #[cfg(test)]
-pub use verify::VerifiedImage;
+pub(crate) use verify::VerifiedImage;
 
 /// Beside `version` and `catalog`, and never changed once it is written.
 const MARK_KEY: &[u8] = b"mark";
 
 /// One partition's image. Cheap to clone; all clones are the same image.
 #[derive(Clone)]
-pub struct Image {
+pub(crate) struct Image {
     inner: Arc<Inner>,
 }
 
@@ -105,7 +106,7 @@ struct WritingState {
 
 /// How full the image is and how far compaction is behind.
 #[derive(Clone, Copy, Debug)]
-pub struct Pressure {
+pub(crate) struct Pressure {
     /// Runs of all levels.
     pub runs: usize,
     /// Runs of level 0, those in a merge too.
@@ -135,7 +136,11 @@ pub struct Pressure {
 impl Image {
     /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and
     /// is cleared before its place is used again.
-    pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
+    pub(crate) fn open(
+        dir: &Path,
+        options: Options,
+        rules: Arc<dyn Rules>,
+    ) -> Result<Image, Error> {
         let store = Store::open(dir, options.map_bytes, options.read_only, is_sound)?;
         let map_bytes = store.map_bytes();
         if map_bytes > options.map_bytes as u64 {
@@ -190,12 +195,12 @@ impl Image {
     }
 
     /// Whether `dir` holds an image, however damaged: what [`Image::open`] would open and not make.
-    pub fn is_there(dir: &Path) -> std::io::Result<bool> {
+    pub(crate) fn is_there(dir: &Path) -> std::io::Result<bool> {
         env::is_there(dir)
     }
 
     /// What [`Image::set_mark`] wrote: whose image this is.
-    pub fn mark(&self) -> Result<Option<String>, Error> {
+    pub(crate) fn mark(&self) -> Result<Option<String>, Error> {
         let store = &self.inner.store;
         let txn = store.read()?;
         let mark = store.catalog.get(&txn, MARK_KEY)?;
@@ -203,7 +208,7 @@ impl Image {
     }
 
     /// Names whose image this is, durably. The image gives the text back and takes no notice of it.
-    pub fn set_mark(&self, mark: &str) -> Result<(), Error> {
+    pub(crate) fn set_mark(&self, mark: &str) -> Result<(), Error> {
         let store = &self.inner.store;
         let mut wtxn = store.write()?;
         store.catalog.put(&mut wtxn, MARK_KEY, mark.as_bytes())?;
@@ -211,17 +216,17 @@ impl Image {
     }
 
     /// The log position that the image covers.
-    pub fn covered(&self) -> Position {
+    pub(crate) fn covered(&self) -> Position {
         self.inner.catalog().covered
     }
 
     /// Whether a commit failed with an unknown outcome, so that only opening again helps.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.inner.stopped.load(Ordering::Acquire)
     }
 
     /// Clears what steps that failed have left, so that its room can be used again.
-    pub fn clear(&self) -> Result<(), Error> {
+    pub(crate) fn clear(&self) -> Result<(), Error> {
         let inner = &*self.inner;
         let mut state = inner.lock()?;
         while inner.clear_one(&mut state.slots)? {}
@@ -229,12 +234,12 @@ impl Image {
     }
 
     /// Bytes that may still be written on the image's disk; `None` if nobody knows.
-    pub fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         self.inner.store.left()
     }
 
     /// Starts reading. `Full` if too many snapshots are alive.
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
         let inner = &self.inner;
         let txn = inner.store.read()?;
         let stored = inner.store.catalog.get(&txn, VERSION_KEY)?;
@@ -249,7 +254,7 @@ impl Image {
     }
 
     /// How full the image is and how far compaction is behind. Cheap: nothing on disk is asked.
-    pub fn pressure(&self) -> Pressure {
+    pub(crate) fn pressure(&self) -> Pressure {
         let inner = &self.inner;
         let catalog = inner.catalog();
         let level0_runs = catalog.level0_runs();
@@ -276,7 +281,7 @@ impl Image {
     }
 
     /// Who reads, and which pages are free; `None` if that can't be told now. Begins a read transaction.
-    pub fn figures(&self) -> Option<ReaderFigures> {
+    pub(crate) fn figures(&self) -> Option<ReaderFigures> {
         let inner = &self.inner;
         let (last, free_bytes) = inner.store.free_bytes().ok()?;
         Some(inner.readers.figures(last, free_bytes))

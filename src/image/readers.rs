@@ -27,7 +27,7 @@ pub(super) struct Reader {
 
 /// What LMDB's readers and pages look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReaderFigures {
+pub(crate) struct ReaderFigures {
     /// Open snapshots.
     pub readers: usize,
     /// How long the oldest has been open.

@@ -27,7 +27,7 @@ const CHUNKS_MAX: usize = 40;
 const FRONT_BYTES: usize = HEADER_BYTES + VARINT_BYTES_MAX;
 
 /// The next batch.
-pub struct Draft {
+pub(crate) struct Draft {
     buffer: BytesMut,
     /// What is left of full chunks, oldest first.
     full: VecDeque<BytesMut>,
@@ -85,7 +85,7 @@ impl Default for Draft {
 
 impl Draft {
     /// Empties it.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.changes.clear();
         self.change_count = 0;
@@ -103,35 +103,35 @@ impl Draft {
 
     /// How many entries there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether there is nothing to write.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.change_count == 0
     }
 
     /// Bytes of memory that it takes.
     #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.buffer.len() + self.changes.len()
     }
 
     /// An entry by its number.
     #[must_use]
-    pub fn entry(&self, number: usize) -> KeyedEntry<'_> {
+    pub(crate) fn entry(&self, number: usize) -> KeyedEntry<'_> {
         self.entries[number].of(&self.buffer)
     }
 
     /// The entries, in the order in which their keys came.
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = KeyedEntry<'_>> {
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = KeyedEntry<'_>> {
         self.entries.iter().map(|entry| entry.of(&self.buffer))
     }
 
     /// Adds an entry, whose key must be new.
-    pub fn push(&mut self, entry: KeyedEntry<'_>) {
+    pub(crate) fn push(&mut self, entry: KeyedEntry<'_>) {
         let more = 1 + 2 * VARINT_BYTES_MAX + entry.key.len() + entry.value.len();
         self.make_room(more);
         let entry = put_entry(&mut self.buffer, entry);
@@ -139,7 +139,7 @@ impl Draft {
     }
 
     /// Gives an entry another kind and value.
-    pub fn replace(&mut self, number: usize, kind: EntryKind, value: &[u8]) {
+    pub(crate) fn replace(&mut self, number: usize, kind: EntryKind, value: &[u8]) {
         let before = self.entries[number];
         let in_place = before.value.bytes() == value.len() && before.kind == kind;
         if number < self.kept.entries {
@@ -166,14 +166,14 @@ impl Draft {
     }
 
     /// Adds an opaque change record.
-    pub fn change(&mut self, record: &[u8]) {
+    pub(crate) fn change(&mut self, record: &[u8]) {
         put_varint(&mut self.changes, record.len());
         self.changes.extend_from_slice(record);
         self.change_count += 1;
     }
 
     /// What was done so far stays.
-    pub fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.replaced.clear();
         self.overwritten.clear();
         self.kept = Kept {
@@ -187,24 +187,24 @@ impl Draft {
 
     /// How many entries stay if the rest is taken back.
     #[must_use]
-    pub fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         self.kept.entries
     }
 
     /// Bytes of memory that were taken since [`Draft::keep`].
     #[must_use]
-    pub fn bytes_since_kept(&self) -> usize {
+    pub(crate) fn bytes_since_kept(&self) -> usize {
         self.bytes() - self.kept.bytes - self.kept.changes + self.overwritten.len()
     }
 
     /// Whether an entry was replaced or added since [`Draft::keep`].
     #[must_use]
-    pub fn is_changed(&self) -> bool {
+    pub(crate) fn is_changed(&self) -> bool {
         !self.replaced.is_empty() || self.entries.len() > self.kept.entries
     }
 
     /// Undoes everything since [`Draft::keep`].
-    pub fn take_back(&mut self) {
+    pub(crate) fn take_back(&mut self) {
         while let Some(Replaced {
             entry,
             before,

@@ -104,7 +104,7 @@ impl std::error::Error for Error {
 
 /// Why a batch was not appended.
 #[derive(Debug)]
-pub enum AppendError {
+pub(crate) enum AppendError {
     /// Its frame would pass [`super::Options::frame_bytes_max`]. Nothing was written.
     TooLarge,
     /// An earlier error stopped the log; only a new opening helps. Nothing was written.

@@ -18,10 +18,11 @@ pub(crate) mod tests;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use draft::Draft;
-pub use error::{AppendError, Error, LogReadError};
-pub use frame::{FRAME_BYTES_MAX, Frame};
-pub use local::{LocalStorage, LogFigures, Opened, Storage, identity, make, verify};
+pub(crate) use draft::Draft;
+pub(crate) use error::{AppendError, Error, LogReadError};
+pub(crate) use frame::FRAME_BYTES_MAX;
+pub use frame::Frame;
+pub(crate) use local::{LocalStorage, LogFigures, Opened, Storage, identity, make, verify};
 
 use crate::ids::{HistoryId, Position};
 use frame::Header;
@@ -61,7 +62,7 @@ impl Default for Options {
 }
 
 /// Frames in order, as a medium gives them. After an error it ends.
-pub type Frames = Box<dyn Iterator<Item = Result<Frame, LogReadError>>>;
+pub(crate) type Frames = Box<dyn Iterator<Item = Result<Frame, LogReadError>>>;
 
 /// The last frame of the log, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +74,7 @@ struct Last {
 }
 
 /// The writing end of an open log; there is one per partition. Calls may block on the disk.
-pub struct Log {
+pub(crate) struct Log {
     id: HistoryId,
     medium: Box<dyn Medium>,
     tail: Arc<Mutex<Tail>>,
@@ -91,7 +92,7 @@ impl Log {
     /// process does the same.
     ///
     /// Everything that the log holds after opening counts as published.
-    pub fn open(
+    pub(crate) fn open(
         storage: Arc<dyn Storage>,
         options: Options,
         covered: Position,
@@ -119,29 +120,29 @@ impl Log {
 
     /// The position of the last settled frame; zero for an empty log.
     #[must_use]
-    pub fn settled(&self) -> Position {
+    pub(crate) fn settled(&self) -> Position {
         Position(self.last.position.0 - self.in_flight.len() as u64)
     }
 
     /// How many frames may be in flight.
     #[must_use]
-    pub fn in_flight_max(&self) -> usize {
+    pub(crate) fn in_flight_max(&self) -> usize {
         self.medium.in_flight_max()
     }
 
     /// The commit time that a batch gets if it is sealed now: the wanted one, but never below the last frame's.
     #[must_use]
-    pub fn commit_ms(&self, wanted: u64) -> u64 {
+    pub(crate) fn commit_ms(&self, wanted: u64) -> u64 {
         wanted.max(self.last.commit_ms)
     }
 
     /// The frames above `after` up to the last settled one, from the medium, in order: for recovery.
-    pub fn replay(&self, after: Position) -> Result<Frames, LogReadError> {
+    pub(crate) fn replay(&self, after: Position) -> Result<Frames, LogReadError> {
         self.medium.archive().frames(after, self.settled(), true)
     }
 
     /// Makes the next frame of a draft, and empties the draft. Nothing is written yet.
-    pub fn seal(
+    pub(crate) fn seal(
         &self,
         commit_ms_wanted: u64,
         draft: &mut Draft,
@@ -158,7 +159,7 @@ impl Log {
     }
 
     /// Hands the next frame to the medium. It is durable only when [`Log::settle`] has returned it.
-    pub fn begin(&mut self, frame: &Arc<Frame>) -> Result<(), AppendError> {
+    pub(crate) fn begin(&mut self, frame: &Arc<Frame>) -> Result<(), AppendError> {
         if self.is_stopped {
             return Err(AppendError::Stopped);
         }
@@ -187,7 +188,7 @@ impl Log {
     ///
     /// # Panics
     /// If there is none.
-    pub fn settle(&mut self) -> Result<Arc<Frame>, AppendError> {
+    pub(crate) fn settle(&mut self) -> Result<Arc<Frame>, AppendError> {
         let frame = self.in_flight.front().expect("a frame is in flight");
         let settled = self.medium.settle(frame);
         self.stop_after(&settled);
@@ -200,7 +201,7 @@ impl Log {
     }
 
     /// Shows a settled frame to readers. Frames are published in order, each once.
-    pub fn publish(&self, frame: Arc<Frame>) {
+    pub(crate) fn publish(&self, frame: Arc<Frame>) {
         assert!(
             frame.position <= self.settled(),
             "only what is durable is published"
@@ -210,13 +211,13 @@ impl Log {
 
     /// What another thread waits with until a frame is durable.
     #[must_use]
-    pub fn syncer(&self) -> Syncer {
+    pub(crate) fn syncer(&self) -> Syncer {
         Syncer(self.medium.durability())
     }
 
     /// A reader of published frames.
     #[must_use]
-    pub fn reader(&self) -> LogReader {
+    pub(crate) fn reader(&self) -> LogReader {
         LogReader {
             tail: self.tail.clone(),
             archive: self.medium.archive(),
@@ -225,7 +226,7 @@ impl Log {
 
     /// The handle on retention, for another thread.
     #[must_use]
-    pub fn keeper(&self) -> Keeper {
+    pub(crate) fn keeper(&self) -> Keeper {
         Keeper {
             tail: self.tail.clone(),
             archive: self.medium.archive(),
@@ -234,7 +235,7 @@ impl Log {
 
     /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a frame that is not settled, gets
     /// none, and the next opening treats it as after a crash.
-    pub fn close(self) -> Result<(), Error> {
+    pub(crate) fn close(self) -> Result<(), Error> {
         if self.is_stopped || !self.in_flight.is_empty() {
             return Ok(());
         }
@@ -243,18 +244,18 @@ impl Log {
 }
 
 /// Waits for frames to become durable, on a thread of its own.
-pub struct Syncer(Arc<dyn Durability>);
+pub(crate) struct Syncer(Arc<dyn Durability>);
 
 impl Syncer {
     /// Returns when every frame up to `position` is durable or has failed; [`Log::settle`] says which. Blocks.
-    pub fn wait(&self, position: Position) {
+    pub(crate) fn wait(&self, position: Position) {
         self.0.wait(position);
     }
 }
 
 /// Reads published frames. Cheap to clone; every thread may have one. Calls may block on the disk.
 #[derive(Clone)]
-pub struct LogReader {
+pub(crate) struct LogReader {
     tail: Arc<Mutex<Tail>>,
     archive: Arc<dyn Archive>,
 }
@@ -262,19 +263,23 @@ pub struct LogReader {
 impl LogReader {
     /// What the log keeps. May read a file, once.
     #[must_use]
-    pub fn figures(&self) -> LogFigures {
+    pub(crate) fn figures(&self) -> LogFigures {
         self.archive.figures()
     }
 
     /// The same as [`LogReader::read`] from memory; `None` = the medium has to be read for it.
     #[must_use]
-    pub fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
+    pub(crate) fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
         lock(&self.tail).read(after, bytes_max)
     }
 
     /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
     /// bytes of frames.
-    pub fn read(&self, after: Position, bytes_max: usize) -> Result<Vec<Arc<Frame>>, LogReadError> {
+    pub(crate) fn read(
+        &self,
+        after: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Frame>>, LogReadError> {
         if let Some(frames) = self.recent(after, bytes_max) {
             return Ok(frames);
         }
@@ -294,7 +299,7 @@ impl LogReader {
 }
 
 /// Retention of a log. Any thread may call it while another appends.
-pub struct Keeper {
+pub(crate) struct Keeper {
     tail: Arc<Mutex<Tail>>,
     archive: Arc<dyn Archive>,
 }
@@ -302,7 +307,7 @@ pub struct Keeper {
 impl Keeper {
     /// Lets go of segments: those that the image covers, and that are older than the age limit or make the log larger
     /// than the size limit. Returns how many went. May block on the disk.
-    pub fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
+    pub(crate) fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
         self.archive.retain(covered, now_ms)
     }
 
@@ -311,13 +316,13 @@ impl Keeper {
     /// length and blocks; with large frames, so few syncs, the zeros would cost more. Cheap if there is nothing to do:
     /// call it often, from a thread that may block for as long as a segment takes to write, and never from the one that
     /// appends. Without room on the disk it does nothing. Whether a file was made.
-    pub fn prepare(&self) -> Result<bool, Error> {
+    pub(crate) fn prepare(&self) -> Result<bool, Error> {
         self.archive.prepare()
     }
 
     /// Notes about once a second how far the log surely reaches, so that the loss of anything older is noticed at the
     /// next start. Cheap if there is nothing to do; never on the thread that appends.
-    pub fn note(&self) -> Result<(), Error> {
+    pub(crate) fn note(&self) -> Result<(), Error> {
         let published = lock(&self.tail).published();
         self.archive.note(published)
     }

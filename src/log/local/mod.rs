@@ -18,10 +18,10 @@ mod verify;
 
 use std::sync::{Arc, Mutex};
 
-pub use open::{Opened, identity, make};
-pub use segments::LogFigures;
-pub use storage::{LocalStorage, Storage};
-pub use verify::verify;
+pub(crate) use open::{Opened, identity, make};
+pub(crate) use segments::LogFigures;
+pub(crate) use storage::{LocalStorage, Storage};
+pub(crate) use verify::verify;
 
 pub(super) use open::open;
 pub(super) use storage::File;

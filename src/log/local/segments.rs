@@ -40,7 +40,7 @@ pub(super) struct Segments {
 
 /// What a log keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogFigures {
+pub(crate) struct LogFigures {
     /// The oldest position that is still there.
     pub first: Position,
     /// Its commit time, ms since 1970; `None` in an empty log.

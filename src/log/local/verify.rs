@@ -16,7 +16,7 @@ use crate::ids::Position;
 
 /// What a whole log holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogReport {
+pub(crate) struct LogReport {
     /// Segment files.
     pub segments: usize,
     /// Frames in them.
@@ -35,7 +35,7 @@ pub struct LogReport {
 
 /// Reads every frame of a log, from the first segment on, and gives each to `each`. `covered` is what the image covers.
 /// A directory without a log is an error.
-pub fn verify(
+pub(crate) fn verify(
     storage: &dyn Storage,
     covered: Position,
     each: &mut dyn FnMut(&Frame),
