@@ -17,7 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("ordered", &[]),
     ("metrics", &[]),
-    ("model", &[]),
+    ("model", &["ids"]),
     ("log", STORE),
     ("image", STORE),
     (
@@ -48,7 +48,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("wire", ZERO),
     ("gateway", SIX),
-    ("admin", SIX),
+    ("admin", &["gateway"]),
 ];
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];

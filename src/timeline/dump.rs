@@ -4,8 +4,9 @@
 //! what it meets (`verify.rs` does).
 
 use crate::ids::{HistoryId, PartitionId};
+use crate::model::Direction;
 use crate::ordered::Reader;
-use crate::table::{Direction, Key, ReadError, View, damaged, scan, split_key};
+use crate::table::{Key, ReadError, View, damaged, scan, split_key};
 
 use super::head::{Epochs, HeadRow};
 use super::stored;

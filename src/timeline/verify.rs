@@ -3,7 +3,8 @@
 //! Owns: these rules. Promises: a row that contradicts another is reported with its place, and the check goes on. Must
 //! not: write.
 
-use crate::table::{Direction, Key, ReadError, damaged, scan};
+use crate::model::Direction;
+use crate::table::{Key, ReadError, damaged, scan};
 
 use super::Message;
 use super::dump::StoredTimelines;
