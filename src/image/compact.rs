@@ -324,7 +324,7 @@ impl Inner {
     }
 }
 
-/// Ends a job: its output stands where its inputs stood.
+/// Ends a job: its output takes the place of its inputs.
 fn replace_inputs(catalog: &mut Catalog, at: usize) {
     let job = catalog.jobs.remove(at);
     let place = catalog

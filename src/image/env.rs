@@ -3,7 +3,7 @@
 //! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
 //! only (a commit is two device flushes and atomic); LMDB opens only a file that has passed (`check.rs`); slot
 //! handles exist before any transaction that can see their content. Must not: know what a run or a row is. Called by
-//! `mod.rs` at open and by whoever needs a transaction.
+//! `mod.rs` at open and by all that need a transaction.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -241,7 +241,7 @@ fn lock(dir: &Path, read_only: bool) -> Result<Option<File>, Error> {
     };
     let file = match file {
         Ok(file) => file,
-        // Whoever writes makes it first.
+        // A writer makes it first.
         Err(error) if read_only && error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };

@@ -92,7 +92,7 @@ struct Inner {
     stopped: AtomicBool,
 }
 
-/// What only the one who writes needs.
+/// What only the writing thread needs.
 struct WritingState {
     slots: Slots,
     /// The growing parts of running jobs, by output run. One that is missing is taken up from the catalog.
@@ -280,7 +280,7 @@ impl Image {
         }
     }
 
-    /// Who reads, and which pages are free; `None` if that can't be told now. Begins a read transaction.
+    /// The open snapshots, and how many pages are free; `None` if that can't be known now. Begins a read transaction.
     pub(crate) fn figures(&self) -> Option<ReaderFigures> {
         let inner = &self.inner;
         let (last, free_bytes) = inner.store.free_bytes().ok()?;

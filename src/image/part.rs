@@ -2,7 +2,7 @@
 //!
 //! Owns: the shaping of values (whole, cut, directory and pieces), the counters and the filter of a part that grows.
 //! Promises: every put is an `APPEND`, so pages are dense; big values fill whole pages; what it has written is
-//! described by `part` at any row. Must not: commit, or touch the catalog: who calls it does both in the same
+//! described by `part` at any row. Must not: commit, or touch the catalog: the caller does both in the same
 //! transaction.
 
 use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! What the image must be told about rows, because it sees only bytes: how deltas compose, what may be dropped, how a
+//! What the image must know about rows, because it sees only bytes: how deltas compose, what may be dropped, how a
 //! wide row is cut. `table/` implements [`Rules`]; `partition/` hands it down and uses the same composition for its
 //! memtables.
 
@@ -132,7 +132,7 @@ pub trait Rules: Send + Sync + 'static {
         Err("pieces can't be picked")
     }
 
-    /// An entry with nothing but what `wanted` names, for who composes many or wide ones; `None` = leave it as it is.
+    /// An entry with nothing but what `wanted` names, for a caller that composes many or wide ones; `None` = leave it as it is.
     /// Composing what was narrowed is right about what is `wanted` and about whether there is a row.
     fn narrow(&self, _entry: &Entry, _wanted: &[&str]) -> Option<Entry> {
         None

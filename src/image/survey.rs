@@ -1,6 +1,6 @@
 //! Which share of each run is dead, where nothing is written any more.
 //!
-//! Owns: two ways of knowing. What the catalog has of each table (its versions, whether it still stands) tells at once,
+//! Owns: two ways of knowing. What the catalog has of each table (its versions, whether it still exists) says at once,
 //! and without a look, what time has done. A slow walk over all runs, which asks the row rules for verdicts, finds the
 //! rest: what other rows have marked, surplus versions. Promises: each step of the walk reads a bounded number of rows
 //! and bytes, and between two walks there is a rest; nothing is kept on disk, a restart begins the walk anew. Must not:

@@ -33,7 +33,7 @@ pub(crate) struct VerifiedImage {
     pub parts: u64,
     /// Rows that were read, masked ones too.
     pub rows: u64,
-    /// Problems that were told.
+    /// Problems that were found.
     pub problems: u64,
     /// What the runs hold of each table, masked rows too.
     pub tables: Vec<TableCounts>,
@@ -41,11 +41,11 @@ pub(crate) struct VerifiedImage {
 
 impl Image {
     /// Reads the whole image and tells every problem. `Err` only if reading itself fails.
-    pub(crate) fn verify(&self, told: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
+    pub(crate) fn verify(&self, report: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
         let snapshot = self.snapshot()?;
         let mut check = Check {
             snapshot: &snapshot,
-            told,
+            report,
             verified: VerifiedImage {
                 covered: snapshot.covered(),
                 ..VerifiedImage::default()
@@ -67,14 +67,14 @@ impl Image {
 
 struct Check<'s, 't> {
     snapshot: &'s Snapshot,
-    told: &'t mut dyn FnMut(Problem),
+    report: &'t mut dyn FnMut(Problem),
     verified: VerifiedImage,
 }
 
 impl Check<'_, '_> {
     fn tell(&mut self, place: impl Into<String>, what: impl Into<String>) {
         self.verified.problems += 1;
-        (self.told)(Problem {
+        (self.report)(Problem {
             place: place.into(),
             what: what.into(),
         });

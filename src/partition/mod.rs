@@ -12,6 +12,7 @@ mod error;
 mod faults;
 mod flusher;
 mod identity;
+mod in_flight;
 mod inspection;
 mod job;
 mod memtable;
