@@ -23,6 +23,9 @@ const CHUNK_BYTES: usize = 1024 * 1024;
 /// Full chunks that are remembered for reuse: some more than the newest frames that stay in memory usually take.
 const CHUNKS_MAX: usize = 40;
 
+/// A batch is expected to become as large as the last one, but not larger than this: some are much larger than most.
+const EXPECTED_BYTES_MAX: usize = 8 * CHUNK_BYTES;
+
 /// In front of the entries: the header and their count, which is written last and may be shorter.
 const FRONT_BYTES: usize = HEADER_BYTES + VARINT_BYTES_MAX;
 
@@ -91,7 +94,7 @@ impl Draft {
         self.change_count = 0;
         self.is_scattered = false;
         self.buffer.clear();
-        let expected = FRONT_BYTES.max(self.last_bytes);
+        let expected = FRONT_BYTES.max(self.last_bytes.min(EXPECTED_BYTES_MAX));
         if self.buffer.capacity() < expected {
             let chunk = self.take_chunk(expected);
             let full = std::mem::replace(&mut self.buffer, chunk);
