@@ -319,7 +319,7 @@ async fn pages(
         let page = range(world, table, direction, (&from, &end), asked).await;
         let page = page.unwrap();
         let mut expected = Vec::new();
-        while expected.len() < limit.map_or(usize::MAX, |limit| limit as usize)
+        while expected.len() < limit.unwrap_or(usize::MAX)
             && let Some((_, row)) = keys.next()
         {
             expected.extend(selected(table, row, asks));
