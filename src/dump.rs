@@ -1,8 +1,8 @@
 //! `tideline dump DATA [TIMELINE]`: all timelines, or one, as lines of JSON.
 //!
-//! Owns: the shape of a dump: per timeline one line as `timeline.get` returns it, then one line per message, `{timeline,
-//! message}`, in order. Promises: values are written as the native protocol writes them; nothing on disk is changed.
-//! Must not: be run beside a server (the directory's lock sees to it).
+//! Owns: the shape of a dump: per timeline one line as `timeline.get` returns it, then one line per message,
+//! `{timeline, message}`, in order. Promises: values are written as the native protocol writes them; nothing on disk is
+//! changed. Must not: be run beside a server (the directory's lock sees to it).
 
 use std::io::{self, Write};
 use std::path::Path;

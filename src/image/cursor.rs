@@ -1,8 +1,8 @@
 //! A place in a tree of checked pages: found by a key, moved both ways.
 //!
-//! Owns: looking up and walking. Promises: "it is not there" rests on more than the page where it would be: a caller that
-//! asks for what lies behind a leaf's last key has met the next leaf, and the rows beside the place have passed their
-//! checksums. Must not: outlive the transaction that shows the tree.
+//! Owns: looking up and walking. Promises: "it is not there" rests on more than the page where it would be: a caller
+//! that asks for what lies behind a leaf's last key has met the next leaf, and the rows beside the place have passed
+//! their checksums. Must not: outlive the transaction that shows the tree.
 
 use std::sync::Arc;
 

@@ -132,8 +132,8 @@ pub trait Rules: Send + Sync + 'static {
         Err("pieces can't be picked")
     }
 
-    /// An entry with nothing but what `wanted` names, for a caller that composes many or wide ones; `None` = leave it as it is.
-    /// Composing what was narrowed is right about what is `wanted` and about whether there is a row.
+    /// An entry with nothing but what `wanted` names, for a caller that composes many or wide ones; `None` = leave it
+    /// as it is. Composing what was narrowed is right about what is `wanted` and about whether there is a row.
     fn narrow(&self, _entry: &Entry, _wanted: &[&str]) -> Option<Entry> {
         None
     }

@@ -1,8 +1,8 @@
 //! The batch that is being filled, in place as the frame that it becomes.
 //!
-//! Owns: the bytes of the next frame, each key and value copied once. Promises: what was added since [`Draft::keep`] can
-//! be taken back; a sealed frame has the entries in the order in which their keys came. Must not: look for a key (the
-//! partition does), or know how large a frame may be before it is sealed.
+//! Owns: the bytes of the next frame, each key and value copied once. Promises: what was added since [`Draft::keep`]
+//! can be taken back; a sealed frame has the entries in the order in which their keys came. Must not: look for a key
+//! (the partition does), or know how large a frame may be before it is sealed.
 //!
 //! Frames lie one behind the other in chunks. A chunk of which nobody has a frame any more is used again: memory fresh
 //! from the system would have to be cleared first.

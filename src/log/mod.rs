@@ -1,5 +1,5 @@
-//! The commit log of one partition: append-only, one frame per batch. It is also the change log: recovery, followers and
-//! replication all read it.
+//! The commit log of one partition: append-only, one frame per batch. It is also the change log: recovery, followers
+//! and replication all read it.
 //!
 //! Owns: the format of frames, their chain, and the newest of them in memory. Promises: a frame that was settled is
 //! there after any crash, in order, without holes; readers see it only after `publish`. Must not: know what keys and

@@ -1,8 +1,8 @@
 //! Everything that can go wrong in a partition, as its callers see it.
 //!
 //! Owns: the three kinds of failure (open, read, submit). Promises: an open error's text is one line that says
-//! what an operator should do; a submit error says whether something may have been written. Must not: carry types of the
-//! layers below.
+//! what an operator should do; a submit error says whether something may have been written. Must not: carry types of
+//! the layers below.
 
 use std::fmt;
 use std::io;

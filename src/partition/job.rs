@@ -1,8 +1,8 @@
 //! Submitted closures on their way: queued together, run by the writer one after the other, answered at once.
 //!
-//! Owns: the one answer of a bundle. Promises: the submitter is answered exactly once, also when the writer stops or the
-//! bundle is dropped unrun; each closure succeeds or fails for itself, also by a panic or because it writes more than one
-//! may. Must not: decide anything; the writer says what became of the batch.
+//! Owns: the one answer of a bundle. Promises: the submitter is answered exactly once, also when the writer stops or
+//! the bundle is dropped unrun; each closure succeeds or fails for itself, also by a panic or because it writes more
+//! than one may. Must not: decide anything; the writer says what became of the batch.
 
 use tokio::sync::oneshot;
 
@@ -21,6 +21,11 @@ pub(super) trait Job: Send {
     fn run(&mut self, txn: &mut Txn<'_>) -> Option<Box<dyn Job>>;
     /// Answers the submitter.
     fn answer(self: Box<Self>, outcome: Outcome);
+}
+
+/// How many closures these jobs ran.
+pub(super) fn closures_of(jobs: &[Box<dyn Job>]) -> usize {
+    jobs.iter().map(|job| job.closures()).sum()
 }
 
 /// What the writer returns of a bundle. The submitter works its answers out of it, for the writer has better things to

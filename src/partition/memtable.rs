@@ -19,7 +19,8 @@ use crate::entry::Entry;
 use crate::ids::Position;
 use crate::log::Frame;
 
-/// Rows that a cursor copies out at first, and later: few for a reader that wants few, and never so many that writers wait long.
+/// Rows that a cursor copies out at first, and later: few for a reader that wants few, and never so many that writers
+/// wait long.
 const CHUNK_ROWS_MIN: usize = 16;
 const CHUNK_ROWS_MAX: usize = 256;
 
@@ -122,8 +123,8 @@ impl Memtable {
         self.last.store(batch.position.0, Ordering::Release);
     }
 
-    /// Forgets the batches above `position`: the log has not got them after all. Nobody may see them yet. Slow: looks at
-    /// every row.
+    /// Forgets the batches above `position`: the log has not got them after all. Nobody may see them yet. Slow: looks
+    /// at every row.
     pub(super) fn discard_above(&self, position: Position) {
         assert!(position >= self.after, "what is older is not in here");
         // A sort has counted the rows.

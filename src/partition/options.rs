@@ -1,7 +1,7 @@
 //! The limits of a partition, and what a write may be for.
 //!
-//! Owns: the options with their defaults, and how they shrink on a small disk, which is logged. Promises: every unit is in its field's
-//! name. Must not: depend on the configuration module, which fills these in.
+//! Owns: the options with their defaults, and how they shrink on a small disk, which is logged. Promises: every unit is
+//! in its field's name. Must not: depend on the configuration module, which fills these in.
 
 use std::sync::Arc;
 
@@ -78,8 +78,8 @@ impl Options {
         self.memtable_bytes / 256
     }
 
-    /// Fits the sizes to a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit into
-    /// the reserve, and that is a small part of the disk.
+    /// Fits the sizes to a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit
+    /// into the reserve, and that is a small part of the disk.
     pub(super) fn fit(&mut self, disk_bytes: u64, partitions: u16) {
         if self.reserve_bytes == 0 {
             return;

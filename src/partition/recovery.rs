@@ -4,7 +4,6 @@
 //! memtables are flushed on the way, so that memory stays bounded however long the log is. Must not: be run twice on
 //! one partition.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
 use super::flusher::{self, Flusher};
+use super::in_flight::InFlight;
 use super::memtable::Memtable;
 use super::panics::caught;
 use super::pending::{BatchLimits, Pending};
@@ -91,8 +91,7 @@ pub(super) fn start(
         pending: Pending::new(limits, panics),
         rest: None,
         answers: Vec::new(),
-        in_flight: VecDeque::new(),
-        syncer,
+        in_flight: InFlight::new(syncer),
         is_closing: false,
         is_rotating: false,
         makes_room: false,

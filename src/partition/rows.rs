@@ -157,8 +157,8 @@ impl Rows {
         self.groups[group as usize].rows.push(row);
     }
 
-    /// Forgets what batches above `position` did; gives how many bytes that were. Rows, groups and older versions lie in
-    /// the order of the batches that made them, so those of the forgotten ones lie at the ends.
+    /// Forgets what batches above `position` did; gives how many bytes that were. Rows, groups and older versions lie
+    /// in the order of the batches that made them, so those of the forgotten ones lie at the ends.
     pub(super) fn discard_above(&mut self, position: Position) -> usize {
         let (mut bytes, mut older) = (0, self.older.len());
         for row in &mut self.list {

@@ -4,7 +4,6 @@
 //! a failed write or sync nothing is acknowledged any more. Must not: read the clock twice in a batch, or wait for
 //! readers.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
@@ -13,13 +12,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 use super::flusher::Work;
-use super::in_flight::InFlight;
-use super::job::{Job, Outcome};
+use super::in_flight::{InFlight, failed};
+use super::job::{Job, Outcome, closures_of};
 use super::memtable::Memtable;
 use super::pending::Pending;
 use super::pressure::Pressure;
 use super::shared::{Queued, Shared};
-use super::syncer::Syncer;
 use super::txn::Txn;
 use super::{Options, Purpose, Rules, StoreError};
 use crate::ids::{Clock, Position};
@@ -41,8 +39,7 @@ pub(super) struct Writer {
     /// What of a bundle did not fit into the batch: the next one begins with it.
     pub(super) rest: Option<Box<dyn Job>>,
     /// The batches before, while they are being synced, oldest first.
-    pub(super) in_flight: VecDeque<InFlight>,
-    pub(super) syncer: Syncer,
+    pub(super) in_flight: InFlight,
     pub(super) is_closing: bool,
     pub(super) is_rotating: bool,
     /// The batch that is being filled makes room on a full disk.
@@ -73,7 +70,7 @@ impl Writer {
         if let Some(job) = self.rest.take() {
             return Some(Queued::Rest(job));
         }
-        while !self.in_flight.is_empty() {
+        while self.in_flight.len() > 0 {
             if let Ok(queued) = self.jobs.try_recv() {
                 return Some(queued);
             }
@@ -107,9 +104,9 @@ impl Writer {
         match self.write() {
             Ok(Some(frame)) => self.begin_sync(&frame),
             Ok(None) => self.answer(Ok(())),
-            Err(failed) => {
+            Err(error) => {
                 self.pending.forget();
-                self.answer(Err(failed));
+                self.answer(Err(error));
             }
         }
         if self.is_rotating
@@ -178,7 +175,7 @@ impl Writer {
         }
         let started = Instant::now();
         let frame = self.append();
-        let frame = frame.map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
+        let frame = frame.map_err(|error| failed(&self.shared, &error, &self.answers))?;
         let took = started.elapsed().as_secs_f64();
         self.shared.metrics.commit.write_seconds.record(took);
         #[cfg(any(test, feature = "faults"))]
@@ -199,6 +196,62 @@ impl Writer {
             begun => begun?,
         }
         Ok(frame)
+    }
+
+    /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch
+    /// sees it.
+    fn begin_sync(&mut self, frame: &Frame) {
+        assert_eq!(
+            frame.position, self.pending.position,
+            "the log and the writer count together"
+        );
+        let is_alone = self.jobs.is_empty() && self.rest.is_none() && self.in_flight.len() == 0;
+        let answers = std::mem::take(&mut self.answers);
+        self.in_flight.begin(frame.position, answers, is_alone);
+        self.memtable.insert(frame, &*self.rules);
+        self.position = frame.position;
+        if is_alone {
+            self.settle();
+        }
+    }
+
+    fn settle_all(&mut self) {
+        while self.in_flight.len() > 0 {
+            self.settle();
+        }
+    }
+
+    /// Ends the oldest batch in flight: waits for its sync, moves the tail, answers its submitters, in this order.
+    fn settle(&mut self) {
+        let Some((mut answers, took)) = self.in_flight.end() else {
+            return;
+        };
+        let outcome = match self.log.settle() {
+            Ok(frame) => {
+                let metrics = &self.shared.metrics.commit;
+                metrics.sync_seconds.record(took.as_secs_f64());
+                metrics.batches.increment(1);
+                metrics.batch_closures.count(closures_of(&answers));
+                metrics.batch_bytes.record(frame.bytes() as f64);
+                let position = frame.position;
+                self.log.publish(frame);
+                self.shared.publish(position);
+                self.tail_watch.send_replace(position);
+                Ok(())
+            }
+            Err(error) => Err(failed(&self.shared, &error, &answers)),
+        };
+        for job in answers.drain(..) {
+            job.answer(outcome);
+        }
+        if outcome.is_err() {
+            self.in_flight.abandon();
+            // None of them may stay.
+            self.memtable.discard_above(self.log.settled());
+        }
+        if self.answers.capacity() == 0 {
+            self.answers = answers;
+        }
     }
 
     fn answer(&mut self, outcome: Outcome) {
@@ -279,11 +332,6 @@ impl Writer {
             tracing::warn!(%error, "the log could not be closed cleanly; it will be checked at the next start");
         }
     }
-}
-
-/// How many closures these jobs ran.
-pub(super) fn closures_of(jobs: &[Box<dyn Job>]) -> usize {
-    jobs.iter().map(|job| job.closures()).sum()
 }
 
 /// One step of slowing down, before each batch.

@@ -1,8 +1,8 @@
 //! Editing and deleting single messages.
 //!
 //! Owns: the change sequence, promise 7 of the protocol. Promises: an edit or deletion takes the next change number; a
-//! message has one change row, that of its last change, so that a reader that catches up meets each message once. Must not: touch
-//! ID rows: an ID is compared with the entry as first appended.
+//! message has one change row, that of its last change, so that a reader that catches up meets each message once. Must
+//! not: touch ID rows: an ID is compared with the entry as first appended.
 
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 

@@ -1,7 +1,7 @@
 //! Everything that a call on timelines can be refused for.
 //!
-//! Owns: the typed reasons. Promises: all but [`StoreError::OutcomeUnknown`] mean that nothing was written. Must not: know texts or
-//! codes; the gateway makes those.
+//! Owns: the typed reasons. Promises: all but [`StoreError::OutcomeUnknown`] mean that nothing was written. Must not:
+//! know texts or codes; the gateway makes those.
 
 use crate::table::{ReadError, StoreError, SubmitError};
 

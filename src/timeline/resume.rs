@@ -1,8 +1,8 @@
 //! Going on from a reader's position: what a subscribe, a subscription's next page and a sync read.
 //!
 //! Owns: states, positions and catch-up of changes; promise 4 of the protocol. Promises: messages are contiguous from
-//! the position on, or the state says why not; a change is returned once, in change order, in the message's newest form;
-//! whatever is cut short says `more` and where to go on. Must not: wait for anything.
+//! the position on, or the state says why not; a change is returned once, in change order, in the message's newest
+//! form; whatever is cut short says `more` and where to go on. Must not: wait for anything.
 
 use crate::model::Direction;
 use crate::table::{ReadError, View, damaged, scan};

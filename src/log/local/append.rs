@@ -1,8 +1,8 @@
 //! Appending to segments: one frame, one write, one sync.
 //!
 //! Owns: the active segment and where the next frame goes. Promises: a frame that was settled well is on disk; after
-//! `Full` nothing of the frame is left, durably; after any other failure nothing may be written any more, because nobody
-//! knows what a failed sync left (`Log` sees to it). Must not: judge what a frame holds.
+//! `Full` nothing of the frame is left, durably; after any other failure nothing may be written any more, because
+//! nobody knows what a failed sync left (`Log` sees to it). Must not: judge what a frame holds.
 
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -2,8 +2,8 @@
 //!
 //! Owns: every file of the log. Promises: a frame that was settled is on disk; damage is told from a torn end as far as
 //! that can be, and never cut away. (Damage to the very last frame can't be told from tearing.) Must not: know entries.
-//! One frame may be in flight: a segment is begun only when all before it is synced, and a failed sync leaves nothing in
-//! doubt but that frame.
+//! One frame may be in flight: a segment is begun only when all before it is synced, and a failed sync leaves nothing
+//! in doubt but that frame.
 
 mod append;
 mod open;

@@ -1,4 +1,7 @@
-//! Frames by themselves: what a draft becomes, comes back; what is not whole is noticed; drafts against a plain model.
+//! Frames and drafts by themselves.
+//!
+//! Owns: drafts against a plain list; frames that are not whole. Promises: what a draft becomes comes back, and any
+//! flipped bit is noticed. Must not: know where frames lie.
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -1,6 +1,10 @@
-//! The memtable by itself: what a reader sees, walks both ways, sorting beside the writer, discarding.
+//! The memtable by itself.
+//!
+//! Owns: what a reader sees at a position, walks both ways, sorting beside the writer, discarding. Promises: discarding
+//! is held against a memtable that never had what was discarded. Must not: know log or image.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
@@ -105,7 +109,6 @@ fn sorts_beside_the_writer_and_sees_its_position() {
 /// By hand, `--ignored --nocapture`: a memtable full of small rows of one partition key, in no order.
 #[test]
 #[ignore = "measures"]
-#[allow(clippy::disallowed_macros)] // it tells what it measured
 fn how_long_a_writer_waits_for_a_sort() {
     let table = Memtable::new(Position::ZERO, 0, 1 << 20);
     let value = Bytes::from(vec![7; 180]);
@@ -121,12 +124,12 @@ fn how_long_a_writer_waits_for_a_sort() {
         number += 1;
         put(number);
     }
-    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let is_done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut longest = std::time::Duration::ZERO;
             let mut next = number;
-            while !is_over.load(Ordering::Relaxed) {
+            while !is_done.load(Ordering::Relaxed) {
                 next += 1;
                 let begun = std::time::Instant::now();
                 put(next);
@@ -140,12 +143,14 @@ fn how_long_a_writer_waits_for_a_sort() {
         let mut cursor = table.cursor(all.0, all.1, Position(number), Direction::Forward);
         assert!(cursor.next().is_some());
         let sorted = begun.elapsed();
-        is_over.store(true, Ordering::Relaxed);
+        is_done.store(true, Ordering::Relaxed);
         let waited = writer.join().expect("no panic");
-        eprintln!(
+        writeln!(
+            std::io::stderr(),
             "{} rows sorted in {sorted:?}; the writer waited {waited:?}",
             table.rows()
-        );
+        )
+        .unwrap();
     });
 }
 

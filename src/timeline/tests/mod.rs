@@ -1,4 +1,7 @@
-//! Timelines against a model made from the protocol, beside flushes, merges and restarts, and with a wrong clock.
+//! Tests of the timelines as a whole.
+//!
+//! Owns: one file a subject: commands against a model made from the protocol, the space that comes back, a wrong clock.
+//! Promises: what a file needs of another is in `commands.rs` and `model.rs`. Must not: look below the partition.
 
 mod clock;
 mod commands;

@@ -1,7 +1,7 @@
 //! Timelines as a plain model in memory: what every method must answer.
 //!
-//! Owns: the model that `commands.rs` runs against. Promises: written from the protocol, with nothing of the store's way
-//! of doing it: no rows, no keys, no pages. Must not: be in a build that is not a test.
+//! Owns: the model that `commands.rs` runs against. Promises: written from the protocol, with nothing of the store's
+//! way of doing it: no rows, no keys, no pages. Must not: be in a build that is not a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,7 @@
 //! What `verify` says of rows that were bent on purpose.
+//!
+//! Owns: one bent timeline for each rule. Promises: every rule finds its damage, and a whole timeline has none. Must
+//! not: damage files.
 
 use std::sync::Arc;
 
