@@ -147,7 +147,7 @@ fn lost(number: usize, error: &CallError) -> Stop {
 }
 
 async fn open(run: &Run, subscriptions: usize, number: usize) -> Result<Client, CallError> {
-    let mut client = Client::open_small(&run.url).await?;
+    let mut client = Client::open(&run.url).await?;
     let _: Value = client.call("ping", json!({})).await?;
     for offset in 0..subscriptions {
         let timeline = format!("idle/{}", (number + offset) % 1_000);

@@ -6,7 +6,6 @@
 //! check.
 
 pub mod append;
-pub mod audience;
 pub mod chat;
 pub mod checks;
 pub mod cli;
@@ -16,6 +15,7 @@ pub mod crash;
 pub mod curve;
 pub mod exit;
 pub mod fill;
+pub mod follower;
 pub mod frame;
 pub mod growth;
 pub mod history;

@@ -120,7 +120,7 @@ impl Lane<'_> {
             while left > 0 {
                 let count = left.min(at_most);
                 let first = sent;
-                let id = self.send(&mut client, timeline, first, count).await?;
+                let id = self.send(&mut client, timeline, first, count)?;
                 waiting.insert(id, (timeline, first, count));
                 left -= count;
                 sent += count;
@@ -140,7 +140,7 @@ impl Lane<'_> {
         Ok(())
     }
 
-    async fn send(
+    fn send(
         &self,
         client: &mut Client,
         timeline: u64,
@@ -159,7 +159,7 @@ impl Lane<'_> {
             timeline: &timeline_name(self.prefix, timeline),
             messages: (first..first + count).map(one).collect(),
         };
-        client.send("message.append_batch", batch).await
+        client.send("message.append_batch", batch)
     }
 
     /// Takes one answer; a batch that the server was too busy for goes out again.
@@ -168,7 +168,6 @@ impl Lane<'_> {
         client: &mut Client,
         waiting: &mut std::collections::HashMap<u64, (u64, u64, u64)>,
     ) -> Result<(), CallError> {
-        client.flush().await?;
         let Incoming::Reply(id, outcome) = client.receive().await? else {
             return Ok(());
         };
@@ -177,7 +176,7 @@ impl Lane<'_> {
             (Err(refusal), Some((timeline, first, count))) if refusal.data.retry => {
                 let pause = refusal.data.retry_after_ms.unwrap_or(20).min(1_000);
                 tokio::time::sleep(Duration::from_millis(pause)).await;
-                let id = self.send(client, timeline, first, count).await?;
+                let id = self.send(client, timeline, first, count)?;
                 waiting.insert(id, (timeline, first, count));
                 Ok(())
             }

@@ -1,8 +1,8 @@
 //! Reading `message` pushes at the price of a few comparisons a message.
 //!
-//! Owns: telling which messages a push carries. Promises: numbers are read for every message, and their order within
-//! the push is checked for every message; whatever does not look exactly as expected goes through a JSON parser. Must
-//! not: look into entries: profiles parse a sample of the pushes whole for that.
+//! Owns: which messages a push carries. Promises: numbers are read for every message, and their order within the push
+//! is checked for every message; what does not look exactly as expected goes through a JSON parser. Must not: look into
+//! entries: a follower parses a push whole when its profile asks for that.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,28 +11,23 @@ use memchr::memchr;
 use memchr::memmem::{Finder, FinderRev};
 use serde::Deserialize;
 
-/// What came that is no reply.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Push<'a> {
-    /// Messages of a timeline, without hole.
-    Messages(Messages<'a>),
-    /// Messages that do not follow on each other.
-    Broken(Messages<'a>),
-    /// Something else, or nothing that is known.
-    Other,
-}
-
 /// The messages of one push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Messages<'a> {
-    /// Whose they are.
+    /// The timeline they belong to.
     pub timeline: Cow<'a, str>,
+    /// Its history.
+    pub epoch: Cow<'a, str>,
     /// Number of the first one.
     pub first: u64,
     /// Number of the last one.
     pub last: u64,
+    /// Whether each is the one after the one before.
+    pub in_order: bool,
     /// Commit time of the first one, ms.
     pub timestamp: u64,
+    /// The timeline's last number.
+    pub head: u64,
 }
 
 const START: &[u8] = br#"{"jsonrpc":"2.0","method":"message","params":{"timeline":""#;
@@ -42,57 +37,49 @@ const SEQUENCE: &[u8] = br#"{"sequence":"#;
 const TIMESTAMP: &[u8] = br#","timestamp":"#;
 const HEAD: &[u8] = br#"],"head":"#;
 
-/// Reads one push.
-pub fn read(text: &[u8]) -> Push<'_> {
-    match quick(text) {
-        Some((messages, true)) => Push::Messages(messages),
-        Some((messages, false)) => Push::Broken(messages),
-        None => slow(text).unwrap_or(Push::Other),
-    }
+// An escaped text cannot hold these patterns: it has no bare quotes. A nested object could; ours have none.
+static NEXT: LazyLock<Finder> = LazyLock::new(|| Finder::new(br#"},{"sequence":"#));
+static LAST: LazyLock<FinderRev> = LazyLock::new(|| FinderRev::new(br#"}],"head":"#));
+static ID: LazyLock<Finder> = LazyLock::new(|| Finder::new(br#","message_id":""#));
+
+/// Reads one push; `None` if it is something else than messages.
+pub fn read(text: &[u8]) -> Option<Messages<'_>> {
+    quick(text).or_else(|| slow(text))
 }
 
-/// The messages, and whether each follows on the one before.
-fn quick(text: &[u8]) -> Option<(Messages<'_>, bool)> {
-    let rest = text.strip_prefix(START)?;
-    let (name, rest) = rest.split_at(memchr(b'"', rest)?);
-    if name.contains(&b'\\') {
-        return None;
-    }
-    let rest = rest.strip_prefix(EPOCH)?;
-    let mut rest = rest[memchr(b'"', rest)?..].strip_prefix(MESSAGES)?;
+fn quick(text: &[u8]) -> Option<Messages<'_>> {
+    let (timeline, rest) = quoted(text.strip_prefix(START)?)?;
+    let (epoch, rest) = quoted(rest.strip_prefix(EPOCH)?)?;
+    let mut rest = rest.strip_prefix(MESSAGES)?;
     let (first, timestamp) = opening(rest)?;
-    let (mut last, mut follows) = (first, true);
+    let (mut last, mut in_order) = (first, true);
     while let Some(length) = NEXT.find(rest) {
         // Behind the brace and the comma.
         rest = &rest[length + 2..];
         let (sequence, _) = opening(rest)?;
-        follows &= sequence == last + 1;
+        in_order &= sequence == last + 1;
         last = sequence;
     }
-    // Behind the brace.
-    if !is_tail(&rest[LAST.rfind(rest)? + 1..]) {
-        return None;
-    }
-    let timeline = Cow::Borrowed(std::str::from_utf8(name).ok()?);
-    let messages = Messages {
+    // Behind the brace: `],"head":12}}` and nothing more.
+    let tail = &rest[LAST.rfind(rest)? + 1..];
+    let (head, tail) = number(tail.strip_prefix(HEAD)?)?;
+    (tail == b"}}").then_some(Messages {
         timeline,
+        epoch,
         first,
         last,
+        in_order,
         timestamp,
-    };
-    Some((messages, follows))
+        head,
+    })
 }
 
-// An escaped text cannot hold these patterns: it has no bare quotes. A nested object could; ours have none.
-static NEXT: LazyLock<Finder> = LazyLock::new(|| Finder::new(br#"},{"sequence":"#));
-static LAST: LazyLock<FinderRev> = LazyLock::new(|| FinderRev::new(br#"}],"head":"#));
-
-/// `],"head":12}}` and nothing more.
-fn is_tail(bytes: &[u8]) -> bool {
-    let Some(rest) = bytes.strip_prefix(HEAD) else {
-        return false;
-    };
-    number(rest).is_some_and(|(_, rest)| rest == b"}}")
+/// The text up to the next quote, and what follows from the quote on.
+fn quoted(bytes: &[u8]) -> Option<(Cow<'_, str>, &[u8])> {
+    let (text, rest) = bytes.split_at(memchr(b'"', bytes)?);
+    let plain = memchr(b'\\', text).is_none();
+    let text = std::str::from_utf8(text).ok()?;
+    plain.then_some((Cow::Borrowed(text), rest))
 }
 
 /// Sequence and timestamp of the message that begins here.
@@ -123,7 +110,9 @@ struct Notification<'a> {
 #[derive(Deserialize)]
 struct Params {
     timeline: String,
+    epoch: String,
     messages: Vec<One>,
+    head: u64,
 }
 
 #[derive(Deserialize)]
@@ -132,27 +121,38 @@ struct One {
     timestamp: u64,
 }
 
-fn slow(text: &[u8]) -> Option<Push<'static>> {
+fn slow(text: &[u8]) -> Option<Messages<'static>> {
     let read: Notification = serde_json::from_slice(text).ok()?;
-    let Params { timeline, messages } = read.params;
+    let Params {
+        timeline,
+        epoch,
+        messages,
+        head,
+    } = read.params;
     let (first, last) = (messages.first()?, messages.last()?);
-    let follows = messages
-        .windows(2)
-        .all(|two| two[0].sequence + 1 == two[1].sequence);
-    if read.method != "message" {
-        return None;
-    }
-    let found = Messages {
+    let next = |two: &[One]| two[0].sequence + 1 == two[1].sequence;
+    (read.method == "message").then(|| Messages {
         timeline: timeline.into(),
+        epoch: epoch.into(),
         first: first.sequence,
         last: last.sequence,
+        in_order: messages.windows(2).all(next),
         timestamp: first.timestamp,
-    };
-    Some(if follows {
-        Push::Messages(found)
-    } else {
-        Push::Broken(found)
+        head,
     })
+}
+
+/// Hands the ID of each message of a push to `each`, in order. `None`: one does not look as expected.
+pub fn ids<'a>(text: &'a [u8], mut each: impl FnMut(&'a str)) -> Option<()> {
+    let mut rest = text;
+    while let Some(at) = ID.find(rest) {
+        let (Cow::Borrowed(id), behind) = quoted(&rest[at + ID.needle().len()..])? else {
+            return None;
+        };
+        each(id);
+        rest = behind;
+    }
+    Some(())
 }
 
 #[cfg(test)]
@@ -182,32 +182,35 @@ mod tests {
             timeline: timeline.to_owned().into(),
             first,
             last,
+            epoch: "e1".into(),
+            in_order: true,
             timestamp: 1_767_225_600_000,
+            head: last,
         }
     }
 
     #[test]
-    fn what_stands_elsewhere_in_the_json_is_read_too() {
-        let other = br#"{"params":{"head":8,"messages":[{"timestamp":5,"sequence":8}],"timeline":"a","epoch":"x"},
+    fn any_order_of_members_is_read_and_other_texts_are_not() {
+        let other = br#"{"params":{"head":8,"messages":[{"timestamp":5,"sequence":8}],"timeline":"a","epoch":"e1"},
             "method":"message","jsonrpc":"2.0"}"#;
         let found = Messages {
             timestamp: 5,
             ..messages("a", 8, 8)
         };
-        assert_eq!(read(other), Push::Messages(found));
+        assert_eq!(read(other), Some(found));
         for odd in ["", "{}", "[", r#"{"id":5,"result":{}}"#] {
-            assert_eq!(read(odd.as_bytes()), Push::Other);
+            assert_eq!(read(odd.as_bytes()), None);
         }
         let ended = br#"{"jsonrpc":"2.0","method":"subscription.ended","params":{"timeline":"a"}}"#;
-        assert_eq!(read(ended), Push::Other);
+        assert_eq!(read(ended), None);
     }
 
     #[test]
     fn a_gap_or_a_repetition_within_a_push_is_seen() {
         for sequences in [&[1, 3][..], &[1, 2, 2, 3], &[9, 8], &[99, 100, 102]] {
             let text = push("room", sequences, "text");
-            let read = read(text.as_bytes());
-            assert!(matches!(read, Push::Broken(_)), "{sequences:?}: {read:?}");
+            let read = read(text.as_bytes()).expect("messages");
+            assert!(!read.in_order, "{sequences:?}: {read:?}");
         }
     }
 
@@ -216,10 +219,17 @@ mod tests {
         let long = message(1, &"x".repeat(200));
         let short: Vec<String> = [2, 3, 3, 4].map(|one| message(one, "")).into();
         let text = format!(
-            r#"{{"jsonrpc":"2.0","method":"message","params":{{"timeline":"a","epoch":"e","messages":[{long},{}],"head":4}}}}"#,
+            r#"{{"jsonrpc":"2.0","method":"message","params":{{"timeline":"a","epoch":"e1","messages":[{long},{}],"head":4}}}}"#,
             short.join(",")
         );
-        assert_eq!(read(text.as_bytes()), Push::Broken(messages("a", 1, 4)));
+        let found = Messages {
+            in_order: false,
+            ..messages("a", 1, 4)
+        };
+        assert_eq!(read(text.as_bytes()), Some(found));
+        let mut found = Vec::new();
+        ids(text.as_bytes(), |id| found.push(id)).expect("plain");
+        assert_eq!(found, ["m-1"; 5]);
     }
 
     proptest! {
@@ -232,10 +242,10 @@ mod tests {
                 let sequences: Vec<u64> = (first..first + count).collect();
                 let text = push(&name, &sequences, &text);
                 let expected = messages(&name, first, first + count - 1);
-                prop_assert_eq!(slow(text.as_bytes()), Some(Push::Messages(expected.clone())));
+                prop_assert_eq!(slow(text.as_bytes()), Some(expected.clone()));
                 let quick = quick(text.as_bytes());
                 prop_assert_eq!(quick.is_none(), name.contains('"'));
-                prop_assert_eq!(read(text.as_bytes()), Push::Messages(expected));
+                prop_assert_eq!(read(text.as_bytes()), Some(expected));
             }
         }
 

@@ -1,29 +1,32 @@
 //! A JSON-RPC client of the native protocol over one WebSocket: pipelined sends, replies and pushes as they come.
 //!
-//! Owns: one connection's socket and request numbers. Promises: requests leave in the order of the calls; what comes in
-//! is handed out in the order of arrival. Must not: reconnect or repeat anything; writers and subscribers decide that.
+//! Owns: one connection's request numbers, and what arrived and was not asked for yet. Promises: requests leave in the
+//! order of the calls; replies and pushes are handed out in the order of arrival. Must not: reconnect or repeat
+//! anything (writers and subscribers decide that), or be used where every microsecond of the generator counts.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
-use futures_util::{FutureExt, SinkExt, StreamExt};
+use futures_util::FutureExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::client::ClientRequestBuilder;
-use tokio_tungstenite::tungstenite::http::Uri;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::tungstenite::{self, Message as Frame};
+use tokio::time::timeout;
+
+use crate::frame::{Lean, put_text};
 
 /// How long one connection attempt, and one reply that is waited for, may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One connection.
 pub struct Client {
-    socket: WebSocketStream<TcpStream>,
+    socket: Lean,
+    /// Requests on their way out.
+    out: Vec<u8>,
+    arrived: VecDeque<Result<Incoming, CallError>>,
     next_id: u64,
 }
 
@@ -135,84 +138,68 @@ struct Request<'a, P> {
 
 impl Client {
     /// Connects to `ws://host:port/path`.
+    ///
+    /// # Errors
+    ///
+    /// There is no server, or it is no Tideline.
     pub async fn open(url: &str) -> Result<Client, CallError> {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(32 << 10)
-            .write_buffer_size(32 << 10)
-            .max_message_size(Some(8 << 20))
-            .max_frame_size(Some(8 << 20));
-        Client::open_with(url, config).await
+        let lost = |error: io::Error| CallError::Lost(format!("{url}: {error}"));
+        let opened = timeout(PATIENCE, Lean::open(url)).await;
+        let socket = opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        Ok(Client {
+            socket: socket.map_err(lost)?,
+            out: Vec::new(),
+            arrived: VecDeque::new(),
+            next_id: 1,
+        })
     }
 
-    /// As `open`, with buffers of 1 KiB: for thousands of connections that are idle.
-    pub async fn open_small(url: &str) -> Result<Client, CallError> {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(1 << 10)
-            .write_buffer_size(0)
-            .max_message_size(Some(1 << 20));
-        Client::open_with(url, config).await
-    }
-
-    async fn open_with(url: &str, config: WebSocketConfig) -> Result<Client, CallError> {
-        let lost = |error: &dyn fmt::Display| CallError::Lost(format!("{url}: {error}"));
-        let uri: Uri = url.parse().map_err(|error| lost(&error))?;
-        let address = address(&uri).ok_or_else(|| lost(&"not a ws:// address"))?;
-        let opening = async {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            let request = ClientRequestBuilder::new(uri).with_sub_protocol("tideline.v1.json");
-            let config = Some(config);
-            tokio_tungstenite::client_async_with_config(request, stream, config).await
-        };
-        let opened = tokio::time::timeout(PATIENCE, opening).await;
-        let (socket, _) = opened
-            .map_err(|_| lost(&"no handshake in time"))?
-            .map_err(|error: tungstenite::Error| lost(&error))?;
-        Ok(Client { socket, next_id: 1 })
-    }
-
-    /// Puts a request into the outgoing buffer and returns its number.
-    pub async fn send(&mut self, method: &str, params: impl Serialize) -> Result<u64, CallError> {
+    /// Queues a request, which leaves with the next `receive`. Returns its number.
+    ///
+    /// # Errors
+    ///
+    /// The params have no JSON form.
+    pub fn send(&mut self, method: &str, params: impl Serialize) -> Result<u64, CallError> {
         let id = self.next_id;
         self.next_id += 1;
-        self.send_as(id, method, params).await?;
+        self.send_as(id, method, params)?;
         Ok(id)
     }
 
     /// As `send`, with the caller's own number; do not mix with `send`.
-    pub async fn send_as(
+    ///
+    /// # Errors
+    ///
+    /// As `send`.
+    pub fn send_as(
         &mut self,
         id: u64,
         method: &str,
         params: impl Serialize,
     ) -> Result<(), CallError> {
-        let text = request(id, method, params)?;
-        self.socket.feed(Frame::text(text)).await.map_err(gone)
+        put_text(&mut self.out, request(id, method, params)?.as_bytes());
+        Ok(())
     }
 
-    /// Hands the outgoing buffer to the socket.
-    pub async fn flush(&mut self) -> Result<(), CallError> {
-        self.socket.flush().await.map_err(gone)
-    }
-
-    /// The next reply or push. Cancel-safe.
+    /// The next reply or push; what was queued leaves meanwhile. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// The connection is gone, or the server sent what it may not.
     pub async fn receive(&mut self) -> Result<Incoming, CallError> {
         loop {
-            match self.socket.next().await {
-                Some(Ok(Frame::Text(text))) => return decode(&text),
-                Some(Ok(Frame::Close(frame))) => {
-                    let why = frame.map_or_else(String::new, |frame| frame.to_string());
-                    return Err(CallError::Lost(format!("closed by the server {why}")));
-                }
-                Some(Ok(Frame::Binary(_))) => {
-                    return Err(CallError::Lost(
-                        "a binary frame on a JSON connection".into(),
-                    ));
-                }
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(gone(error)),
-                None => return Err(CallError::Lost("connection ended".into())),
+            if let Some(incoming) = self.arrived.pop_front() {
+                return incoming;
             }
+            let Client {
+                socket,
+                out,
+                arrived,
+                ..
+            } = self;
+            let lost = |error| CallError::Lost(format!("connection lost: {error}"));
+            let each = |text: &[u8]| arrived.push_back(decode(text));
+            socket.exchange(out, each).await.map_err(lost)?;
         }
     }
 
@@ -222,13 +209,16 @@ impl Client {
     }
 
     /// Sends one request and waits for its reply; pushes that come before are dropped.
+    ///
+    /// # Errors
+    ///
+    /// A refusal, no answer in time, or as `receive`.
     pub async fn call<R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: impl Serialize,
     ) -> Result<R, CallError> {
-        let id = self.send(method, params).await?;
-        self.flush().await?;
+        let id = self.send(method, params)?;
         let answered = async {
             loop {
                 match self.receive().await? {
@@ -238,30 +228,29 @@ impl Client {
             }
         };
         let late = |_| CallError::Lost(format!("no answer to {method} in time"));
-        let outcome = tokio::time::timeout(PATIENCE, answered)
-            .await
-            .map_err(late)??;
+        let outcome = timeout(PATIENCE, answered).await.map_err(late)??;
         read(&outcome.map_err(CallError::Refused)?)
     }
 
     /// Says who the session's user is.
+    ///
+    /// # Errors
+    ///
+    /// As `call`.
     pub async fn introduce(&mut self, user: &str) -> Result<(), CallError> {
         let _: Value = self.call("session.open", json!({ "user": user })).await?;
         Ok(())
     }
 }
 
-/// A result as a type; a member that is missing is a fault of the server.
+/// A result as a type.
+///
+/// # Errors
+///
+/// A member is missing or does not fit: a fault of the server.
 pub fn read<R: DeserializeOwned>(result: &RawValue) -> Result<R, CallError> {
     serde_json::from_str(result.get())
         .map_err(|error| CallError::Lost(format!("unexpected result {result}: {error}")))
-}
-
-/// `host:port` of a `ws://` address.
-#[must_use]
-pub fn address(uri: &Uri) -> Option<String> {
-    (uri.scheme_str() == Some("ws")).then_some(())?;
-    Some(format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(80)))
 }
 
 /// A request's text, for connections whose frames are made ahead.
@@ -269,7 +258,7 @@ pub fn address(uri: &Uri) -> Option<String> {
 /// # Errors
 ///
 /// The params have no JSON form.
-pub(crate) fn request(id: u64, method: &str, params: impl Serialize) -> Result<String, CallError> {
+pub fn request(id: u64, method: &str, params: impl Serialize) -> Result<String, CallError> {
     let request = Request {
         jsonrpc: "2.0",
         id,
@@ -280,16 +269,13 @@ pub(crate) fn request(id: u64, method: &str, params: impl Serialize) -> Result<S
         .map_err(|error| CallError::Lost(format!("cannot encode: {error}")))
 }
 
-/// Reads what the server sent.
-///
-/// # Errors
-///
-/// It is neither a reply nor a push.
-pub(crate) fn decode(text: &str) -> Result<Incoming, CallError> {
+/// A text of the server, if it is a reply or a push.
+pub(crate) fn decode(text: &[u8]) -> Result<Incoming, CallError> {
     let odd = |what: &dyn fmt::Display| {
+        let text = String::from_utf8_lossy(text);
         CallError::Lost(format!("not a reply or push ({what}): {text:.300}"))
     };
-    let envelope: Envelope = serde_json::from_str(text).map_err(|error| odd(&error))?;
+    let envelope: Envelope = serde_json::from_slice(text).map_err(|error| odd(&error))?;
     match envelope {
         Envelope {
             id: Some(id),
@@ -311,8 +297,4 @@ pub(crate) fn decode(text: &str) -> Result<Incoming, CallError> {
         } => Ok(Incoming::Push(method, params)),
         _ => Err(odd(&"members")),
     }
-}
-
-fn gone(error: tungstenite::Error) -> CallError {
-    CallError::Lost(format!("connection lost: {error}"))
 }

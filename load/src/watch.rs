@@ -11,9 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::http::Uri;
 
+use crate::frame::address;
 use crate::outcome::Moved;
 use crate::process::{cpu_seconds, resident_bytes};
-use crate::rpc::address;
 
 /// Metrics by name with labels, as the text shows them.
 pub type Metrics = BTreeMap<String, f64>;

@@ -7,15 +7,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::exit::Stop;
+use crate::follower::Timelines;
 use crate::history::{Ack, Sent};
 use crate::rpc::{Appended, CallError, Client, Incoming, Refusal, read};
+
+/// The first few complaints tell the story; a broken server could give millions.
+pub(crate) const COMPLAINTS_MAX: usize = 1_000;
 
 /// One message to append.
 pub struct Outgoing {
@@ -39,14 +43,16 @@ pub trait Source: Send {
     fn finished(&self) -> bool;
 }
 
-/// What all writers of a run share.
+/// What all writers and subscribers of a run share.
 pub struct Shared {
     /// Where to connect.
     pub url: String,
-    /// Names of the timelines.
-    pub timelines: Vec<String>,
+    /// The timelines.
+    pub timelines: Arc<Timelines>,
     /// Acknowledged messages, by timeline.
     pub progress: Vec<AtomicU64>,
+    /// The writers are done: `progress` is how long each timeline is.
+    pub written: AtomicBool,
     /// When the run began: the zero of all `_ns`.
     pub began: Instant,
     /// How long a server that is away is waited for.
@@ -80,7 +86,7 @@ pub struct Outcome {
 
 struct Pending {
     message: Outgoing,
-    /// Where its record stands in `Outcome::sent[timeline]`.
+    /// The place of its record in `Outcome::sent[timeline]`.
     record: usize,
     on_the_way: bool,
 }
@@ -155,15 +161,15 @@ impl Writer<'_> {
         }
         let mut client = Client::open(&self.shared.url).await?;
         client.introduce(&self.options.user).await?;
-        self.repeat(&mut client).await?;
+        self.repeat(&mut client)?;
         loop {
             if self.on_the_way == 0
                 && let Some(pause) = self.fence.take()
             {
                 tokio::time::sleep(pause).await;
-                self.repeat(&mut client).await?;
+                self.repeat(&mut client)?;
             }
-            self.fill(&mut client, source).await?;
+            self.fill(&mut client, source)?;
             if self.on_the_way == 0 {
                 if source.finished() && self.outbox.is_empty() {
                     return Ok(());
@@ -181,24 +187,19 @@ impl Writer<'_> {
     }
 
     /// Sends again, in order, what is not on the way.
-    async fn repeat(&mut self, client: &mut Client) -> Result<(), CallError> {
+    fn repeat(&mut self, client: &mut Client) -> Result<(), CallError> {
         for (id, pending) in &mut self.outbox {
             if !pending.on_the_way {
                 pending.on_the_way = true;
                 self.on_the_way += 1;
-                send(client, self.shared, *id, &pending.message).await?;
+                send(client, self.shared, *id, &pending.message)?;
             }
         }
-        client.flush().await
+        Ok(())
     }
 
     /// Sends new messages while there is room.
-    async fn fill(
-        &mut self,
-        client: &mut Client,
-        source: &mut impl Source,
-    ) -> Result<(), CallError> {
-        let mut wrote = false;
+    fn fill(&mut self, client: &mut Client, source: &mut impl Source) -> Result<(), CallError> {
         while self.fence.is_none() && self.on_the_way < self.options.window {
             let Some(message) = source.next() else { break };
             let records = self.outcome.sent.entry(message.timeline).or_default();
@@ -218,12 +219,10 @@ impl Writer<'_> {
             let id = self.next;
             self.next += 1;
             self.on_the_way += 1;
-            // Into the outbox first: if the send fails, it is repeated.
-            let pending = self.outbox.entry(id).or_insert(pending);
-            send(client, self.shared, id, &pending.message).await?;
-            wrote = true;
+            send(client, self.shared, id, &pending.message)?;
+            self.outbox.insert(id, pending);
         }
-        if wrote { client.flush().await } else { Ok(()) }
+        Ok(())
     }
 
     fn take(&mut self, incoming: Incoming) -> Result<(), CallError> {
@@ -295,14 +294,13 @@ impl Writer<'_> {
     }
 
     fn complain(&mut self, what: String) {
-        // The first few tell the story; a broken server could give millions.
-        if self.outcome.complaints.len() < 1_000 {
+        if self.outcome.complaints.len() < COMPLAINTS_MAX {
             self.outcome.complaints.push(what);
         }
     }
 }
 
-async fn send(
+fn send(
     client: &mut Client,
     shared: &Shared,
     id: u64,
@@ -314,10 +312,28 @@ async fn send(
         message_id: &message.id,
         expect_head: message.expect_head,
     };
-    client.send_as(id, "message.append", append).await
+    client.send_as(id, "message.append", append)
 }
 
 impl Shared {
+    /// What a run on these timelines shares.
+    #[must_use]
+    pub fn new(
+        url: String,
+        timelines: impl IntoIterator<Item = String>,
+        patience: Duration,
+    ) -> Arc<Shared> {
+        let timelines = Timelines::new(timelines);
+        Arc::new(Shared {
+            url,
+            progress: timelines.iter().map(|_| AtomicU64::new(0)).collect(),
+            timelines,
+            written: AtomicBool::new(false),
+            began: Instant::now(),
+            patience,
+        })
+    }
+
     /// ns since the run began.
     #[must_use]
     pub fn now_ns(&self) -> u64 {

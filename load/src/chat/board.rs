@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::checks::Follower;
-use crate::push::{self, Push};
+use crate::push;
 use crate::recorder::{Counts, Recorder};
 use crate::request::Answer;
 use crate::rpc::{Appended, Message};
@@ -187,7 +187,7 @@ impl Board {
     }
 
     fn pushed(&self, text: &[u8], now: Instant, follows: &mut Follows) -> Result<(), String> {
-        let Push::Messages(found) = push::read(text) else {
+        let Some(found) = push::read(text).filter(|found| found.in_order) else {
             return Err("not messages without hole".into());
         };
         let number = found.timeline.strip_prefix(self.prefix.as_str());

@@ -17,7 +17,7 @@ use crate::append::timeline_name;
 use crate::exit::Stop;
 use crate::frame::{Lean, put_text};
 use crate::machine::wall_micros;
-use crate::push::{self, Messages, Push};
+use crate::push::{self, Messages};
 use crate::random::Random;
 use crate::recorder::{Counts, Recorder};
 use crate::run::{Phase, Run};
@@ -265,12 +265,9 @@ impl Subscriber {
 
     fn take(&mut self, text: &[u8]) {
         let fault = match push::read(text) {
-            Push::Messages(messages) => self.pushed(&messages),
-            Push::Broken(messages) => Err(format!(
-                "{}: a push from {} to {} has holes",
-                messages.timeline, messages.first, messages.last
-            )),
-            Push::Other => self.replied(text),
+            Some(messages) if messages.in_order => self.pushed(&messages),
+            Some(messages) => Err(format!("{}: a push has holes", messages.timeline)),
+            None => self.replied(text),
         };
         if let Err(what) = fault {
             let number = self.number;
@@ -287,6 +284,7 @@ impl Subscriber {
             first,
             last,
             timestamp,
+            ..
         } = messages;
         let sub = self
             .by_name

@@ -262,7 +262,7 @@ impl Mixed {
     async fn idle(&self, run: &Rc<Run>) -> Result<Rc<Cell<usize>>, Stop> {
         let live = Rc::new(Cell::new(0));
         for number in 0..self.idle {
-            let opened = Client::open_small(&run.url).await;
+            let opened = Client::open(&run.url).await;
             let mut client = opened
                 .map_err(|error| Stop::Unreachable(format!("idle connection {number}: {error}")))?;
             live.set(live.get() + 1);

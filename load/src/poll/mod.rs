@@ -138,10 +138,9 @@ impl Poll {
             let mut first = None;
             for one in wave.iter() {
                 let params = json!({ "timeline": one.name, "entry": { "text": "first" } });
-                let id = client.send("message.append", params).await?;
+                let id = client.send("message.append", params)?;
                 first.get_or_insert(id);
             }
-            client.flush().await?;
             for _ in 0..wave.len() {
                 let Incoming::Reply(id, outcome) = client.receive().await? else {
                     return Err(CallError::Lost("a push for who asked for none".into()));

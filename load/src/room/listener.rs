@@ -20,7 +20,7 @@ use super::Subject;
 use super::board::{Board, WAY_MAX};
 use crate::exit::Stop;
 use crate::frame::{Lean, put_text};
-use crate::push::{self, Messages, Push};
+use crate::push::{self, Messages};
 use crate::recorder::{Counts, Recorded, Recorder, Window};
 use crate::rpc::{CallError, Incoming, decode, read, request};
 
@@ -125,7 +125,7 @@ async fn subscribe(subject: &Subject) -> Result<Lean, CallError> {
         let keep = |text: &[u8]| reply = Some(String::from_utf8_lossy(text).into_owned());
         socket.read(keep).await.map_err(lost)?;
     }
-    match decode(&reply.unwrap_or_default())? {
+    match decode(reply.unwrap_or_default().as_bytes())? {
         Incoming::Reply(_, result) => {
             let read: Subscribed = read(&result.map_err(CallError::Refused)?)?;
             if (read.head, &read.epoch) == (0, &subject.epoch) {
@@ -215,8 +215,9 @@ impl Hall {
     fn take(&mut self, text: &[u8], now: Instant, position: &mut u64) {
         self.pushes += 1;
         let fault = match push::read(text) {
-            Push::Messages(messages)
-                if messages.first == *position + 1
+            Some(messages)
+                if messages.in_order
+                    && messages.first == *position + 1
                     && messages.timeline == self.subject.timeline =>
             {
                 let before = std::mem::replace(position, messages.last);

@@ -223,7 +223,7 @@ impl Room {
 
 /// The request's number and the sequence it got.
 fn answer(text: &[u8]) -> Result<(u64, u64), CallError> {
-    match decode(&String::from_utf8_lossy(text))? {
+    match decode(text)? {
         Incoming::Reply(id, result) => {
             let appended: Appended = read(&result.map_err(CallError::Refused)?)?;
             Ok((id, appended.sequence))

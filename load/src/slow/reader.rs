@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::board::Board;
 use crate::checks::Follower;
 use crate::frame::{Lean, close_code};
-use crate::push::{self, Push};
+use crate::push;
 use crate::request::{Answer, Subscribed, put_request};
 use crate::run::Phase;
 
@@ -219,7 +219,7 @@ fn take(
         return Ok(());
     }
     match push::read(text) {
-        Push::Messages(found) if found.timeline == board.timeline => {
+        Some(found) if found.in_order && found.timeline == board.timeline => {
             follower.take(found.first)?;
             follower.position = found.last;
             board.delivered(number, found.first, found.last, fresh)

@@ -20,8 +20,8 @@ use tideline::wire::tablestore::signature::{
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
+use crate::frame::address;
 use crate::machine::wall_micros;
-use crate::rpc::address;
 
 /// Who asks, and whom.
 #[derive(Clone, Debug, clap::Args)]
