@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Dialect, Encoding, Id, Incoming};
 use tideline::wire::{
-    Discovered, Failure, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push,
-    schemas, session, sync, timeline,
+    Failure, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push, schemas, session,
+    sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -201,7 +201,7 @@ fn requests_are_decoded_and_encoded_as_they_stand() {
             continue;
         };
         let decoded = request(asked);
-        assert_eq!(decoded.method(), name);
+        assert_eq!(decoded.method().name(), name);
         // What is written again holds all that was said; what was left out may stand there with its default.
         let written = serde_json::to_value(&decoded).unwrap();
         let params = asked.get("params").cloned().unwrap_or_else(|| json!({}));
@@ -252,7 +252,7 @@ fn replies_errors_and_pushes_are_encoded_as_they_stand() {
 
 #[test]
 fn discover_answers_with_the_document() {
-    let reply = Reply::Discover(Discovered);
+    let reply = Reply::Discover(session::Discovered(openrpc()));
     let bytes = jsonrpc::reply(&Id::Integer(1), &reply, Encoding::default());
     assert_eq!(&json_of(&bytes)["result"], openrpc());
     assert!(bytes.len() < 1 << 20);

@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
-use crate::profile::execute;
+use crate::profile::{self, execute};
+use crate::result::AnyResult;
 use crate::scenario::Words;
 use crate::{
-    append, chat, compare, connect, crash, fill, growth, mixed, pages, peers, pictures, poll,
-    replay, report, room, scenario, slow, soak, storm, table,
+    append, chat, compare, connect, crash, fill, growth, mixed, pages, pairs, peers, poll, replay,
+    report, room, scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -41,9 +42,6 @@ pub enum Command {
     /// Appends, subscribers, polls, pages, reconnects and idle connections together
     #[command(after_help = exit::CODES, args_override_self = true)]
     Mixed(mixed::Mixed),
-    /// mixed for long, and whether memory, descriptors and disk grow
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Soak(soak::Soak),
     /// Conversations of two and of groups, some much busier than others: deliveries and their latency
     #[command(after_help = exit::CODES, args_override_self = true)]
     Chat(chat::Chat),
@@ -105,15 +103,14 @@ impl Command {
             Command::Connect(args) => execute(&args),
             Command::History(args) => execute(&args),
             Command::Mixed(args) => execute(&args),
-            Command::Soak(args) => execute(&args),
             Command::Chat(args) => execute(&args),
             Command::Slow(args) => execute(&args),
             Command::Storm(args) => execute(&args),
             Command::Table(args) => execute(&args),
             Command::Peers(args) => {
                 let json = args.json.clone();
-                report::say(&peers::titles());
-                let save = |outcome: &peers::Outcome| report::save(outcome, json.as_deref());
+                report::say(&pairs::titles());
+                let save = |outcome: &pairs::Outcome| report::save(outcome, json.as_deref());
                 // Whoever ends it early keeps the rows so far.
                 let outcome = peers::run(args, &mut |row, outcome| {
                     report::say(&row.text());
@@ -125,12 +122,12 @@ impl Command {
                 save(&outcome)?;
                 Ok(Verdict::of(outcome.held(), outcome.valid()))
             }
-            Command::Growth(args) => growth::run(&args),
+            Command::Growth(args) => growth::run(&args, measure),
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
             Command::Fill(args) => fill::run(&args),
             Command::Draw(args) => {
-                pictures::draw(&Outcome::load(&args.result)?, &args.folder)?;
+                AnyResult::load(&args.result)?.draw(&args.folder)?;
                 Ok(Verdict::Held)
             }
             Command::Room(args) => execute(&args),
@@ -160,6 +157,31 @@ impl Command {
                 )
             }
         }
+    }
+}
+
+/// Runs a profile, given as the words of a command line, for its result alone. Blocks.
+///
+/// # Errors
+///
+/// The words are no profile, or it could not do its work.
+pub fn measure(words: &[String]) -> Result<Outcome, Stop> {
+    let words = Words {
+        label: words.join(" "),
+        words: words.to_vec(),
+    };
+    match parse(&words)? {
+        Command::Append(args) => profile::measure(&args),
+        Command::Connect(args) => profile::measure(&args),
+        Command::History(args) => profile::measure(&args),
+        Command::Mixed(args) => profile::measure(&args),
+        Command::Chat(args) => profile::measure(&args),
+        Command::Slow(args) => profile::measure(&args),
+        Command::Storm(args) => profile::measure(&args),
+        Command::Table(args) => profile::measure(&args),
+        Command::Room(args) => profile::measure(&args),
+        Command::Poll(args) => profile::measure(&args),
+        _ => Err(Stop::Usage(format!("{}: no figures", words.label))),
     }
 }
 
@@ -243,7 +265,7 @@ mod tests {
         };
         match parse(&words("append --seconds=5 --seconds 1 --connections=3")) {
             Ok(Command::Append(args)) => {
-                assert_eq!((args.setup.seconds, args.connections), (1.0, 3));
+                assert_eq!((args.setup.seconds, args.flow.connections), (1.0, 3));
             }
             _ => panic!("an append"),
         }

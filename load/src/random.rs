@@ -48,6 +48,15 @@ impl Random {
         low + self.below(high.saturating_sub(low).max(1))
     }
 
+    /// `count` different numbers in `0..bound`, which is not less, in order.
+    pub fn some(&mut self, count: u64, bound: u64) -> Vec<u64> {
+        let mut chosen = std::collections::BTreeSet::new();
+        while (chosen.len() as u64) < count {
+            chosen.insert(self.below(bound));
+        }
+        chosen.into_iter().collect()
+    }
+
     /// `length` letters and digits.
     pub fn text(&mut self, length: usize) -> String {
         const LETTERS: &[u8; 64] =

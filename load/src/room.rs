@@ -73,7 +73,8 @@ impl Profile for Room {
         ledger.reached(self.threads, u64::MAX);
         let (end, ended) = watch::channel(false);
         let threads = self.listen(run, &ledger, &ended).await?;
-        tokio::join!(self.publish(run, &ledger)?, run.measure());
+        let desk = self.publisher(run, &ledger).await?;
+        tokio::join!(self.publish(run, &ledger, &desk), run.measure());
         ledger.settled(&run.checks).await;
         // Nobody listens if all threads have ended.
         let _ = end.send(true);
@@ -120,7 +121,7 @@ impl Room {
                 lane,
                 subscribers: self.subscribers / self.threads + extra,
                 measured: self.measured(),
-                window: run.shared_window(),
+                window: Arc::clone(run.window()),
                 ledger: Arc::clone(ledger),
                 ready,
                 end: end.clone(),
@@ -135,19 +136,24 @@ impl Room {
         Ok(threads)
     }
 
-    /// One connection that publishes until the run ends.
-    async fn publish(&self, run: &Rc<Run>, ledger: &Arc<Ledger>) -> Result<(), Stop> {
-        let intake = Intake::new(ledger, self.threads, &run.shared_window(), 1);
+    /// The connection that publishes.
+    async fn publisher(&self, run: &Rc<Run>, ledger: &Arc<Ledger>) -> Result<Rc<Desk>, Stop> {
+        let intake = Intake::new(ledger, self.threads, run.window(), 1);
         let intake = intake.acking(run.recorder("ack", self.measured()));
-        let mut follower = Follower::new(&ledger.timelines, []);
-        let opened = follower.connect(&run.url, None).await;
-        opened.map_err(|error| Stop::Unreachable(format!("the publisher: {error}")))?;
+        let follower = Follower::new(&ledger.timelines, []);
+        let opened = intake.subscribed(follower, &run.url, None).await;
+        let lost = |error| Stop::Unreachable(format!("the publisher: {error}"));
+        let follower = opened.map_err(lost)?;
         let desk = Rc::new(Desk::default());
         spawn_local(Rc::clone(&desk).serve(follower, Rc::new(intake), Rc::clone(run)));
+        Ok(desk)
+    }
+
+    /// Publishes until the run ends.
+    async fn publish(&self, run: &Run, ledger: &Ledger, desk: &Desk) {
         let put = |scheduled| desk.put(ledger, 0, scheduled);
         if let Some(rate) = self.rate {
-            by_the_clock(run, ledger, run.pace(rate, Gaps::Fixed, 0), put).await;
-            return Ok(());
+            return by_the_clock(run, ledger, run.pace(rate, Gaps::Fixed, 0), put).await;
         }
         while run.phase() != Phase::Ending && !ledger.failed() {
             let on_way = ledger.sent() - ledger.minimum();
@@ -158,7 +164,6 @@ impl Room {
             }
         }
         run.end_early();
-        Ok(())
     }
 
     /// Enters what was found.

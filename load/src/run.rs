@@ -11,6 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -56,7 +57,7 @@ pub struct Run {
     pub pid: Option<u32>,
     began_ms: u64,
     phase: Cell<Phase>,
-    window: Rc<Window>,
+    window: Arc<Window>,
     early: Notify,
     ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
@@ -87,7 +88,7 @@ impl Run {
             pid,
             began_ms: wall_micros() / 1_000,
             phase: Cell::new(Phase::WarmingUp),
-            window: Rc::new(Window::default()),
+            window: Arc::new(Window::default()),
             early: Notify::new(),
             ended: Notify::new(),
             recorders: RefCell::default(),
@@ -110,9 +111,15 @@ impl Run {
         Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
     }
 
+    /// What names begin with: as the flags say, or so that no earlier run used it.
+    #[must_use]
+    pub fn prefix(&self, given: Option<&str>, kind: &str) -> String {
+        given.map_or_else(|| format!("{kind}-{}/", self.tag), str::to_owned)
+    }
+
     /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.
     pub fn recorder(&self, name: &str, counts: Counts) -> Rc<Recorder> {
-        let recorder = Rc::new(Recorder::new(name, counts, Rc::clone(&self.window)));
+        let recorder = Rc::new(Recorder::new(name, counts, Arc::clone(&self.window)));
         self.recorders.borrow_mut().push(Rc::clone(&recorder));
         recorder
     }
@@ -139,7 +146,7 @@ impl Run {
 
     /// When measuring is on.
     #[must_use]
-    pub fn window(&self) -> &Window {
+    pub fn window(&self) -> &Arc<Window> {
         &self.window
     }
 
@@ -165,7 +172,7 @@ impl Run {
     #[must_use]
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
         Pace::new(rate, gaps, self.seed_of(part))
-            .within(Rc::clone(&self.window))
+            .within(Arc::clone(&self.window))
             .late_above(Duration::from_secs_f64(
                 self.setup.late_ms.max(0.0) / 1_000.0,
             ))

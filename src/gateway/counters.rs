@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::metrics::{self, Counter, Histogram};
 use crate::wire::tablestore::{Code, Failure as TablestoreFailure, Operation};
-use crate::wire::{Failure, Reason};
+use crate::wire::{Failure, Method, Reason};
 
 /// The counters of both protocols.
 pub(super) struct Counters {
@@ -18,50 +18,37 @@ pub(super) struct Counters {
 
 /// The methods of one protocol by the results of one.
 struct Grid {
+    /// [`UNKNOWN`] last.
     methods: Vec<&'static str>,
-    /// "ok" first.
+    /// [`OK`] first.
     results: Vec<&'static str>,
     answers: Vec<OnceLock<Counter>>,
     seconds: Vec<OnceLock<Histogram>>,
 }
 
-/// Names of methods as labels; [`UNKNOWN`] stands for what could not be decoded.
-const METHODS: [&str; 18] = [
-    "message.append",
-    "message.append_batch",
-    "message.range",
-    "message.get",
-    "sync",
-    "subscribe",
-    "unsubscribe",
-    "message.update",
-    "message.delete",
-    "timeline.create",
-    "timeline.get",
-    "timeline.update",
-    "timeline.delete",
-    "timeline.trim",
-    "timeline.list",
-    "session.open",
-    "ping",
-    "rpc.discover",
-];
+/// The method of what could not be decoded.
 const UNKNOWN: &str = "?";
 const OK: &str = "ok";
 
 impl Default for Counters {
     fn default() -> Counters {
+        let methods = Method::ALL.iter().map(|method| method.name());
         let operations = Operation::ALL.iter().map(|operation| operation.name());
         Counters {
-            methods: Grid::new(METHODS, Reason::ALL.iter().map(|reason| reason.name())),
+            methods: Grid::new(methods, Reason::ALL.iter().map(|reason| reason.name())),
             operations: Grid::new(operations, Code::ALL.iter().map(|code| code.name())),
         }
     }
 }
 
 impl Counters {
-    /// Counts one answer, which took this long.
-    pub(super) fn count(&self, method: &str, result: Result<(), &Failure>, took: Duration) {
+    /// Counts one answer, which took this long; without a method, that of a call that could not be decoded.
+    pub(super) fn count(
+        &self,
+        method: Option<Method>,
+        result: Result<(), &Failure>,
+        took: Duration,
+    ) {
         let result = match result {
             Ok(()) => OK,
             Err(failure) => {
@@ -71,6 +58,7 @@ impl Counters {
                 failure.reason.name()
             }
         };
+        let method = method.map_or(UNKNOWN, Method::name);
         self.methods.count(method, result, took);
     }
 

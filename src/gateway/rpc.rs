@@ -49,7 +49,7 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
             batch::run(shared, &mut caller, incoming, Dialect::Json).await
         }
         Err(failure) => {
-            shared.counters.count("?", Err(&failure), Duration::ZERO);
+            shared.counters.count(None, Err(&failure), Duration::ZERO);
             Some(jsonrpc::failure(&Id::Null, &failure, Dialect::Json))
         }
     };

@@ -1,42 +1,50 @@
 //! What the server says without being asked.
 //!
-//! Owns: the five pushes. Promises: shapes as the protocol has them; clients ignore pushes they don't know, so new ones
-//! may come. Must not: decide who gets them, or when.
+//! Owns: the one list of pushes, from which the enum [`Push`], the names and the schemas are made, and their shapes.
+//! Promises: clients ignore pushes that they don't know, so new ones may come. Must not: decide who gets them, or when.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::entry::Entry;
 use super::message::Message;
 
-/// A push.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Push {
-    /// `message`.
-    Message(Messages),
-    /// `message.changed`.
-    MessageChanged(Changed),
-    /// `timeline.changed`.
-    TimelineChanged(TimelineChanged),
-    /// `subscription.ended`.
-    SubscriptionEnded(SubscriptionEnded),
-    /// `draining`.
-    Draining(Draining),
+/// Makes everything that there is once for each push.
+macro_rules! pushes {
+    ($($push:ident($params:ident), $name:literal, $summary:literal;)*) => {
+        /// A push. Serialises as its parameters alone.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum Push {
+            $(#[doc = concat!("`", $name, "`: ", $summary, ".")] $push($params),)*
+        }
+
+        impl Push {
+            /// Its name on the wire.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $(Push::$push(_) => $name,)* }
+            }
+        }
+
+        /// Every push: its name, when it comes, and the schema of its parameters.
+        pub(crate) const PUSHES: &[Described] = &[$(($name, $summary, $params::json_schema),)*];
+    };
 }
 
-impl Push {
-    /// Its name on the wire.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Push::Message(_) => "message",
-            Push::MessageChanged(_) => "message.changed",
-            Push::TimelineChanged(_) => "timeline.changed",
-            Push::SubscriptionEnded(_) => "subscription.ended",
-            Push::Draining(_) => "draining",
-        }
-    }
+/// Name, summary, and what makes the schema of the parameters.
+pub(crate) type Described = (
+    &'static str,
+    &'static str,
+    fn(&mut SchemaGenerator) -> Schema,
+);
+
+pushes! {
+    Message(Messages), "message", "New messages of a subscription";
+    MessageChanged(Changed), "message.changed", "Edits and deletions up to the reader's position";
+    TimelineChanged(TimelineChanged), "timeline.changed", "The meta was updated";
+    SubscriptionEnded(SubscriptionEnded), "subscription.ended", "Nothing of it follows";
+    Draining(Draining), "draining", "The server shuts down soon";
 }
 
 /// New messages of a subscription: every sequence above the last one of the reply, once, in order.

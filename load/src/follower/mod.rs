@@ -461,7 +461,7 @@ fn answered(
     let result = match &answer.outcome {
         Err(refusal) => return each(Event::Refused(timeline, refusal)),
         Ok(_) if expected == Stage::Leaving => return Ok(()),
-        Ok(result) => serde_json::from_str::<Subscribed>(result.get()),
+        Ok(result) => serde_json::from_slice::<Subscribed>(result),
     };
     let Subscribed {
         timeline: name,

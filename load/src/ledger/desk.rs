@@ -41,7 +41,9 @@ impl Desk {
                 () = self.news.notified() => Ok(()),
             };
             if let Err(error) = read {
-                intake.ledger.fault(format!("a connection was lost: {error}"));
+                intake
+                    .ledger
+                    .fault(format!("a connection was lost: {error}"));
                 return run.end_early();
             }
         }
@@ -49,7 +51,12 @@ impl Desk {
 }
 
 /// Lets `put` put a message whenever one is due, until the run ends.
-pub async fn by_the_clock(run: &Run, ledger: &Ledger, mut pace: Pace, mut put: impl FnMut(Instant)) {
+pub async fn by_the_clock(
+    run: &Run,
+    ledger: &Ledger,
+    mut pace: Pace,
+    mut put: impl FnMut(Instant),
+) {
     while run.phase() != Phase::Ending && !ledger.failed() {
         tokio::select! {
             () = pace.wait() => {}

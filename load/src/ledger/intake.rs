@@ -5,6 +5,7 @@
 //! it waited by choice. Must not: cost much: it shares the machine with the server.
 
 use std::cell::Cell;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -197,10 +198,32 @@ impl Intake {
     /// # Errors
     ///
     /// The connection ended.
-    pub async fn read(&self, follower: &mut Follower) -> std::io::Result<()> {
+    pub async fn read(&self, follower: &mut Follower) -> io::Result<()> {
         let read = follower.read(|event| self.hear(&event)).await;
         self.settle(follower);
         read
+    }
+
+    /// Connects a follower, and waits until all of its subscriptions are answered.
+    ///
+    /// # Errors
+    ///
+    /// There is no connection, or a subscription was refused.
+    pub async fn subscribed(
+        &self,
+        mut follower: Follower,
+        url: &str,
+        receive_bytes: Option<u32>,
+    ) -> io::Result<Follower> {
+        follower.connect(url, receive_bytes).await?;
+        follower.join_all();
+        while !follower.is_live() {
+            self.read(&mut follower).await?;
+            if let Some(fault) = self.ledger.first_fault() {
+                return Err(io::Error::other(fault));
+            }
+        }
+        Ok(follower)
     }
 
     /// Counts so far.

@@ -229,7 +229,9 @@ impl Ledger {
             return Ok(());
         }
         let name = &self.timelines[timeline];
-        Err(format!("{name}: {sequence} is the number of message {number}, and of another"))
+        Err(format!(
+            "{name}: {sequence} is the number of message {number}, and of another"
+        ))
     }
 
     /// When a message was sent, or was to be sent.
@@ -340,6 +342,12 @@ impl Ledger {
         self.failed.load(Ordering::Acquire)
     }
 
+    /// What was wrong first.
+    #[must_use]
+    pub fn first_fault(&self) -> Option<String> {
+        self.failed().then(|| lock(&self.faults).first().cloned())?
+    }
+
     /// Waits until nothing is on its way any more, or something is wrong, or it takes too long. What came after that
     /// would be too much: for that it waits a little longer.
     pub async fn settled(&self, checks: &Checks) {
@@ -353,7 +361,10 @@ impl Ledger {
             checks.fault(fault);
         }
         if self.unanswered() > 0 {
-            checks.fault(format_args!("{} appends without an answer", self.unanswered()));
+            checks.fault(format_args!(
+                "{} appends without an answer",
+                self.unanswered()
+            ));
         }
         for (name, written) in self.timelines.iter().zip(&self.written) {
             let acked = written.acked.load(Ordering::Relaxed);

@@ -4,18 +4,18 @@
 //! end one more round must bring each timeline to what was acknowledged. Must not: wait in the server: `poll` is the
 //! profile for that.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::append::timeline_name;
 use crate::exit::Stop;
-use crate::frame::put_text;
-use crate::lanes::{Answer, SLOT_BASE, Talk};
+use crate::follower::Timelines;
+use crate::request::{Ask, at_slot, put_request, read};
 use crate::rpc::{Client, Refusal};
 use crate::run::Run;
+use crate::template::SLOT_BASE;
 
 /// Messages that a poll may bring of one timeline.
 const LIMIT: u32 = 100;
@@ -23,33 +23,17 @@ const LIMIT: u32 = 100;
 /// One connection.
 pub(super) struct Polls {
     run: Rc<Run>,
-    timelines: Vec<u64>,
-    names: Vec<String>,
-    by_name: HashMap<String, usize>,
-    positions: Vec<u64>,
+    timelines: Arc<Timelines>,
+    /// By timeline.
+    positions: BTreeMap<usize, u64>,
     /// By slot: the positions that were asked with.
-    asked: Vec<Vec<u64>>,
-}
-
-#[derive(Serialize)]
-struct Request<'a> {
-    jsonrpc: &'static str,
-    id: u64,
-    method: &'static str,
-    params: Params<'a>,
+    asked: Vec<BTreeMap<usize, u64>>,
 }
 
 #[derive(Serialize)]
 struct Params<'a> {
     positions: BTreeMap<&'a str, u64>,
     limit: u32,
-}
-
-#[derive(Deserialize)]
-struct Reply {
-    id: u64,
-    result: Option<News>,
-    error: Option<Refusal>,
 }
 
 #[derive(Deserialize)]
@@ -72,49 +56,38 @@ struct Numbered {
 }
 
 impl Polls {
-    pub(super) fn new(run: &Rc<Run>, prefix: &str, timelines: Vec<u64>) -> Polls {
-        let names: Vec<String> = timelines
-            .iter()
-            .map(|timeline| timeline_name(prefix, *timeline))
-            .collect();
+    pub(super) fn new(run: &Rc<Run>, timelines: &Arc<Timelines>, follows: Vec<u64>) -> Polls {
+        let position = |timeline| (timeline as usize, 0);
         Polls {
             run: Rc::clone(run),
-            by_name: names
-                .iter()
-                .enumerate()
-                .map(|(at, name)| (name.clone(), at))
-                .collect(),
-            positions: vec![0; names.len()],
-            names,
-            timelines,
+            timelines: Arc::clone(timelines),
+            positions: follows.into_iter().map(position).collect(),
             asked: Vec::new(),
         }
     }
 
     fn params(&self) -> Params<'_> {
-        let names = self.names.iter().map(String::as_str);
+        let position = |(timeline, after): (&usize, &u64)| (&*self.timelines[*timeline], *after);
         Params {
-            positions: names.zip(self.positions.iter().copied()).collect(),
+            positions: self.positions.iter().map(position).collect(),
             limit: LIMIT,
         }
     }
 
     /// Checks what came, and moves on.
-    fn news(&mut self, asked: &[u64], news: &News) {
+    fn news(&mut self, asked: &BTreeMap<usize, u64>, news: &News) {
         let checks = &self.run.checks;
         for (name, one) in &news.timelines {
-            let Some(at) = self.by_name.get(name).copied() else {
-                checks.fault(format_args!(
-                    "a poll brought {name}, which was not asked for"
-                ));
+            let timeline = self.timelines.number(name);
+            let place = timeline.and_then(|it| Some((it, *asked.get(&it)?)));
+            let Some((timeline, after)) = place else {
+                let what = format_args!("a poll brought {name}, which was not asked for");
+                checks.fault(what);
                 continue;
             };
-            let (after, got) = (asked[at], one.messages.len() as u64);
-            let in_order = one
-                .messages
-                .iter()
-                .map(|message| message.sequence)
-                .eq(after + 1..after + 1 + got);
+            let got = one.messages.len() as u64;
+            let sequences = one.messages.iter().map(|message| message.sequence);
+            let in_order = sequences.eq(after + 1..=after + got);
             if !in_order || one.state != "ok" || one.position != after + got {
                 let (state, position) = (&one.state, one.position);
                 checks.fault(format_args!(
@@ -122,7 +95,8 @@ impl Polls {
                 ));
             }
             // Polls of a connection may overlap: an older one's answer never moves back.
-            self.positions[at] = self.positions[at].max(one.position);
+            let position = self.positions.entry(timeline).or_default();
+            *position = one.position.max(*position);
             checks.made("messages polled in order", got);
         }
         checks.made("polls", 1);
@@ -134,86 +108,49 @@ impl Polls {
         let mut client = Client::open(&self.run.url).await.map_err(unreachable)?;
         loop {
             let asked = self.positions.clone();
-            let news: News = client
-                .call("sync", self.params())
-                .await
-                .map_err(unreachable)?;
+            let news: Result<News, _> = client.call("sync", self.params()).await;
+            let news = news.map_err(unreachable)?;
             self.news(&asked, &news);
             let moved = self.positions != asked;
             if !moved || !(news.more || news.timelines.values().any(|one| one.more)) {
                 break;
             }
         }
-        for (at, timeline) in self.timelines.iter().enumerate() {
-            let (position, length) = (self.positions[at], acked[*timeline as usize]);
-            if position != length {
-                let name = &self.names[at];
-                self.run.checks.fault(format_args!(
+        let checks = &self.run.checks;
+        for (timeline, position) in &self.positions {
+            let (name, length) = (&self.timelines[*timeline], acked[*timeline]);
+            if *position != length {
+                checks.fault(format_args!(
                     "{name}: polled as far as {position} of {length}"
                 ));
             }
         }
-        self.run.checks.made(
-            "polled timelines up to the end",
-            self.timelines.len() as u64,
-        );
+        let count = self.positions.len() as u64;
+        checks.made("polled timelines up to the end", count);
         Ok(())
     }
 }
 
-impl Talk for Polls {
+impl Ask for Polls {
     fn put(&mut self, out: &mut Vec<u8>, slot: usize) {
-        let request = Request {
-            jsonrpc: "2.0",
-            id: SLOT_BASE + slot as u64,
-            method: "sync",
-            params: self.params(),
-        };
-        let text = serde_json::to_vec(&request).expect("numbers and names have a JSON form");
-        put_text(out, &text);
-        if slot >= self.asked.len() {
-            self.asked.resize(slot + 1, Vec::new());
-        }
-        self.asked[slot].clone_from(&self.positions);
+        put_request(out, SLOT_BASE + slot as u64, "sync", &self.params());
+        at_slot(&mut self.asked, slot).clone_from(&self.positions);
     }
 
-    fn take(&mut self, text: &[u8]) -> Option<Answer> {
-        let reply: Option<Reply> = serde_json::from_slice(text).ok();
-        let slot = |reply: &Reply| usize::try_from(reply.id.checked_sub(SLOT_BASE)?).ok();
-        let known = reply
-            .and_then(|reply| slot(&reply).map(|slot| (reply, slot)))
-            .filter(|(_, slot)| *slot < self.asked.len());
-        let Some((reply, slot)) = known else {
-            let text = String::from_utf8_lossy(text);
-            self.run
-                .checks
-                .fault(format_args!("not an answer to sync: {text:.200}"));
-            return None;
-        };
-        match reply {
-            Reply {
-                result: Some(news), ..
-            } => {
+    fn take(&mut self, slot: usize, outcome: Result<&[u8], Refusal>) -> Option<usize> {
+        let run = Rc::clone(&self.run);
+        match outcome.map(read) {
+            Ok(Ok(news)) => {
                 let asked = std::mem::take(&mut self.asked[slot]);
                 self.news(&asked, &news);
-                return Some(Answer { slot, counts: true });
+                return Some(0);
             }
-            Reply {
-                error: Some(refusal),
-                ..
-            } if refusal.data.retry => {
-                self.run.checks.made("polls refused for now", 1);
-            }
-            Reply { error, .. } => {
-                let why = error.map_or(String::new(), |refusal| refusal.message);
-                self.run
-                    .checks
-                    .fault(format_args!("a poll was refused: {why}"));
-            }
+            Ok(Err(fault)) => run.checks.fault(fault),
+            Err(refusal) if refusal.data.retry => run.checks.made("polls refused for now", 1),
+            Err(refusal) => run
+                .checks
+                .fault(format_args!("a poll was refused: {}", refusal.message)),
         }
-        Some(Answer {
-            slot,
-            counts: false,
-        })
+        None
     }
 }

@@ -8,9 +8,11 @@ use super::disk::quiet;
 use super::field::Field;
 use super::profiles::{figure, profile_on};
 use super::programs::Ours;
-use super::table::{Bar, Figures, Pair, Row, amount};
+use super::table::{Bar, Figures, Pair, Row};
+use crate::amount::amount;
 use crate::append::Append;
 use crate::exit::Stop;
+use crate::generator::Flow;
 use crate::pages::Pages;
 use crate::report;
 use crate::setup::Setup;
@@ -110,7 +112,7 @@ async fn one(field: &mut Field, server: &Ours, stock: u64, load: Load) -> Result
         }
         Load::Writes => {
             let made = profile_on(field, server, |setup| Append {
-                connections,
+                flow: Flow::closed(connections, 16),
                 size,
                 ..Append::to_stock(setup, timelines)
             });

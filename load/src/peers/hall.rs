@@ -18,12 +18,12 @@ use tokio::task::LocalSet;
 use super::nats::{HELLO, Said, find, refused};
 use super::programs::Program;
 use super::table::Figures;
-use crate::append::template::{DIGITS, digits};
 use crate::exit::Stop;
 use crate::frame::{put_text, streamed, upgrade};
 use crate::pipe::Pipe;
 use crate::process::{cpu_seconds, thread_cpu_seconds};
 use crate::random::Random;
+use crate::template::{DIGITS, digits};
 
 /// Messages that may not have reached everybody are told apart by their numbers modulo this.
 const WAY: usize = 1 << 12;
@@ -137,7 +137,7 @@ const SUBJECT: &str = "room";
 
 /// One connection over WebSocket, subscribed.
 async fn subscribe(url: &str) -> io::Result<Pipe> {
-    let mut pipe = upgrade(url, 1 << 10).await?;
+    let mut pipe = upgrade(url).await?;
     let mut out = Vec::new();
     let first = format!("SUB {SUBJECT} 1\r\nPING\r\n");
     put_text(&mut out, &[HELLO, first.as_bytes()].concat());
@@ -237,7 +237,7 @@ struct Publisher {
 
 impl Publisher {
     async fn open(address: &str, plan: &Plan) -> io::Result<Publisher> {
-        let mut pipe = Pipe::connect(address, 64 << 10).await?;
+        let mut pipe = Pipe::connect(address).await?;
         pipe.write(HELLO).await?;
         let head = format!("PUB {SUBJECT} {}\r\n", plan.size.max(DIGITS));
         let text = Random::new(plan.seed).text(plan.size.saturating_sub(DIGITS));

@@ -18,19 +18,18 @@ mod profiles;
 mod programs;
 mod resp;
 mod storm;
-mod table;
 mod tideline;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use programs::INSTALL;
-pub use table::{Bar, Figures, Pair, Row, Told, Verdict, titles};
 
 use crate::exit::Stop;
+use crate::pairs::{self as table, Bar, Outcome, Row};
 use crate::random::Random;
 use crate::report;
 use field::Field;
@@ -126,80 +125,13 @@ const SECTIONS: [&[Name]; 9] = [
     &[Name::Amplification],
 ];
 
-/// What was measured.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Outcome {
-    /// All rows that were asked for are there.
-    pub whole: bool,
-    /// Pairs of each row.
-    pub pairs: usize,
-    /// Length of each run.
-    pub seconds: f64,
-    /// Connections of the rows about appends.
-    pub connections: usize,
-    /// Timelines.
-    pub timelines: u64,
-    /// Bytes of each text or value.
-    pub size: usize,
-    /// Seed of texts and choices.
-    pub seed: u64,
-    /// The table.
-    pub rows: Vec<Told>,
-    /// What a server, ours or another, lost or refused.
-    pub faults: Vec<String>,
-}
-
-impl Outcome {
-    /// Nothing that was acknowledged is lost. Bars are told, they are no promise of the server.
-    #[must_use]
-    pub fn held(&self) -> bool {
-        self.faults.is_empty()
-    }
-
-    /// Every figure is there, but for what is not installed, and may be believed.
-    #[must_use]
-    pub fn valid(&self) -> bool {
-        self.count(Verdict::Invalid) + self.count(Verdict::Failed) == 0
-    }
-
-    /// The table as Markdown, and how it was measured.
-    #[must_use]
-    pub fn markdown(&self) -> String {
-        let (pairs, seconds, faults) = (self.pairs, self.seconds, self.faults.len());
-        let table = table::markdown(&self.rows);
-        format!("{table}\nMedians of {pairs} pairs of {seconds} s; {faults} faults.")
-    }
-
-    fn count(&self, verdict: Verdict) -> usize {
-        let rows = self.rows.iter();
-        rows.filter(|row| row.verdict == verdict).count()
-    }
-
-    /// What the table comes to, in one line.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        format!(
-            "bars: {} met, {} not met, {} missing, {} invalid, {} failed; medians of {} pairs of {} s; seed {}; {} faults",
-            self.count(Verdict::Met),
-            self.count(Verdict::NotMet),
-            self.count(Verdict::Missing),
-            self.count(Verdict::Invalid),
-            self.count(Verdict::Failed),
-            self.pairs,
-            self.seconds,
-            self.seed,
-            self.faults.len(),
-        )
-    }
-}
-
 /// Measures what was asked for; a signal ends it, and all its children. `show` gets each row when it is done, and the
 /// outcome so far, with that row as its last. Blocks.
 ///
 /// # Errors
 ///
 /// A server does not start or cannot be reached, a limit of this machine, a signal.
-pub fn run(args: Peers, show: &mut dyn FnMut(&Told, &Outcome)) -> Result<Outcome, Stop> {
+pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
     let counts = [
         args.pairs as u64,
         args.connections as u64,
@@ -243,7 +175,7 @@ async fn ended() -> &'static str {
     }
 }
 
-async fn measure(args: Peers, show: &mut dyn FnMut(&Told, &Outcome)) -> Result<Outcome, Stop> {
+async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let mut field = Field {
         binary: args.binary.clone(),
@@ -284,9 +216,9 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Told, &Outcome)) -> Result<O
             outcome.faults.push(fault);
         }
         for row in rows.unwrap_or_else(|stop| failed(&chosen, &stop)) {
-            let told = row.told();
-            outcome.rows.push(told.clone());
-            show(&told, &outcome);
+            let row = row.judged();
+            outcome.rows.push(row.clone());
+            show(&row, &outcome);
         }
     }
     outcome.whole = true;

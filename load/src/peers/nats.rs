@@ -10,9 +10,9 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::engine::{Answer, Peer, Talk};
-use crate::append::template::{DIGITS, digits};
 use crate::pipe::Pipe;
 use crate::random::Random;
+use crate::template::{DIGITS, digits};
 
 /// The server's own default limit.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
@@ -108,7 +108,7 @@ pub(super) const HELLO: &[u8] =
 /// A request with one answer.
 pub(super) async fn ask(address: &str, subject: &str, body: &Value) -> io::Result<Value> {
     let body = body.to_string();
-    let mut pipe = Pipe::connect(address, 64 << 10).await?;
+    let mut pipe = Pipe::connect(address).await?;
     let asked = format!(
         "SUB _INBOX.ask 1\r\nPUB {subject} _INBOX.ask {}\r\n{body}\r\n",
         body.len()
@@ -224,7 +224,7 @@ impl Peer for JetStream {
     type Talk = Publishing;
 
     async fn open(&self, lane: usize) -> io::Result<(Pipe, Publishing)> {
-        let mut pipe = Pipe::connect(&self.address, 64 << 10).await?;
+        let mut pipe = Pipe::connect(&self.address).await?;
         let first = format!("SUB _INBOX.{lane}.* 1\r\nPING\r\n");
         pipe.write(&[HELLO, first.as_bytes()].concat()).await?;
         // The server's PONG says that the subscription stands; a PING of its own is answered with the first publish.

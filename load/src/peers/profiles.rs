@@ -10,6 +10,7 @@ use super::programs::{INSTALL, Ours, Program, Syncs};
 use super::table::{Bar, Figures, Pair, Row, median};
 use crate::connect::Connect;
 use crate::exit::Stop;
+use crate::generator::Flow;
 use crate::outcome::Outcome;
 use crate::poll::Poll;
 use crate::profile::{Profile, measure};
@@ -177,8 +178,7 @@ pub(super) async fn poll(field: &mut Field, pairs: usize) -> Result<Vec<Row>, St
     for _ in 0..pairs {
         let asked = profile(field, |setup| Poll {
             setup,
-            connections: 1,
-            in_flight: 16,
+            flow: Flow::closed(1, 16),
             timelines,
             positions,
             epochs: false,

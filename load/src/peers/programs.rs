@@ -172,7 +172,7 @@ impl Drop for Program {
 }
 
 async fn answers(address: &str, ask: &[u8], expected: &[u8]) -> std::io::Result<bool> {
-    let mut pipe = Pipe::connect(address, 4 << 10).await?;
+    let mut pipe = Pipe::connect(address).await?;
     pipe.write(ask).await?;
     let here = |bytes: &[u8]| bytes.windows(expected.len()).any(|part| part == expected);
     while !here(pipe.bytes()) {

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::engine::{Answer, Peer, Talk};
-use crate::append::template::{DIGITS, digits};
 use crate::pipe::Pipe;
 use crate::random::Random;
+use crate::template::{DIGITS, digits};
 
 /// More than any reply that is asked for here.
 const REPLY_BYTES_MAX: usize = 1 << 20;
@@ -172,13 +172,13 @@ impl Peer for Redis {
     type Talk = Adding;
 
     async fn open(&self, _lane: usize) -> io::Result<(Pipe, Adding)> {
-        let pipe = Pipe::connect(&self.address, 64 << 10).await?;
+        let pipe = Pipe::connect(&self.address).await?;
         Ok((pipe, Adding::new(self.size, self.seed)))
     }
 
     /// Every sampled stream holds as many entries as were acknowledged.
     async fn check(&self, acked: &[u32], sample: &[u64]) -> io::Result<Vec<String>> {
-        let mut pipe = Pipe::connect(&self.address, 4 << 10).await?;
+        let mut pipe = Pipe::connect(&self.address).await?;
         let mut faults = Vec::new();
         for number in sample {
             let (name, expected) = (key(*number), i64::from(acked[*number as usize]));

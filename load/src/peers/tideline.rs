@@ -7,12 +7,12 @@
 use std::io;
 
 use super::engine::{Answer, Peer, Talk};
-use crate::append::template::{Reply, SLOT_BASE, Template, read_reply};
-use crate::append::{MessageIds, timeline_name};
 use crate::frame::{texts, upgrade};
 use crate::pipe::Pipe;
+use crate::request;
 use crate::rpc::Client;
 use crate::scan;
+use crate::template::{DIGITS, MessageIds, SLOT_BASE, Template, timeline_name};
 
 /// A Tideline server and what is put on it.
 pub(super) struct Tideline {
@@ -32,7 +32,7 @@ pub(super) struct Tideline {
 impl Tideline {
     fn template(&self, lane: usize) -> Template {
         let tag = self.tag_of(lane);
-        Template::new(&self.prefix, &tag, self.size, MessageIds::All, self.seed)
+        Template::append(&self.prefix, &tag, self.size, MessageIds::All, self.seed)
     }
 
     fn tag_of(&self, lane: usize) -> String {
@@ -42,7 +42,7 @@ impl Tideline {
     /// Bytes of one entry and its message ID, as they are sent: what the application wants stored.
     pub(super) fn entry_bytes(&self) -> usize {
         let around = r#"{"text":""}"#.len();
-        let id = self.tag_of(0).len() + crate::append::template::DIGITS;
+        let id = self.tag_of(0).len() + DIGITS;
         around + self.size + id
     }
 }
@@ -56,7 +56,8 @@ pub(super) struct Appending {
 
 impl Talk for Appending {
     fn put(&mut self, out: &mut Vec<u8>, slot: usize, key: u64, number: u64) {
-        self.template.stamp(out, slot, key, number);
+        let slot = SLOT_BASE + slot as u64;
+        self.template.stamp(out, &[slot, key, number]);
     }
 
     fn take(
@@ -74,15 +75,11 @@ impl Talk for Appending {
                 read_reply(text)
             };
             match read {
-                Reply::Done(slot) => each(Answer {
-                    slot,
-                    refused: None,
-                }),
-                Reply::Refused(slot, reason) => each(Answer {
-                    slot,
-                    refused: Some(reason.into()),
-                }),
-                Reply::Odd => odd = Some(String::from_utf8_lossy(text).into_owned()),
+                Some((slot, refused)) => {
+                    let refused = refused.map(Into::into);
+                    each(Answer { slot, refused });
+                }
+                None => odd = Some(String::from_utf8_lossy(text).into_owned()),
             }
         })?;
         match odd {
@@ -94,21 +91,29 @@ impl Talk for Appending {
     }
 }
 
+/// The slot of a reply, and why it was refused.
+fn read_reply(text: &[u8]) -> Option<(usize, Option<String>)> {
+    let answer = request::Answer::read(text)?;
+    let slot = usize::try_from(answer.id.checked_sub(SLOT_BASE)?).ok()?;
+    Some((
+        slot,
+        answer.outcome.err().map(|refusal| refusal.data.reason),
+    ))
+}
+
 /// The slot of a request that came back.
-fn read_echo(text: &[u8]) -> Reply {
-    let found = text
-        .strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":")
-        .and_then(|rest| rest.first_chunk::<4>())
-        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok())
-        .and_then(|id| usize::try_from(id.checked_sub(SLOT_BASE)?).ok());
-    found.map_or(Reply::Odd, Reply::Done)
+fn read_echo(text: &[u8]) -> Option<(usize, Option<String>)> {
+    let rest = text.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+    let digits = std::str::from_utf8(rest.first_chunk::<4>()?).ok()?;
+    let id = digits.parse::<u64>().ok()?.checked_sub(SLOT_BASE)?;
+    Some((usize::try_from(id).ok()?, None))
 }
 
 impl Peer for Tideline {
     type Talk = Appending;
 
     async fn open(&self, lane: usize) -> io::Result<(Pipe, Appending)> {
-        let pipe = upgrade(&self.url, 64 << 10).await?;
+        let pipe = upgrade(&self.url).await?;
         let talk = Appending {
             template: self.template(lane),
             parts: Vec::new(),
@@ -151,13 +156,13 @@ mod tests {
     #[test]
     fn a_request_that_comes_back_is_told_by_its_slot() {
         let text = br#"{"jsonrpc":"2.0","id":1015,"method":"message.append","params":{}}"#;
-        assert_eq!(read_echo(text), Reply::Done(15));
+        assert_eq!(read_echo(text), Some((15, None)));
         for odd in [
             &b""[..],
             b"{\"jsonrpc\":\"2.0\",\"id\":1",
             b"{\"jsonrpc\":\"2.0\",\"id\":0999}",
         ] {
-            assert_eq!(read_echo(odd), Reply::Odd);
+            assert_eq!(read_echo(odd), None);
         }
     }
 }

@@ -84,7 +84,11 @@ impl Listeners {
         let mut opened = Vec::with_capacity(self.subscribers);
         while opened.len() < self.subscribers {
             let wave = (self.subscribers - opened.len()).min(WAVE);
-            for one in join_all((0..wave).map(|_| hall.subscribe(&self.url))).await {
+            let opening = (0..wave).map(|_| {
+                let follower = Follower::new(&self.ledger.timelines, [0]);
+                hall.intake.subscribed(follower, &self.url, None)
+            });
+            for one in join_all(opening).await {
                 let lost = |error| Stop::Unreachable(format!("a subscriber: {error}"));
                 opened.push(one.map_err(lost)?);
             }
@@ -104,20 +108,6 @@ struct Hall {
 }
 
 impl Hall {
-    /// One connection, subscribed before the first message.
-    async fn subscribe(&self, url: &str) -> io::Result<Follower> {
-        let mut follower = Follower::new(&self.intake.ledger.timelines, [0]);
-        follower.connect(url, None).await?;
-        follower.join_all();
-        while !follower.is_live() {
-            self.intake.read(&mut follower).await?;
-            if self.intake.ledger.failed() {
-                return Err(io::Error::other("not what subscribe answers"));
-            }
-        }
-        Ok(follower)
-    }
-
     /// One subscriber, until its connection ends.
     async fn follow(self: Rc<Hall>, mut follower: Follower) {
         loop {

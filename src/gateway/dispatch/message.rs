@@ -9,7 +9,7 @@ use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Outcome, Shared, Work, refusal};
 use crate::metrics;
 use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
-use crate::wire::{self, Reply, message};
+use crate::wire::{self, Method, Reply, message};
 
 /// An append, ready to be queued, and how it is answered.
 pub(in crate::gateway) struct Appending {
@@ -37,11 +37,11 @@ impl Appending {
 }
 
 impl Asked {
-    /// The method's name.
-    pub(in crate::gateway) fn method(self) -> &'static str {
+    /// The method.
+    pub(in crate::gateway) fn method(self) -> Method {
         match self {
-            Asked::One => "message.append",
-            Asked::Batch => "message.append_batch",
+            Asked::One => Method::MessageAppend,
+            Asked::Batch => Method::MessageAppendBatch,
         }
     }
 

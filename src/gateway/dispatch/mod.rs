@@ -17,8 +17,8 @@ use futures_util::future::BoxFuture;
 
 use super::Shared;
 use crate::timeline::Error;
-use crate::wire::session::{Opened, Pong, Server};
-use crate::wire::{Actual, Discovered, Failure, Integers, Reason, Reply, Request};
+use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
+use crate::wire::{Actual, Failure, Integers, Reason, Reply, Request, openrpc};
 
 pub(super) use shape::{message as wire_message, messages as wire_messages};
 
@@ -50,10 +50,10 @@ pub(super) enum Work {
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
-        Request::Ping => Work::Now(Ok(Reply::Ping(Pong {
+        Request::Ping(Nothing {}) => Work::Now(Ok(Reply::Ping(Pong {
             time: shared.clock.now_ms(),
         }))),
-        Request::Discover => Work::Now(Ok(Reply::Discover(Discovered))),
+        Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
         Request::TimelineCreate(create) => timeline::create(shared, create),
         Request::TimelineGet(get) => timeline::get(shared, get),
         Request::TimelineUpdate(update) => timeline::update(shared, update),

@@ -14,7 +14,7 @@ use super::super::Shared;
 use super::super::dispatch::{self, Caller, Outcome, Work};
 use crate::feed::Subscription;
 use crate::wire::jsonrpc::{self, Call, Encoding, Id};
-use crate::wire::{Failure, Reason, Reply, Request};
+use crate::wire::{Failure, Method, Reason, Reply, Request};
 
 /// What a subscribe comes to: its reply, and the subscription unless the reply's state says that there is none.
 pub(super) type Subscribing = BoxFuture<'static, Result<(Reply, Option<Subscription>), Failure>>;
@@ -23,7 +23,7 @@ pub(super) type Subscribing = BoxFuture<'static, Result<(Reply, Option<Subscript
 pub(in crate::gateway) struct Begun {
     /// `None` = a notification.
     id: Option<Id>,
-    method: &'static str,
+    method: Option<Method>,
     encoding: Encoding,
     since: Instant,
     pub(super) pending: Pending,
@@ -76,7 +76,7 @@ pub(super) struct Cost {
 impl Begun {
     pub(super) fn new(
         id: Option<Id>,
-        method: &'static str,
+        method: Option<Method>,
         encoding: Encoding,
         (since, pending): (Instant, Pending),
     ) -> Begun {
@@ -127,44 +127,23 @@ pub(super) fn begin(
     let since = Instant::now();
     match request {
         Ok(request) => {
-            if id.is_none() && !does_something(&request) {
+            if id.is_none() && !request.method().has_effect() {
                 return None;
             }
             let method = request.method();
             let (pending, weight) = start(request);
-            Some((Begun::new(id, method, encoding, (since, pending)), weight))
+            Some((
+                Begun::new(id, Some(method), encoding, (since, pending)),
+                weight,
+            ))
         }
         Err(failure) => {
             let pending = Pending::Now(Some(Err(failure)));
             Some((
-                Begun::new(id, "?", encoding, (since, pending)),
+                Begun::new(id, None, encoding, (since, pending)),
                 Weight::Light,
             ))
         }
-    }
-}
-
-/// Whether a request is worth doing if nobody hears the answer.
-pub(super) fn does_something(request: &Request) -> bool {
-    match request {
-        Request::SessionOpen(_)
-        | Request::TimelineCreate(_)
-        | Request::TimelineUpdate(_)
-        | Request::TimelineDelete(_)
-        | Request::TimelineTrim(_)
-        | Request::MessageAppend(_)
-        | Request::MessageAppendBatch(_)
-        | Request::MessageUpdate(_)
-        | Request::MessageDelete(_)
-        | Request::Unsubscribe(_) => true,
-        Request::Ping
-        | Request::Discover
-        | Request::TimelineGet(_)
-        | Request::TimelineList(_)
-        | Request::MessageGet(_)
-        | Request::MessageRange(_)
-        | Request::Sync(_)
-        | Request::Subscribe(_) => false,
     }
 }
 

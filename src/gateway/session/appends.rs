@@ -108,7 +108,7 @@ impl Bundle {
         for (Call { id, asked }, answer) in self.calls.iter().zip(answers) {
             let outcome = asked.outcome(answer);
             let result = outcome.as_ref().map(drop);
-            shared.counters.count(asked.method(), result, took);
+            shared.counters.count(Some(asked.method()), result, took);
             outcomes.extend(id.as_ref().map(|id| (id, outcome)));
         }
         Poll::Ready(jsonrpc::answers(outcomes.into_iter(), encoding))

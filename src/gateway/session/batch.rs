@@ -195,7 +195,7 @@ pub(in crate::gateway) fn writes(incoming: &Incoming) -> bool {
         Incoming::Batch(calls) => calls,
     };
     let mut requests = calls.iter().flat_map(|call| &call.request);
-    requests.any(answer::does_something)
+    requests.any(|request| request.method().has_effect())
 }
 
 /// Answers what came in one HTTP body.

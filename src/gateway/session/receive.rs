@@ -112,7 +112,7 @@ impl Session {
             Err(failure) => {
                 self.shared
                     .counters
-                    .count("?", Err(&failure), Duration::ZERO);
+                    .count(None, Err(&failure), Duration::ZERO);
                 let reply = jsonrpc::failure(&Id::Null, &failure, self.dialect);
                 self.send(reply);
             }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::{Dialect, Encoding, Id};
 use crate::wire::entry::with_integers;
 use crate::wire::failure::Failure;
+use crate::wire::methods::Reply;
 use crate::wire::push::Push;
-use crate::wire::reply::Reply;
 
 /// The version that every object says.
 const VERSION: &str = "2.0";

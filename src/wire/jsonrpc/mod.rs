@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Integers;
 use super::failure::Failure;
-use super::request::Request;
+use super::methods::Request;
 
 pub use decode::decode;
 pub use encode::{answers, batch, failure, push, reply};

@@ -66,7 +66,7 @@ fn ids_are_echoed_or_refused() {
     assert_eq!(id(r#""a\u0062""#).id, Some(Id::Text("ab".into())));
     assert_eq!(
         id(&format!("\"{}\"", "x".repeat(64))).request,
-        Ok(Request::Ping)
+        Ok(Request::Ping(session::Nothing {}))
     );
     let long = format!("\"{}\"", "x".repeat(65));
     let fraction = [
@@ -155,7 +155,7 @@ fn batches() {
     let Ok(Incoming::Batch(calls)) = batch(&format!(" [{ping}, 1 ,{{}}]")) else {
         panic!()
     };
-    assert_eq!(calls[0].request, Ok(Request::Ping));
+    assert_eq!(calls[0].request, Ok(Request::Ping(session::Nothing {})));
     for call in &calls[1..] {
         assert_eq!(call.id, Some(Id::Null));
         assert_eq!(
