@@ -21,6 +21,21 @@ def gauge(name, where=""):
     return f"{name}{{{I}{',' + where if where else ''}}}"
 
 
+def total(name):
+    """A gauge that each partition has, summed over them."""
+    return f"sum by (instance) ({gauge(name)})"
+
+
+def worst(name, of="max"):
+    """A gauge that each partition has, where it is largest (or smallest)."""
+    return f"{of} by (instance) ({gauge(name)})"
+
+
+def each(name):
+    """A gauge that each partition has, and the legend of its series."""
+    return (gauge(name), "{{instance}} partition {{partition}}")
+
+
 def limit(name):
     return gauge("tideline_limit", f'limit="{name}"')
 
@@ -52,7 +67,7 @@ BOARDS = {
         stat("Up", "bool_on_off", "Whether Prometheus reaches the server. Off: look whether the process runs, and at its log.",
              (f'up{{job="tideline",{I}}}', "{{instance}}")),
         stat("Stopped partitions", "short", "Partitions that a disk failure stopped. Must be 0.",
-             (gauge("tideline_partitions_stopped"), "{{instance}}"), red=1),
+             (total("tideline_partitions_stopped"), "{{instance}}"), red=1),
         stat("Appends", "reqps", "Acknowledged message.append calls.",
              (rate("tideline_requests_total", where='method="message.append",result="ok"'), "{{instance}}")),
         stat("Deliveries", "ops", "Messages pushed to subscribers.", (rate("tideline_deliveries_total"), "{{instance}}")),
@@ -72,7 +87,7 @@ BOARDS = {
         panel("Resident memory", "bytes", "Mapped pages of the LMDB file count too; they are given back under pressure.",
               (gauge("process_resident_memory_bytes"), "{{instance}}")),
         panel("Feed lag", "s", "Age of the oldest committed batch that the feed has not seen. Pushes are late by this.",
-              (gauge("tideline_feed_lag_seconds"), "{{instance}}")),
+              (worst("tideline_feed_lag_seconds"), "{{instance}}")),
         panel("Disk sync", "s", "fdatasync of the commit log: no acknowledgement is faster.",
               *quantiles("tideline_commit_sync_seconds", of=(0.5, 0.99))),
         panel("Version", "short", "What runs; a change is an upgrade.",
@@ -93,25 +108,29 @@ BOARDS = {
               *quantiles("tideline_commit_batch_closures", of=(0.99,))),
         panel("Bytes per batch", "bytes", "Size of a frame in the log.",
               (mean("tideline_commit_batch_bytes"), "mean {{instance}}"), *quantiles("tideline_commit_batch_bytes", of=(0.99,))),
+        panel("Batches by partition", "ops", "One far above the others: many writes go to few partition keys.",
+              (rate("tideline_commit_batches_total", "instance, partition"), "{{instance}} partition {{partition}}")),
+        panel("Fill by partition", "percentunit", "Share of a partition's writer's time that goes into evaluating writes. Near 1: it is the limit.",
+              (rate("tideline_commit_fill_seconds_sum", "instance, partition"), "{{instance}} partition {{partition}}"), peak=1),
         panel("Log written", "Bps", "Bytes of frames written to the log.", (rate("tideline_commit_batch_bytes_sum"), "{{instance}}")),
-        panel("Queue fill", "percentunit", "The fullest partition's queue. Near 1 clients hear busy.",
-              (gauge("tideline_commit_queue_fill_ratio"), "{{instance}}"), peak=1),
-        panel("Queue depth", "short", "Writes that wait for their partition's writer.", (gauge("tideline_commit_queue_depth"), "{{instance}}")),
-        panel("Queue bytes", "bytes", "Bytes that waiting writes hold.", (gauge("tideline_commit_queue_bytes"), "{{instance}}")),
+        panel("Queue fill", "percentunit", "How full each partition's queue is. Near 1 clients hear busy.",
+              each("tideline_commit_queue_fill_ratio"), peak=1),
+        panel("Queue depth", "short", "Writes that wait for their partition's writer.", each("tideline_commit_queue_depth")),
+        panel("Queue bytes", "bytes", "Bytes that waiting writes hold.", each("tideline_commit_queue_bytes")),
         panel("Refused writes", "ops", "Queue, compaction or disk space. Lasting: more is asked than the disk does.",
               (rate("tideline_refusals_total", "limit", 'limit=~"queue_.*|compaction|disk_space"'), "{{limit}}")),
         panel("Slowed batches", "ops", "Batches held back because flush or compaction is behind.",
               (rate("tideline_commit_slowed_batches_total"), "{{instance}}")),
         panel("Stopped partitions", "short", "Partitions, and how many of them stopped after a disk failure.",
-              (gauge("tideline_partitions"), "all {{instance}}"), (gauge("tideline_partitions_stopped"), "stopped {{instance}}"),
-              (gauge("tideline_commit_failed_total"), "failures {{instance}}")),
+              (gauge("tideline_partitions"), "all {{instance}}"), (total("tideline_partitions_stopped"), "stopped {{instance}}"),
+              (total("tideline_commit_failed_total"), "failures {{instance}}")),
     ]),
     "delivery": ("Delivery", [
         panel("Deliveries", "ops", "Messages pushed to subscribers.", (rate("tideline_deliveries_total"), "{{instance}}")),
         panel("Commit to watchers", "s", "From a batch's begin to when watchers were told; holds the sync.",
               *quantiles("tideline_feed_delay_seconds")),
-        panel("Feed lag", "s", "Age of the oldest batch the feed has not seen.", (gauge("tideline_feed_lag_seconds"), "{{instance}}")),
-        panel("Feed lag in batches", "short", "Committed batches not yet seen by the feed.", (gauge("tideline_feed_lag_batches"), "{{instance}}")),
+        panel("Feed lag", "s", "Age of the oldest batch the feed has not seen.", (worst("tideline_feed_lag_seconds"), "{{instance}}")),
+        panel("Feed lag in batches", "short", "Committed batches not yet seen by the feed.", (total("tideline_feed_lag_batches"), "{{instance}}")),
         panel("Feed against commits", "ops", "The feed should keep pace with the commits.",
               (rate("tideline_feed_batches_total"), "feed {{instance}}"), (rate("tideline_commit_batches_total"), "commits {{instance}}")),
         panel("Fan-out", "short", "Watchers told of one batch's messages in a timeline: the size of rooms in use.",
@@ -132,10 +151,10 @@ BOARDS = {
               (rate("tideline_feed_resyncs_total"), "{{instance}}")),
     ]),
     "store": ("Store", [
-        panel("Memtables", "bytes", "Bytes not flushed yet; saws.", (gauge("tideline_memtable_bytes"), "{{instance}}")),
-        panel("Memtable rows", "short", "Rows not flushed yet.", (gauge("tideline_memtable_rows"), "{{instance}}")),
+        panel("Memtables", "bytes", "Bytes not flushed yet; saws.", (total("tideline_memtable_bytes"), "{{instance}}")),
+        panel("Memtable rows", "short", "Rows not flushed yet.", (total("tideline_memtable_rows"), "{{instance}}")),
         panel("Frozen memtables", "short", "At half of the limit writers are slowed, at it they hear busy.",
-              (gauge("tideline_memtables_frozen"), "{{instance}}"), (limit("frozen_memtables_max"), "limit {{instance}}")),
+              each("tideline_memtables_frozen"), (limit("frozen_memtables_max"), "limit {{instance}}")),
         panel("Flush", "s", "Time to write a memtable as a run.", *quantiles("tideline_flush_seconds", of=(0.5, 0.99))),
         panel("Flushed and compacted", "Bps", "With the log's bytes: the write amplification.",
               (rate("tideline_flush_bytes_total"), "flush {{instance}}"), (rate("tideline_compaction_bytes_total"), "compaction {{instance}}"),
@@ -146,30 +165,30 @@ BOARDS = {
         panel("Reclaimed", "Bps", "What compaction gave up: expired, over max versions, of deleted tables, trimmed or deleted timelines.",
               (rate("tideline_reclaimed_bytes_total", "reason"), "{{reason}}")),
         panel("Over, not reclaimed yet", "bytes", "An estimate. A run is rewritten when half of it is dead.",
-              (gauge("tideline_image_dead_bytes"), "{{instance}}")),
+              (total("tideline_image_dead_bytes"), "{{instance}}")),
         panel("Compaction slice", "s", "One slice; rises with disk load.", *quantiles("tideline_compaction_slice_seconds", of=(0.5, 0.99))),
-        panel("Waiting for a merge", "bytes", "Ever more: the disk does not keep up.", (gauge("tideline_compaction_pending_bytes"), "{{instance}}")),
+        panel("Waiting for a merge", "bytes", "Ever more: the disk does not keep up.", (total("tideline_compaction_pending_bytes"), "{{instance}}")),
         panel("Runs", "short", "Sorted runs; level 0 in the partition with most, with the bounds where writers are slowed and refused.",
-              (gauge("tideline_image_runs"), "all {{instance}}"), (gauge("tideline_image_level0_runs"), "level 0 {{instance}}"),
+              (total("tideline_image_runs"), "all {{instance}}"), (worst("tideline_image_level0_runs"), "level 0 {{instance}}"),
               (limit("level0_slow_runs"), "slow {{instance}}"), (limit("level0_busy_runs"), "busy {{instance}}")),
         panel("LMDB file", "bytes", "File, data in it, and free pages. The file never shrinks; free pages are used again.",
-              (gauge("tideline_image_file_bytes"), "file {{instance}}"), (gauge("tideline_image_used_bytes"), "used {{instance}}"),
-              (gauge("tideline_image_free_bytes"), "free {{instance}}")),
+              (total("tideline_image_file_bytes"), "file {{instance}}"), (total("tideline_image_used_bytes"), "used {{instance}}"),
+              (total("tideline_image_free_bytes"), "free {{instance}}")),
         panel("Map used", "percentunit", "File against reserved address space: raise map_bytes before 1.",
-              (f"{gauge('tideline_image_file_bytes')} / {gauge('tideline_image_map_bytes')}", "{{instance}}"), peak=1),
-        panel("LMDB readers", "short", "Open read transactions; at 1,024 in a partition reads fail.", (gauge("tideline_image_readers"), "{{instance}}")),
+              (f"{gauge('tideline_image_file_bytes')} / {gauge('tideline_image_map_bytes')}", "{{instance}} partition {{partition}}"), peak=1),
+        panel("LMDB readers", "short", "Open read transactions; at 1,024 in a partition reads fail.", each("tideline_image_readers")),
         panel("Oldest reader", "s", "A read lives for a page; seconds mean a disk that hangs.",
-              (gauge("tideline_image_oldest_reader_seconds"), "{{instance}}")),
+              each("tideline_image_oldest_reader_seconds")),
         panel("Oldest reader behind", "short", "Transactions since it began; what they freed can't be used again yet.",
-              (gauge("tideline_image_oldest_reader_transactions"), "{{instance}}")),
-        panel("Free slots", "short", "In the partition with fewest; below two its writers hear busy.", (gauge("tideline_image_free_slots"), "{{instance}}")),
+              each("tideline_image_oldest_reader_transactions")),
+        panel("Free slots", "short", "Below two a partition's writers hear busy.", each("tideline_image_free_slots")),
         panel("Filters", "bytes", "Memory of loaded filters, and its limit.",
-              (gauge("tideline_image_filter_bytes"), "{{instance}}"), (limit("filter_memory_bytes"), "limit {{instance}}")),
-        panel("Log on disk", "bytes", "Saws around retention_bytes.", (gauge("tideline_log_bytes"), "{{instance}}")),
-        panel("Log segments", "short", "Segments of the log.", (gauge("tideline_log_segments"), "{{instance}}")),
-        panel("Log age", "s", "Age of the oldest batch: how long a follower may be away.", (gauge("tideline_log_oldest_seconds"), "{{instance}}")),
+              (total("tideline_image_filter_bytes"), "{{instance}}"), (limit("filter_memory_bytes"), "limit {{instance}}")),
+        panel("Log on disk", "bytes", "Saws around retention_bytes.", (total("tideline_log_bytes"), "{{instance}}")),
+        panel("Log segments", "short", "Segments of the log.", (total("tideline_log_segments"), "{{instance}}")),
+        panel("Log age", "s", "Age of the oldest batch: how long a follower may be away.", each("tideline_log_oldest_seconds")),
         panel("Log positions kept", "short", "Batches that the log still has.",
-              (f"{gauge('tideline_log_position')} - {gauge('tideline_log_oldest_position')}", "{{instance}}")),
+              (f"{gauge('tideline_log_position')} - {gauge('tideline_log_oldest_position')}", "{{instance}} partition {{partition}}")),
         panel("Reads running", "short", "Against reads_max: at it reads queue.",
               (gauge("tideline_reads_running"), "{{instance}}"), (limit("reads_max"), "limit {{instance}}")),
     ]),

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::feed::Feed;
 use crate::gateway::{Gateway, Options as GatewayOptions, Pages};
 use crate::ids::Clock;
-use crate::metrics;
+use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{OpenError, Partitions, ReadError};
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
@@ -31,6 +31,7 @@ pub struct Server {
     admin: Arc<Admin>,
     tasks: TaskTracker,
     drain: Duration,
+    upkeep: Upkeep,
 }
 
 /// Why the server did not start; the text is one line for the operator.
@@ -44,6 +45,8 @@ pub enum StartError {
     Open(OpenError),
     /// The tables' definitions can't be read.
     Tables(ReadError),
+    /// A thread can't be started.
+    Thread(io::Error),
 }
 
 impl fmt::Display for StartError {
@@ -69,6 +72,7 @@ impl fmt::Display for StartError {
                 "{error}; `tideline verify` tells how far it goes, docs/OPERATIONS.md (\"After a crash\") what can be done"
             ),
             StartError::Open(error) => write!(out, "{error}"),
+            StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
             StartError::Tables(error) => write!(out, "cannot read the tables: {}", error.0),
         }
     }
@@ -82,7 +86,9 @@ impl Server {
         if config.is_exposed() && !config.insecure {
             return Err(StartError::Exposed(config.listen));
         }
-        let admin = Arc::new(Admin::new(metrics::install()));
+        let metrics = Arc::new(Metrics::default());
+        let upkeep = metrics.start_upkeep().map_err(StartError::Thread)?;
+        let admin = Arc::new(Admin::new(Arc::clone(&metrics)));
         // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
         // `start` returns; early clients wait in the backlog.
         let listener = listen(config.listen, config.socket_send_bytes)
@@ -90,7 +96,7 @@ impl Server {
         let clock = Arc::new(Clock::system());
         let limits = config.timeline_limits();
         let (partitions, timelines, tables) = {
-            let (dir, options) = (config.data.clone(), config.partition_options());
+            let (dir, options) = (config.data.clone(), config.partition_options(&metrics));
             let catalog = Catalog::default();
             let rules = Timelines::rules_with(&limits, catalog.clone());
             let clock = Arc::clone(&clock);
@@ -110,11 +116,11 @@ impl Server {
         let feed = Feed::start(
             &partitions,
             timelines.clone(),
-            config.feed_options(),
+            config.feed_options(&metrics),
             &tasks,
         );
         let connections_max = connections_max(config, partitions.ids().count());
-        show_limits(config, connections_max);
+        show_limits(config, connections_max, &metrics);
         {
             let (partitions, feed, clock) = (partitions.clone(), feed.clone(), Arc::clone(&clock));
             admin.observe(move || {
@@ -126,7 +132,7 @@ impl Server {
             listener,
             GatewayOptions {
                 connections_max,
-                ..config.gateway_options()
+                ..config.gateway_options(&metrics)
             },
             timelines,
             tables,
@@ -146,6 +152,7 @@ impl Server {
             admin,
             tasks,
             drain,
+            upkeep,
         })
     }
 
@@ -164,6 +171,7 @@ impl Server {
             admin,
             tasks,
             drain,
+            upkeep,
         } = self;
         tracing::info!("stopping");
         // 1. Nobody comes in.
@@ -179,6 +187,7 @@ impl Server {
         tasks.wait().await;
         // 5. What is committed goes into the image, and the files are closed.
         partitions.close().await;
+        drop(upkeep);
         tracing::info!("stopped");
     }
 }
@@ -266,7 +275,7 @@ const KEPT_FILES: usize = 64;
 const KEPT_FILES_PER_PARTITION: usize = 16;
 
 /// Shows the limits that gauges are held against.
-fn show_limits(config: &Config, connections_max: usize) {
+fn show_limits(config: &Config, connections_max: usize, metrics: &Metrics) {
     for (name, limit) in [
         ("connections_max", connections_max),
         ("reads_max", config.reads_max),
@@ -281,6 +290,6 @@ fn show_limits(config: &Config, connections_max: usize) {
         ("inbound_bytes_max", config.inbound_bytes_max),
         ("answers_bytes_max", config.answers_bytes_max),
     ] {
-        metrics::limit().of(&[name]).count(limit as u64);
+        metrics.families.limit.of(&[name]).count(limit as u64);
     }
 }

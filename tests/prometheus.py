@@ -237,9 +237,9 @@ def run(options, folder):
     failed |= checked(["promtool", "test", "rules", RULES / "alerts_test.yml"])
     owned, server, traffic = not options.target, None, None
     if owned:
-        # Small memtables, so that flushes and merges happen within seconds.
+        # Small memtables, so that flushes and merges happen within seconds; two partitions, so that series are several.
         server = start(folder / "server.log", options.binary, "--listen", target, "--data", folder / "data",
-                       TIDELINE_MEMTABLE_BYTES="1048576", TIDELINE_MEMTABLE_AGE_MS="1000")
+                       TIDELINE_MEMTABLE_BYTES="1048576", TIDELINE_MEMTABLE_AGE_MS="1000", TIDELINE_PARTITIONS="2")
         wait_for("the server", 30, lambda: get(f"http://{target}/readyz"))
     port = free_port()
     prometheus = f"http://127.0.0.1:{port}"

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tideline::ids::Clock;
+use tideline::metrics::Metrics;
 use tideline::model::Value;
 use tideline::partition::{LogOptions, Options, Partitions};
 use tideline::table::{
@@ -41,6 +42,7 @@ struct Bed {
     table: Arc<Table>,
     clock: Arc<Clock>,
     now_ms: u64,
+    metrics: Arc<Metrics>,
 }
 
 /// Bytes of a data directory's files.
@@ -87,6 +89,7 @@ impl Sizes {
 
 impl Bed {
     async fn new(dir: &Path, options: Options) -> Bed {
+        let metrics = Arc::clone(&options.metrics);
         let clock = Arc::new(Clock::fixed(START_MS));
         let catalog = Catalog::default();
         let rules = Timelines::rules_with(&LIMITS, catalog.clone());
@@ -115,6 +118,7 @@ impl Bed {
             table,
             clock,
             now_ms: START_MS,
+            metrics,
         }
     }
 
@@ -176,11 +180,12 @@ impl Bed {
 
     /// A gauge, as an operator would see it.
     fn figure(&self, name: &str) -> f64 {
-        let exposition = tideline::metrics::install();
         self.partitions.observe(self.now_ms);
-        let text = exposition.render();
+        let text = self.metrics.render();
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
-        let value = lines.find_map(|rest| rest.strip_prefix(' ')).unwrap();
+        let value = lines
+            .find_map(|rest| rest.strip_prefix("{partition=\"0\"} "))
+            .unwrap();
         value.parse().unwrap()
     }
 }

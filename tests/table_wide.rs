@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tideline::ids::{Clock, PartitionId};
+use tideline::metrics::Metrics;
 use tideline::model::Value;
 use tideline::partition::{Options, Partitions};
 use tideline::table::{
@@ -33,6 +34,7 @@ struct Bed {
     wide: Arc<Table>,
     deep: Arc<Table>,
     updates: usize,
+    metrics: Arc<Metrics>,
 }
 
 impl Bed {
@@ -46,6 +48,7 @@ impl Bed {
         let catalog = Catalog::default();
         let rules = Timelines::rules_with(&limits, catalog.clone());
         let options = Options::default();
+        let metrics = Arc::clone(&options.metrics);
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let tables = Tables::open(partitions.clone(), catalog, Vec::new(), clock).unwrap();
         let table = |name: &str, max_versions| NewTable {
@@ -71,6 +74,7 @@ impl Bed {
             deep: tables.describe("deep").await.unwrap(),
             tables,
             updates,
+            metrics,
         }
     }
 
@@ -121,11 +125,12 @@ impl Bed {
     }
 
     fn figure(&self, name: &str) -> f64 {
-        let exposition = tideline::metrics::install();
         self.partitions.observe(0);
-        let text = exposition.render();
+        let text = self.metrics.render();
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
-        let value = lines.find_map(|rest| rest.strip_prefix(' ')).unwrap();
+        let value = lines
+            .find_map(|rest| rest.strip_prefix("{partition=\"0\"} "))
+            .unwrap();
         value.parse().unwrap()
     }
 

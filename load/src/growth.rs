@@ -15,8 +15,7 @@ use clap::ValueEnum;
 use crate::bench::{Findings, Measure, Ours};
 use crate::curve::{self, Curve, CurvePlan, Curves, FORMAT, Reading, Step};
 use crate::exit::{Stop, Verdict};
-use crate::machine::Machine;
-use crate::process::cpu_seconds;
+use crate::machine::{Machine, cpu_seconds};
 use crate::{pictures, report};
 
 /// Arguments of `growth`.

@@ -21,9 +21,9 @@ use self::reader::{Ends, Habit, Reader};
 use crate::exit::Stop;
 use crate::follower::Follower;
 use crate::ledger::{Desk, Intake, Ledger, Numbering, by_the_clock};
+use crate::machine::Usage;
 use crate::outcome::Better;
 use crate::pace::Gaps;
-use crate::process::resident_bytes;
 use crate::profile::{Profile, need_files};
 use crate::recorder::Counts;
 use crate::run::{Phase, Run};
@@ -166,7 +166,7 @@ impl Slow {
         }
         let began = Instant::now();
         let closed_before = slow_closes(run).await;
-        let memory = || Some(resident_bytes(run.pid?).ok()? as f64);
+        let memory = || Usage::of(run.pid?).resident_bytes;
         let memory_before = memory();
         // The buffers fill up first; then the server looks four times within its patience.
         let until = began + 2 * self.patience() + PATIENCE;

@@ -1,7 +1,7 @@
-//! Looking at the server while it is measured: its metrics before and after, its process every second.
+//! The server's metrics, before and after a measurement.
 //!
-//! Owns: the samples. Promises: a look costs the server one scrape at each end of the measurement and nothing between;
-//! the process is read from /proc. Must not: fail a run because something can't be read: it is absent then.
+//! Owns: reading Prometheus' text. Promises: a look costs the server one scrape. Must not: fail a run because something
+//! can't be read: it is absent then.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,6 @@ use tokio_tungstenite::tungstenite::http::Uri;
 
 use crate::frame::address;
 use crate::outcome::Moved;
-use crate::process::{cpu_seconds, resident_bytes};
 
 /// Metrics by name with labels, as the text shows them.
 pub type Metrics = BTreeMap<String, f64>;
@@ -69,50 +68,6 @@ pub fn moved(before: &Metrics, after: Metrics) -> BTreeMap<String, Moved> {
     after.into_iter().map(pair).collect()
 }
 
-/// A process at one moment. What can't be read is absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
-    /// Processor time so far, seconds.
-    pub cpu_seconds: Option<f64>,
-    /// Memory, bytes.
-    pub resident_bytes: Option<f64>,
-    /// Open descriptors.
-    pub descriptors: Option<f64>,
-    /// Bytes handed to disks so far.
-    pub written_bytes: Option<f64>,
-}
-
-impl Usage {
-    /// Reads it.
-    #[must_use]
-    pub fn of(pid: u32) -> Usage {
-        Usage {
-            cpu_seconds: cpu_seconds(pid),
-            resident_bytes: resident_bytes(pid).ok().map(|bytes| bytes as f64),
-            descriptors: descriptors(pid).map(|count| count as f64),
-            written_bytes: written_bytes(pid).map(|bytes| bytes as f64),
-        }
-    }
-}
-
-/// Open descriptors of a process. Since Linux 6.2 the folder's size is their count; before, it is 0.
-fn descriptors(pid: u32) -> Option<u64> {
-    let folder = format!("/proc/{pid}/fd");
-    match std::fs::metadata(&folder).ok()?.len() {
-        0 => Some(std::fs::read_dir(&folder).ok()?.count() as u64),
-        count => Some(count),
-    }
-}
-
-/// Bytes that a process caused to be written to disks so far.
-fn written_bytes(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("write_bytes: "))?;
-    line.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,12 +90,5 @@ mod tests {
             }
         );
         assert_eq!(moved["new"].before, 0.0);
-    }
-
-    #[test]
-    fn this_process_can_be_read() {
-        let usage = Usage::of(std::process::id());
-        assert!(usage.resident_bytes.is_some_and(|bytes| bytes > 0.0));
-        assert!(usage.descriptors.is_some_and(|count| count >= 3.0));
     }
 }

@@ -3,15 +3,15 @@
 //! Owns: the bodies of these answers. Promises: none but the metrics touches the store or waits. Must not: know
 //! routes, sockets or anything a client has stored; `gateway/http.rs` serves them.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use crate::metrics::Exposition;
+use crate::metrics::Metrics;
 
 /// What the pages tell of. One per server.
 pub struct Admin {
     ready: AtomicBool,
-    exposition: Exposition,
+    metrics: Arc<Metrics>,
     /// Brings gauges up to date before they are shown.
     observe: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -19,10 +19,10 @@ pub struct Admin {
 impl Admin {
     /// Not ready yet.
     #[must_use]
-    pub fn new(exposition: Exposition) -> Admin {
+    pub fn new(metrics: Arc<Metrics>) -> Admin {
         Admin {
             ready: AtomicBool::new(false),
-            exposition,
+            metrics,
             observe: OnceLock::new(),
         }
     }
@@ -54,7 +54,7 @@ impl Admin {
         if let Some(observe) = self.observe.get() {
             observe();
         }
-        self.exposition.render()
+        self.metrics.render()
     }
 
     /// The page at `/`.
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn who_is_not_ready_says_why() {
-        let admin = Admin::new(crate::metrics::install());
+        let admin = Admin::new(Arc::default());
         assert!(
             admin
                 .readiness(true)

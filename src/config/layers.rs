@@ -3,15 +3,17 @@
 //! Owns: which key reaches which layer. Promises: every field of every layer's options is set here by hand, so that a
 //! new one cannot be forgotten. Must not: decide a default; those stand with the keys.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, DEVELOPMENT};
+use crate::metrics::Metrics;
 use crate::{feed, gateway, partition, timeline, wire};
 
 impl Config {
     /// For the partitions.
     #[must_use]
-    pub fn partition_options(&self) -> partition::Options {
+    pub fn partition_options(&self, metrics: &Arc<Metrics>) -> partition::Options {
         partition::Options {
             partitions: self.partitions,
             queue_jobs_max: self.queue_jobs_max,
@@ -26,6 +28,7 @@ impl Config {
             reserve_bytes: self.reserve_bytes,
             log: self.log_options(),
             image: self.image_options(),
+            metrics: Arc::clone(metrics),
             #[cfg(any(test, feature = "faults"))]
             fault: partition::Options::default().fault,
         }
@@ -65,12 +68,13 @@ impl Config {
 
     /// For the feed.
     #[must_use]
-    pub fn feed_options(&self) -> feed::Options {
+    pub fn feed_options(&self, metrics: &Arc<Metrics>) -> feed::Options {
         feed::Options {
             fresh_bytes_max: self.fresh_bytes_max,
             page_messages_max: self.page_messages_max,
             // A page becomes at most two frames, and JSON can be a third longer than what it tells.
             page_bytes_max: (self.outbound_frame_bytes_max / 4).min(256 << 10),
+            metrics: Arc::clone(metrics),
         }
     }
 
@@ -94,7 +98,7 @@ impl Config {
 
     /// For the gateway.
     #[must_use]
-    pub fn gateway_options(&self) -> gateway::Options {
+    pub fn gateway_options(&self, metrics: &Arc<Metrics>) -> gateway::Options {
         gateway::Options {
             limits: self.wire_limits(),
             requests_in_flight_bytes_max: self.requests_in_flight_bytes_max,
@@ -113,6 +117,7 @@ impl Config {
             allowed_hosts: self.allowed_hosts.clone(),
             drain_spread: Duration::from_millis(self.drain_spread_ms),
             tablestore: self.tablestore_options(),
+            metrics: Arc::clone(metrics),
         }
     }
 
@@ -148,7 +153,7 @@ mod tests {
                 ..Config::default()
             };
             config.check().unwrap();
-            let credentials = config.gateway_options().tablestore.credentials;
+            let credentials = config.tablestore_options().credentials;
             credentials.into_iter().map(|known| known.id).collect()
         };
         assert_eq!(ids("127.0.0.1:7070", &[DEVELOPMENT]), ["development"]);

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::metrics;
+use crate::ids::PartitionId;
+use crate::metrics::Metrics;
 use crate::partition::Partitions;
 use crate::timeline::Timelines;
 
@@ -40,6 +41,8 @@ pub struct Options {
     pub page_messages_max: usize,
     /// About how many bytes such a page may have.
     pub page_bytes_max: usize,
+    /// Where figures go.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Default for Options {
@@ -48,6 +51,7 @@ impl Default for Options {
             fresh_bytes_max: 64 << 20,
             page_messages_max: 1_000,
             page_bytes_max: 256 << 10,
+            metrics: Arc::default(),
         }
     }
 }
@@ -71,12 +75,14 @@ impl Feed {
         options: Options,
         tasks: &TaskTracker,
     ) -> Feed {
-        let followers: Vec<_> = partitions
-            .ids()
-            .map(|id| Arc::new(tailer::Follower::new(partitions.tail(id))))
-            .collect();
+        let metrics = Arc::clone(&options.metrics);
+        let follower = |id: PartitionId| {
+            let (tail, metrics) = (partitions.tail(id), metrics.follower(id.0));
+            Arc::new(tailer::Follower::new(tail, metrics))
+        };
+        let followers: Vec<_> = partitions.ids().map(follower).collect();
         let feed = Feed {
-            registry: Arc::new(Registry::new(options.fresh_bytes_max)),
+            registry: Arc::new(Registry::new(options.fresh_bytes_max, metrics)),
             timelines,
             options: Arc::new(options),
             followers: followers.into(),
@@ -109,16 +115,9 @@ impl Feed {
 
     /// Brings the gauges of the followers up to date. May block on the disk.
     pub fn observe(&self) {
-        let (mut batches, mut oldest_ms) = (0, None);
         for follower in &*self.followers {
-            let (behind, since_ms) = follower.lag();
-            batches += behind;
-            oldest_ms = oldest_ms.into_iter().chain(since_ms).min();
+            follower.observe(self.timelines.now_ms());
         }
-        let now_ms = self.timelines.now_ms();
-        let age_ms = oldest_ms.map_or(0, |since| now_ms.saturating_sub(since));
-        metrics::feed().lag.count(batches);
-        metrics::feed().lag_seconds.set(age_ms as f64 / 1e3);
     }
 
     /// Stops the followers. Watchers hear nothing more.

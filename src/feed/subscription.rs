@@ -9,7 +9,6 @@ use super::Options;
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::Fresh;
 use super::registry::Watch;
-use crate::metrics;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Timelines};
 
 /// Why a subscription is over.
@@ -110,7 +109,7 @@ impl Subscription {
                     Ok(Arc::new(Page::new(changed)))
                 })
                 .await;
-            let counted = metrics::feed();
+            let counted = &options.metrics.feed;
             if own {
                 &counted.store_pages
             } else {
@@ -120,7 +119,8 @@ impl Subscription {
             match page {
                 Ok(page) => match page.changed.state {
                     ResumeState::Ok => {
-                        metrics::pages().push.count(page.changed.messages.len());
+                        let messages = page.changed.messages.len();
+                        options.metrics.pages.push.count(messages);
                         Pull::Page(Arc::clone(page))
                     }
                     ResumeState::TooOld => Pull::Ended(Ended::TooOld),

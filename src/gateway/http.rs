@@ -28,7 +28,6 @@ use tokio::time::timeout;
 use super::patience::{Impatient, farewell};
 use super::respond::{Answer, full, not_allowed, say};
 use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
-use crate::metrics;
 use crate::wire::jsonrpc::Dialect;
 
 /// A connection that has become a WebSocket.
@@ -151,7 +150,7 @@ async fn route(
     let admitted = match shared.origins.admit(request.headers(), local) {
         Ok(admitted) => admitted,
         Err(foreign) => {
-            metrics::gateway().refused_origin.increment(1);
+            shared.metrics.gateway.refused_origin.increment(1);
             shared.origins.log(&foreign);
             let mut answer = say(StatusCode::FORBIDDEN, &foreign.to_string());
             cors::vary(&mut answer);

@@ -35,7 +35,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
 use crate::ids::Clock;
-use crate::metrics;
+use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
 use crate::table::Tables;
 use crate::timeline::Timelines;
 use crate::wire::Limits;
@@ -80,6 +80,8 @@ pub struct Options {
     pub drain_spread: Duration,
     /// Who may call Tablestore's operations.
     pub tablestore: TablestoreOptions,
+    /// Where figures go.
+    pub metrics: Arc<Metrics>,
 }
 
 /// What the HTTP pages tell of the server. They are somebody else's; the gateway only serves them. Only the last
@@ -113,6 +115,7 @@ struct Shared {
     /// One scrape at a time: it takes a thread, and what it looks up is the same for all.
     scrapes: Semaphore,
     counters: Counters,
+    metrics: Arc<Metrics>,
     /// Requests that come in or are not answered yet.
     inbound: Arc<Budget>,
     /// Answers that wait for their readers.
@@ -139,20 +142,23 @@ impl Gateway {
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
         let origins = origin::Allowed::new(&options.allowed_origins, &options.allowed_hosts);
-        let gauges = metrics::gateway();
-        let inbound = options.inbound_bytes_max;
-        let answers = options.answers_bytes_max;
+        let metrics = Arc::clone(&options.metrics);
+        let budget = |limit, bytes_max, gauge| {
+            Budget::new(bytes_max, gauge, metrics.families.refusals.of(&[limit]))
+        };
+        let gauges = &metrics.gateway;
         let shared = Arc::new(Shared {
-            inbound: Budget::new(metrics::INBOUND_BYTES, inbound, &gauges.inbound),
-            answers: Budget::new(metrics::ANSWERS_BYTES, answers, &gauges.answers),
-            tablestore: Tablestore::new(tables, &options.tablestore),
+            inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
+            answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
+            tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
             options,
             timelines,
             feed,
             clock,
             pages,
             scrapes: Semaphore::new(1),
-            counters: Counters::default(),
+            counters: Counters::new(Arc::clone(&metrics)),
+            metrics,
             origins,
             waits_over: CancellationToken::new(),
             draining: CancellationToken::new(),

@@ -16,8 +16,8 @@ use super::programs::Ours;
 use super::table::{Bar, Figures, Pair, Row};
 use crate::amount::amount;
 use crate::exit::Stop;
+use crate::machine::Usage;
 use crate::report;
-use crate::watch::Usage;
 
 /// The server counts as quiet when it wrote less than this in a look's time.
 const QUIET_BYTES: f64 = 1e6;

@@ -15,9 +15,9 @@ use hdrhistogram::Histogram;
 use tokio::task::LocalSet;
 
 use crate::exit::Stop;
+use crate::machine::{cpu_seconds, thread_cpu_seconds};
 use crate::pace::LATE;
 use crate::pipe::Pipe;
-use crate::process::{cpu_seconds, thread_cpu_seconds};
 use crate::random::Random;
 
 /// With a rate set, this many may wait for an answer on one connection: Tideline's own limit. What is due beyond that

@@ -20,8 +20,8 @@ use super::programs::Program;
 use super::table::Figures;
 use crate::exit::Stop;
 use crate::frame::{put_text, streamed, upgrade};
+use crate::machine::{cpu_seconds, thread_cpu_seconds};
 use crate::pipe::Pipe;
-use crate::process::{cpu_seconds, thread_cpu_seconds};
 use crate::random::Random;
 use crate::template::{DIGITS, digits};
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Outcome, Shared, Work, refusal};
-use crate::metrics;
 use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
 use crate::wire::{self, Method, Reply, message};
 
@@ -206,7 +205,7 @@ pub(super) fn range(shared: &Arc<Shared>, request: message::Range) -> Work {
             })
             .await
             .map_err(refusal)?;
-        metrics::pages().range.count(page.messages.len());
+        shared.metrics.pages.range.count(page.messages.len());
         Ok(Reply::MessageRange(message::Page {
             messages: shape::messages(page.messages),
             next: page.next,

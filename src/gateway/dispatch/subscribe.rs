@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::shape::{self, page_bytes, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Subscription, Watch};
-use crate::metrics;
 use crate::timeline::{Changed, Error, Head, Resume, ResumeState};
 use crate::wire::{Failure, Reason, Reply, sync};
 
@@ -47,8 +46,9 @@ pub(in crate::gateway) async fn subscribe(
         ResumeState::TooOld => "too_old",
         ResumeState::EpochChanged => "epoch_changed",
     };
-    metrics::resumes().of(&[state]).increment(1);
-    metrics::pages().subscribe.count(changed.messages.len());
+    let metrics = &shared.metrics;
+    metrics.families.resumes.of(&[state]).increment(1);
+    metrics.pages.subscribe.count(changed.messages.len());
     let subscription = (changed.state != ResumeState::EpochChanged)
         .then(|| shared.feed.subscription(watch, cursor.resumed(&changed)));
     Ok((reply(resume.timeline, changed), subscription))

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::shape::{self, page_bytes, size};
 use super::{Outcome, Shared, Work, refusal};
 use crate::feed::{Mailbox, Watch};
-use crate::metrics::{self, Held};
+use crate::metrics::Metrics;
 use crate::timeline::{SyncPosition, Synced};
 use crate::wire::{Reply, sync};
 
@@ -25,11 +25,11 @@ pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync) -> Work {
         wait_ms,
     } = request;
     let limit = size(limit);
-    metrics::reads().positions.count(positions.len());
+    shared.metrics.server.sync_positions.count(positions.len());
     match wait_ms {
         None | Some(0) => Work::Read(Box::pin(async move {
             let looked = look(&shared, &asked(&positions), limit).await;
-            looked.map(reply)
+            looked.map(|looked| reply(&shared.metrics, looked))
         })),
         Some(wait_ms) => Work::Wait(Box::pin(async move {
             let time = Duration::from_millis(wait_ms);
@@ -80,9 +80,9 @@ async fn wait(
     let until = Instant::now() + time;
     let first = look(shared, positions, limit).await?;
     if !first.0.is_empty() || first.1 {
-        return Ok(reply(first));
+        return Ok(reply(&shared.metrics, first));
     }
-    let _counted = Held::one(&metrics::feed().waits);
+    let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
     let watches: Vec<Watch> = (0u32..)
         .zip(positions)
@@ -94,12 +94,12 @@ async fn wait(
         let looked = look(shared, &asked, limit).await?;
         if !looked.0.is_empty() || looked.1 {
             drop(watches);
-            return Ok(reply(looked));
+            return Ok(reply(&shared.metrics, looked));
         }
         let slots = tokio::select! {
             slots = mailbox.take() => slots,
-            () = tokio::time::sleep_until(until) => return Ok(reply(looked)),
-            () = shared.waits_over.cancelled() => return Ok(reply(looked)),
+            () = tokio::time::sleep_until(until) => return Ok(reply(&shared.metrics, looked)),
+            () = shared.waits_over.cancelled() => return Ok(reply(&shared.metrics, looked)),
         };
         asked = slots
             .iter()
@@ -112,11 +112,16 @@ async fn wait(
     }
 }
 
-fn reply((synced, more): Looked) -> Reply {
-    let [some, none] = metrics::sync_answers();
-    if synced.is_empty() { none } else { some }.increment(1);
+fn reply(metrics: &Metrics, (synced, more): Looked) -> Reply {
+    let answers = &metrics.sync_answers;
+    let news = if synced.is_empty() {
+        &answers.none
+    } else {
+        &answers.some
+    };
+    news.increment(1);
     for page in synced.iter().filter_map(|one| one.page.as_ref()) {
-        metrics::pages().sync.count(page.messages.len());
+        metrics.pages.sync.count(page.messages.len());
     }
     let timelines: BTreeMap<_, _> = synced
         .into_iter()

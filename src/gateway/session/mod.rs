@@ -33,7 +33,7 @@ use super::dispatch::Caller;
 use super::http::Upgraded;
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::patience::farewell;
-use crate::metrics::{self, Held};
+use crate::metrics::Held;
 use crate::wire::Close;
 use crate::wire::jsonrpc::{Dialect, Encoding};
 use inbound::{Inbound, Reader};
@@ -95,7 +95,8 @@ pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let end = poll_fn(|context| session.poll_turn(context)).await;
     match end {
         End::Close(code) => {
-            metrics::closes().of(&[code.reason()]).increment(1);
+            let closes = &session.shared.metrics.families.closes;
+            closes.of(&[code.reason()]).increment(1);
             tracing::debug!(
                 code = code.code(),
                 reason = code.reason(),
@@ -142,7 +143,7 @@ impl Session {
             caller: Caller::default(),
             jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(dialect),
-            subscriptions: Subscriptions::default(),
+            subscriptions: Subscriptions::new(Arc::clone(&shared.metrics)),
             news: Vec::new(),
             unread: shared.answers.share(),
             heard: now,
@@ -152,7 +153,7 @@ impl Session {
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
-            _counted: Held::one(&metrics::gateway().connections),
+            _counted: shared.metrics.gateway.connections.hold(1),
             shared,
         });
         session.arm(now);

@@ -20,7 +20,6 @@ use super::batch::{self, Claims, Member};
 use super::inbound::Inbound;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
-use crate::metrics;
 use crate::wire::jsonrpc::{self, Call, Dialect, Id, Incoming};
 use crate::wire::{Actual, Close, Failure, Reason, Reply, Request, sync};
 
@@ -80,9 +79,8 @@ impl Session {
     }
 
     fn take(&mut self, frame: &[u8]) {
-        metrics::gateway()
-            .received_bytes
-            .increment(frame.len() as u64);
+        let received = &self.shared.metrics.gateway.received_bytes;
+        received.increment(frame.len() as u64);
         match jsonrpc::decode(self.dialect, frame, &self.shared.options.limits) {
             Ok(Incoming::Single(call)) => self.one(call, frame.len()),
             Ok(Incoming::Batch(calls)) => {

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use super::super::outbound::{self, Outbox};
 use super::answer::Opening;
 use crate::feed::{Ended, Mailbox, Next, Pull, Subscription};
-use crate::metrics::{self, Held};
+use crate::metrics::{Held, Metrics};
 use crate::wire::jsonrpc::Encoding;
 
 /// All subscriptions of a connection.
-#[derive(Default)]
 pub(super) struct Subscriptions {
     pub(super) mailbox: Arc<Mailbox>,
     by_name: HashMap<Arc<str>, u32>,
@@ -23,6 +22,7 @@ pub(super) struct Subscriptions {
     /// Slots with news, each at most once.
     turn: VecDeque<u32>,
     generations: u64,
+    metrics: Arc<Metrics>,
 }
 
 struct Slot {
@@ -50,6 +50,18 @@ pub(super) struct Fetch {
 }
 
 impl Subscriptions {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Subscriptions {
+        Subscriptions {
+            mailbox: Arc::default(),
+            by_name: HashMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            turn: VecDeque::new(),
+            generations: 0,
+            metrics,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.by_name.len()
     }
@@ -67,7 +79,7 @@ impl Subscriptions {
             generation: self.generations,
             in_turn: false,
             live: None,
-            _counted: Held::one(&metrics::feed().subscriptions),
+            _counted: self.metrics.feed.subscriptions.hold(1),
         };
         let place = if let Some(place) = self.free.pop() {
             self.slots[place as usize] = Some(slot);
@@ -157,9 +169,8 @@ impl Subscriptions {
                         outbound::fresh(&slot.name, fresh, encoding)
                     });
                     outbox.push(frame);
-                    metrics::feed()
-                        .deliveries
-                        .increment(fresh.messages.len() as u64);
+                    let delivered = &self.metrics.feed.deliveries;
+                    delivered.increment(fresh.messages.len() as u64);
                     live.subscription.sent(&fresh);
                     live.delivered(fresh.messages.last().map(|message| message.timestamp));
                     self.mark(place);
@@ -189,6 +200,7 @@ impl Subscriptions {
         encoding: Encoding,
         bytes_max: usize,
     ) {
+        let deliveries = self.metrics.feed.deliveries.clone();
         let Some(slot) = self.get(at) else { return };
         let name = Arc::clone(&slot.name);
         let Some(live) = &mut slot.live else { return };
@@ -200,7 +212,7 @@ impl Subscriptions {
                     outbound::page(&name, changed, encoding, bytes_max)
                 });
                 let messages = &page.changed.messages;
-                metrics::feed().deliveries.increment(messages.len() as u64);
+                deliveries.increment(messages.len() as u64);
                 live.delivered(messages.last().map(|message| message.timestamp));
                 for frame in frames.iter() {
                     outbox.push(frame.clone());

@@ -26,7 +26,7 @@ use super::Shared;
 use super::body::{self, Unread};
 use super::respond::{Answer, counted, full};
 use super::seldom::Seldom;
-use crate::metrics;
+use crate::metrics::Metrics;
 use crate::table::Tables;
 use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
 use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
@@ -69,7 +69,11 @@ pub(super) struct Tablestore {
 }
 
 impl Tablestore {
-    pub(super) fn new(tables: Tables, options: &TablestoreOptions) -> Tablestore {
+    pub(super) fn new(
+        tables: Tables,
+        options: &TablestoreOptions,
+        metrics: &Metrics,
+    ) -> Tablestore {
         let known = options.credentials.iter();
         Tablestore {
             tables,
@@ -78,7 +82,7 @@ impl Tablestore {
                 .collect(),
             instances: options.instances.clone(),
             refused_indirect: Seldom::default(),
-            rates: rate::Rates::new(options.partition_key_units_max),
+            rates: rate::Rates::new(options.partition_key_units_max, metrics),
         }
     }
 
@@ -137,6 +141,11 @@ pub(super) async fn serve(
         Ok(body) => (200, body),
         Err(failure) => (failure.status(), failure.body()),
     };
+    shared
+        .metrics
+        .gateway
+        .sent_bytes
+        .increment(body.len() as u64);
     let headers = (signer.as_ref(), shared.clock.now_ms());
     respond(status, counted(body, unread), headers)
 }
@@ -185,7 +194,6 @@ fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {
 }
 
 fn respond(status: u16, body: Bytes, (signer, now_ms): (Option<&Signer>, u64)) -> Answer {
-    metrics::gateway().sent_bytes.increment(body.len() as u64);
     let request_id = uuid::Uuid::new_v4().hyphenated().to_string();
     let headers = answer_headers(signer, &request_id, now_ms, &body);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
