@@ -306,6 +306,8 @@ impl Writer {
     fn answer_early(&mut self, fault: super::Fault) {
         if self.options.fault == Some(fault) {
             self.answer(Outcome::Committed);
+            // Long enough for the answer to leave the process: a kill before the write is then no rare accident.
+            std::thread::sleep(std::time::Duration::from_millis(2));
         }
     }
 
