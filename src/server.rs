@@ -16,12 +16,14 @@ use tokio_util::task::TaskTracker;
 use crate::admin::Admin;
 use crate::config::Config;
 use crate::feed::Feed;
-use crate::gateway::{Gateway, Options as GatewayOptions, Pages};
+use crate::gateway::{Gateway, Options as GatewayOptions};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{OpenError, Partitions, ReadError};
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
+use crate::wire::Dialect;
+use crate::wire::jsonrpc::DIALECTS;
 
 /// A running server.
 pub struct Server {
@@ -83,12 +85,19 @@ impl std::error::Error for StartError {}
 impl Server {
     /// Starts everything, in the order of the layers, on the current runtime.
     pub async fn start(config: &Config) -> Result<Server, StartError> {
+        Server::speaking(config, &DIALECTS).await
+    }
+
+    /// The same with other dialects; see [`GatewayOptions::dialects`].
+    pub async fn speaking(
+        config: &Config,
+        dialects: &'static [&'static dyn Dialect],
+    ) -> Result<Server, StartError> {
         if config.is_exposed() && !config.insecure {
             return Err(StartError::Exposed(config.listen));
         }
         let metrics = Arc::new(Metrics::default());
         let upkeep = metrics.start_upkeep().map_err(StartError::Thread)?;
-        let admin = Arc::new(Admin::new(Arc::clone(&metrics)));
         // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
         // `start` returns; early clients wait in the backlog.
         let listener = listen(config.listen, config.socket_send_bytes)
@@ -121,17 +130,20 @@ impl Server {
         );
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
-        {
+        let admin = {
             let (partitions, feed, clock) = (partitions.clone(), feed.clone(), Arc::clone(&clock));
-            admin.observe(move || {
+            let metrics = Arc::clone(&metrics);
+            Arc::new(Admin::new(move || {
                 partitions.observe(clock.now_ms());
                 feed.observe();
-            });
-        }
+                metrics.render()
+            }))
+        };
         let gateway = Gateway::start(
             listener,
             GatewayOptions {
                 connections_max,
+                dialects,
                 ..config.gateway_options(&metrics)
             },
             timelines,
@@ -189,20 +201,6 @@ impl Server {
         partitions.close().await;
         drop(upkeep);
         tracing::info!("stopped");
-    }
-}
-
-impl Pages for Admin {
-    fn start(&self) -> String {
-        Admin::page()
-    }
-
-    fn readiness(&self, can_commit: bool) -> Result<(), &'static str> {
-        self.readiness(can_commit)
-    }
-
-    fn metrics(&self) -> String {
-        self.metrics()
     }
 }
 

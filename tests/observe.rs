@@ -1,7 +1,8 @@
 //! What the documents say of the metrics is true of them.
 //!
-//! Owns: the comparison of `docs/METRICS.md` with the catalogue, and the bound on the memory of samples. Promises: fails
-//! when they part ways; `TIDELINE_BLESS=1 cargo test --test observe` writes the page anew. Must not: need a server.
+//! Owns: the comparison of `docs/METRICS.md` with the catalogue, and the bound on the memory of samples. Promises:
+//! fails when they part ways; `TIDELINE_BLESS=1 cargo test --test observe` writes the page anew. Must not: need a
+//! server.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 

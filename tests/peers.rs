@@ -1,4 +1,4 @@
-//! `tideline-load peers` from outside, briefly: the rows that need nobody else, and programs that are not there.
+//! `tideline-peers` from outside, briefly: the rows that need nobody else, and programs that are not there.
 //!
 //! Owns: the proof that the comparison starts, loads, checks and ends servers by itself, hands over each row when it is
 //! done, and leaves nothing behind. Must not: assert on time, or need Redis or NATS.
@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use tideline_load::pairs::{Outcome, Row, Verdict, titles};
-use tideline_load::peers::{Name, Peers, run};
+use tideline_peers::{Name, Peers, run};
 
 fn plan(only: &[Name], data: &Path) -> Peers {
     Peers {

@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tideline::ids::Clock;
 use tideline::metrics::Metrics;
-use tideline::model::Value;
-use tideline::partition::{LogOptions, Options, Partitions};
-use tideline::table::{
-    BATCH_WRITE_ROWS_MAX, Catalog, Condition, Direction, GetRange, KeyColumn, KeyType, KeyValue,
-    NewTable, PutCell, ReturnContent, RowChange, RowWrite, Selection, Table, TableOptions, Tables,
-    Throughput,
+use tideline::model::limits::BATCH_WRITE_ROWS_MAX;
+use tideline::model::{
+    Condition, Direction, FoundRow, GetRange, KeyColumn, KeyType, KeyValue, NewTable, PutCell,
+    ReturnContent, RowChange, RowWrite, Selection, TableOptions, Throughput, Value,
 };
+use tideline::partition::{LogOptions, Options, Partitions};
+use tideline::table::{Catalog, RangePage, Table, Tables};
 use tideline::timeline::{Limits, Timelines};
 use tideline::verify::verify;
 
@@ -159,7 +159,8 @@ impl Bed {
                 ..Selection::default()
             },
         };
-        let page = self.tables.get_range(&self.table, range).await.unwrap();
+        let page = self.tables.get_range(&self.table, range).await;
+        let page: RangePage<Vec<FoundRow>> = page.unwrap();
         page.rows.len()
     }
 

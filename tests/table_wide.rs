@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use tideline::ids::{Clock, PartitionId};
 use tideline::metrics::Metrics;
-use tideline::model::Value;
-use tideline::partition::{Options, Partitions};
-use tideline::table::{
-    Catalog, CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent,
-    RowChange, RowWrite, Selection, Table, TableOptions, Tables, Throughput,
+use tideline::model::{
+    CellChange, Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell,
+    ReturnContent, RowChange, RowWrite, Selection, TableOptions, Throughput, Value,
 };
+use tideline::partition::{Options, Partitions};
+use tideline::table::{Catalog, Got, Table, Tables};
 use tideline::timeline::{Limits, Timelines};
 
 const COLUMN_BYTES: usize = 20;
@@ -98,15 +98,12 @@ impl Bed {
     }
 
     async fn read(&self, key: &str, columns: Vec<String>, versions: i64) -> usize {
-        let selection = Selection {
-            columns,
-            max_versions: Some(versions),
-            ..Selection::default()
-        };
+        let selection = Selection::newest(Some(versions)).unwrap();
+        let selection = selection.of(columns).unwrap();
         let table = self.table(key);
         let key = vec![("k".to_owned(), KeyValue::String(key.to_owned()))];
-        let got = self.tables.get(table, key, selection).await.unwrap();
-        got.row.map_or(0, |row| row.cells.len())
+        let got: Got<Vec<FoundRow>> = self.tables.get(table, key, selection).await.unwrap();
+        got.rows.first().map_or(0, |row| row.cells.len())
     }
 
     fn table(&self, key: &str) -> &Arc<Table> {

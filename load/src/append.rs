@@ -136,6 +136,13 @@ impl Profile for Append {
         let expected = sample.iter().zip(before).map(expected);
         read_back(run, &prefix, expected).await?;
         run.figure("busy", tally.borrow().busy as f64, "1", Better::Lower);
+        let acked = tally
+            .borrow()
+            .acked
+            .iter()
+            .map(|count| u64::from(*count))
+            .sum::<u64>();
+        run.detail("acknowledged", acked);
         run.detail("prefix", prefix);
         Ok(())
     }

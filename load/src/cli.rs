@@ -14,8 +14,8 @@ use crate::profile::{self, execute};
 use crate::result::AnyResult;
 use crate::scenario::Words;
 use crate::{
-    append, chat, compare, connect, crash, fill, growth, mixed, pages, pairs, peers, poll, replay,
-    report, room, scenario, slow, storm, table,
+    append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, replay, report, room,
+    scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -54,9 +54,6 @@ pub enum Command {
     /// Rows through Tablestore's HTTP API: puts, gets, ranges, updates of wide rows, and their latency
     #[command(after_help = exit::CODES, args_override_self = true)]
     Table(table::Table),
-    /// Tideline beside Redis Streams, NATS and the bare machine, in turn
-    #[command(after_help = exit::CODES)]
-    Peers(peers::Peers),
     /// What each operation costs while timelines, history and audiences grow: tables and pictures
     #[command(after_help = exit::CODES)]
     Growth(growth::Growth),
@@ -107,21 +104,6 @@ impl Command {
             Command::Slow(args) => execute(&args),
             Command::Storm(args) => execute(&args),
             Command::Table(args) => execute(&args),
-            Command::Peers(args) => {
-                let json = args.json.clone();
-                report::say(&pairs::titles());
-                let save = |outcome: &pairs::Outcome| report::save(outcome, json.as_deref());
-                // Whoever ends it early keeps the rows so far.
-                let outcome = peers::run(args, &mut |row, outcome| {
-                    report::say(&row.text());
-                    if let Err(stop) = save(outcome) {
-                        report::note(&stop.to_string());
-                    }
-                })?;
-                report::say(&outcome.summary());
-                save(&outcome)?;
-                Ok(Verdict::of(outcome.held(), outcome.valid()))
-            }
             Command::Growth(args) => growth::run(&args, measure),
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
@@ -196,7 +178,6 @@ fn parse(run: &Words) -> Result<Command, Stop> {
                 | Command::Compare(_)
                 | Command::Draw(_)
                 | Command::Fill(_)
-                | Command::Peers(_)
                 | Command::Growth(_),
         }) => Err(Stop::Usage(format!("{label}: not a profile"))),
         Ok(cli) => Ok(cli.command),

@@ -1,7 +1,7 @@
 //! Curves: the same figures measured again and again while one thing grows.
 //!
-//! Owns: the format of `growth`'s result and of its plan, and the tables. Promises: what a picture or a table needs is in it, so that
-//! both can be made again from the file. Must not: know what is measured, or how.
+//! Owns: the format of `growth`'s result and of its plan, and the tables. Promises: the result holds what its pictures
+//! and tables need, so that both can be made again from the file. Must not: know what is measured, or how.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
 //! Bounds on bytes over all connections.
 //!
-//! Owns: how many bytes all connections together hold of one kind, and who may hold more. Promises: a small share is
-//! always granted, so that nobody who sends or reads little is ever refused; what a share held is given back when it is
-//! dropped. Must not: wait; who is refused decides what that means.
+//! Owns: how many bytes all connections together hold of one kind, and which may hold more. Promises: a small share is
+//! always granted, so that a client that sends or reads little is never refused; what a share held is given back when
+//! it is dropped. Must not: wait; the caller decides what a refusal means.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

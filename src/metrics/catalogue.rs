@@ -66,7 +66,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
 
 groups! {
     "By label" by []
-    /// Families: metrics that are told apart by labels of their own.
+    /// Metrics with labels of their own.
     Families {
         requests: Family<Counter>, "tideline_requests_total" ["method", "result"]
             "Answered requests by method and result (`ok` or an error's reason).",
@@ -79,7 +79,7 @@ groups! {
             "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much. Others: a client asks for too much at once.";
         capacity_units: Family<Counter>, "tideline_capacity_units_total" ["kind"]
             "Capacity units (of 4 KiB) that Tablestore's operations used: `read`, `write`.",
-            "What clients would be billed for elsewhere; beside tideline_requests_total it tells how large rows are.";
+            "What clients would be billed for elsewhere; beside tideline_requests_total it shows how large rows are.";
         closes: Family<Counter>, "tideline_closes_total" ["reason"]
             "Connections that the server closed, by the close code's name.",
             "`slow_consumer`: bad networks, or a client that stopped reading. `idle`: clients went without a word, normal on phones. `protocol_error`, `too_big`…: a client with an error.";
@@ -90,13 +90,13 @@ groups! {
             "Subscribes by where the client stood: `ok`, `too_old` (trimmed meanwhile), `epoch_changed` (made anew).",
             "A burst of `ok` = many came back at once. `too_old` = clients are away for longer than you keep messages.";
         page_messages: Family<Histogram>, "tideline_page_messages" ["source"]
-            "Messages in one page from the store, by who asked: `range`, `sync` (timelines with news), `subscribe`, `push` (a lagging subscription).",
+            "Messages in one page from the store, by what asked: `range`, `sync` (timelines with news), `subscribe`, `push` (a lagging subscription).",
             "Small pages of `push` in large numbers = readers lag by a little all the time. At the page's limit = they are far behind.";
         reclaimed_rows: Family<Counter>, "tideline_reclaimed_rows_total" ["reason"]
             "Rows that compaction gave up whole, by reason: `expired`, `table_deleted`, `marked` (trimmed or deleted timelines, message IDs past their window); `surplus` shortens rows only.",
             "Follows what expires and what is deleted, with the delay of merges.";
         reclaimed_bytes: Family<Counter>, "tideline_reclaimed_bytes_total" ["reason"]
-            "Bytes of keys and values that compaction gave up, those of shortened rows too, by reason: `expired`, `surplus` (versions over max versions), `table_deleted`, `marked`.",
+            "Bytes of keys and values that compaction gave up, those of shortened rows too, by reason: `expired`, `surplus` (versions above max versions), `table_deleted`, `marked`.",
             "As the rows. Flat while tideline_image_dead_bytes rises = compaction does not come to it.";
         limit: Family<Gauge>, "tideline_limit" ["limit"]
             "Limits in force, by their name in the configuration; per partition where the configuration says so.",
@@ -167,7 +167,7 @@ groups! {
             "Load; some rows for each message.";
         flush_bytes: Counter, "tideline_flush_bytes_total"
             "Bytes of memtables that were flushed.",
-            "Load. With the log's and compaction's bytes it tells the write amplification.";
+            "Load. With the log's and compaction's bytes it shows the write amplification.";
     }
 
     "Reclaiming" by ["partition"]
@@ -178,18 +178,18 @@ groups! {
             "Rises with disk load.";
         bytes: Counter, "tideline_compaction_bytes_total"
             "Bytes of rows that compaction wrote, about; what LMDB adds for its pages is not in it.",
-            "Against tideline_flush_bytes_total it tells the write amplification.";
+            "Against tideline_flush_bytes_total it shows the write amplification.";
         rows: Counter, "tideline_compaction_rows_total"
             "Rows that compaction read.",
             "Its work.";
         dropped: Counter, "tideline_compaction_dropped_rows_total"
-            "Rows that compaction did not write again: older versions, and what was trimmed, deleted or over.",
+            "Rows that compaction did not write again: older versions, and what was trimmed, was deleted or has expired.",
             "Follows trims, deletions and the age of message IDs, with the delay of merges.";
         pending: Gauge, "tideline_compaction_pending_bytes"
             "Bytes of runs that wait for a merge: level 0, and inputs of running merges.",
             "Ever more = the disk does not keep up; level 0 then slows writers down.";
         surveyed: Counter, "tideline_survey_rows_total"
-            "Rows that were looked at, while there was nothing to merge, for what is over.",
+            "Rows that were looked at, while there was nothing to merge, for what can be given up.",
             "At most 50,000 a second while a walk over all rows lasts, then a minute of rest.";
         survey_age: Gauge, "tideline_survey_age_seconds"
             "Seconds since the last walk over all rows ended; 0 before the first one.",
@@ -209,7 +209,7 @@ groups! {
             "Bytes of the pages that runs take.",
             "The data. Compare with tideline_image_file_bytes: the rest is free pages, used again by the next writes.";
         dead_bytes: Gauge, "tideline_image_dead_bytes"
-            "Bytes of the pages of runs that hold what is over, as far as that is known: an estimate.",
+            "Bytes of the pages of runs that hold what has expired or was deleted, as far as that is known: an estimate.",
             "A run is rewritten when half of it is dead; from an eighth on when a quarter of the image is. Lasting above that = compaction is behind.";
         file_bytes: Gauge, "tideline_image_file_bytes"
             "Bytes of the LMDB file, free pages included.",
@@ -310,7 +310,7 @@ groups! {
             "Bytes of fresh messages that are kept for subscribers.",
             "At fresh_bytes_max readers that lag read from the store.";
         fanout: Histogram, "tideline_feed_fanout_subscribers"
-            "Watchers that were told of one batch's messages in one timeline.",
+            "Watchers that one batch's messages in one timeline woke.",
             "The size of rooms in use. Large and frequent = the processor goes into pushes.";
         store_pages: Counter, "tideline_feed_store_pages_total"
             "Catch-ups: pages that subscriptions read from the store.",

@@ -99,7 +99,7 @@ impl Histogram {
     }
 }
 
-/// Metrics of one name, told apart by labels. [`Family::of`] costs a lock, a hash and memory for the labels: keep the
+/// Metrics of one name with different labels. [`Family::of`] costs a lock, a hash and memory for the labels: keep the
 /// member where it is touched often.
 #[derive(Debug)]
 pub struct Family<K> {

@@ -1,4 +1,4 @@
-//! The gauges of each partition, read when somebody asks.
+//! The gauges of each partition, brought up to date at a scrape.
 //!
 //! Owns: which figure goes into which gauge. Promises: no write or read touches a gauge. Must not: be called from a
 //! thread that may not wait: it looks into files and LMDB.

@@ -1,16 +1,12 @@
 //! Tablestore's API over HTTP: `POST /<Operation>`, signed both ways.
 //!
-//! Owns: the way of one request from its head to its signed answer. Promises: nobody's body is kept before the head's
+//! Owns: the way of one request from its head to its signed answer. Promises: no body is kept before the head's
 //! signature is right; every refusal is an answer of the protocol, with its code and status; between two requests
 //! nothing is kept but partition keys' rates. Must not: know how a table is stored.
 
-mod answer;
-mod ask;
 mod batch;
 mod dispatch;
-mod filter;
 mod rate;
-mod refusal;
 mod row;
 
 use std::collections::HashMap;
@@ -34,7 +30,7 @@ use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
 /// Who may call, and how fast.
 #[derive(Clone, Debug, Default)]
 pub struct TablestoreOptions {
-    /// Key IDs and their secrets; without any, nobody may call.
+    /// Key IDs and their secrets; without any, no call is answered.
     pub credentials: Vec<Credential>,
     /// Names that this server answers to.
     pub instances: Vec<String>,
@@ -126,7 +122,7 @@ pub(super) async fn serve(
         && !unread.resize(body.len())
     {
         shared.answers.refuse();
-        // What a write has done must be told.
+        // What a write has done must be answered.
         if operation.is_some_and(Operation::is_read) {
             done = Err(Failure::new(Code::ServerBusy));
         } else {
@@ -199,7 +195,7 @@ fn respond(status: u16, body: Bytes, (signer, now_ms): (Option<&Signer>, u64)) -
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = full(status, "application/x-protobuf", body);
     for (name, value) in headers {
-        // A key ID that can't stand in a header came in one.
+        // The values are headers; the key ID came in one.
         if let Ok(value) = HeaderValue::from_str(&value) {
             answer
                 .headers_mut()

@@ -2,7 +2,7 @@
 //!
 //! Owns: the units that each partition key has left. Promises: with no limit configured no key is looked at; a key that
 //! has used up a second's units is refused until time has given some back, whatever a single request costs; keys that
-//! rest take no memory. Must not: know what an operation costs; it is told.
+//! rest take no memory. Must not: know what an operation costs.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::metrics::{Counter, Metrics};
-use crate::table::{Consumed, KeyValue, Table};
+use crate::model::{Consumed, KeyValue};
+use crate::table::Table;
 use crate::wire::tablestore::{Code, Failure};
 
 /// The rates of all partition keys.

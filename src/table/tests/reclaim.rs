@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::{
-    Catalog, CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate,
-    Partitions, PutCell, ReturnContent, RowChange, RowWrite, Table, TableOptions, TableRules,
-    TableUpdate, Tables, Throughput, USER_TABLES_FROM,
-};
+use super::super::{Catalog, Partitions, Table, TableRules, Tables, USER_TABLES_FROM};
 use super::commands::{NoRetention, START_MS};
 use crate::ids::{Clock, PartitionId};
 use crate::image::TableCounts;
 use crate::metrics::Metrics;
-use crate::model::Value;
+use crate::model::{
+    CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate, PutCell,
+    ReturnContent, RowChange, RowWrite, TableOptions, TableUpdate, Throughput, Value,
+};
 use crate::partition::{ImageOptions, Options};
 
 const AT: PartitionId = PartitionId(0);
