@@ -39,7 +39,6 @@ pub mod preload;
 pub mod process;
 pub mod profile;
 pub mod progress;
-pub mod push;
 pub mod random;
 pub mod recorder;
 pub mod replay;

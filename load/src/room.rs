@@ -13,12 +13,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::{oneshot, watch};
-use tokio::task::spawn_local;
 use tokio::time::Instant;
 
 use self::listeners::{Heard, Listeners};
 use crate::exit::Stop;
-use crate::follower::Follower;
 use crate::ledger::{Desk, Intake, Ledger, Numbering, WAY_MAX, by_the_clock};
 use crate::outcome::Better;
 use crate::pace::Gaps;
@@ -140,13 +138,7 @@ impl Room {
     async fn publisher(&self, run: &Rc<Run>, ledger: &Arc<Ledger>) -> Result<Rc<Desk>, Stop> {
         let intake = Intake::new(ledger, self.threads, run.window(), 1);
         let intake = intake.acking(run.recorder("ack", self.measured()));
-        let follower = Follower::new(&ledger.timelines, []);
-        let opened = intake.subscribed(follower, &run.url, None).await;
-        let lost = |error| Stop::Unreachable(format!("the publisher: {error}"));
-        let follower = opened.map_err(lost)?;
-        let desk = Rc::new(Desk::default());
-        spawn_local(Rc::clone(&desk).serve(follower, Rc::new(intake), Rc::clone(run)));
-        Ok(desk)
+        Desk::publisher(&Rc::new(intake), run).await
     }
 
     /// Publishes until the run ends.

@@ -1,42 +1,120 @@
-//! A JSON-RPC client of the native protocol over one WebSocket: pipelined sends, replies and pushes as they come.
+//! JSON-RPC of the native protocol: requests as frames, answers, and a client that asks and waits.
 //!
-//! Owns: one connection's request numbers, and what arrived and was not asked for yet. Promises: requests leave in the
-//! order of the calls; replies and pushes are handed out in the order of arrival. Must not: reconnect or repeat
-//! anything (writers and subscribers decide that), or be used where every microsecond of the generator counts.
+//! Owns: the JSON around requests and answers; one connection's request numbers. Promises: requests leave in the order
+//! of the calls; answers come out in the order of arrival; what is neither a result nor a refusal is no answer, so that
+//! the caller can read it as a push. Must not: know what is asked, or reconnect and repeat anything. [`Client`] is for
+//! preparing and reading back: it copies each answer.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::frame::{Lean, put_text};
 
 /// How long one connection attempt, and one reply that is waited for, may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How a push begins.
+const PUSH: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
 
-/// One connection.
-pub struct Client {
-    socket: Lean,
-    /// Requests on their way out.
-    out: Vec<u8>,
-    arrived: VecDeque<Result<Incoming, CallError>>,
-    next_id: u64,
+/// Appends a request to `out`, as a frame.
+pub fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
+    let request = Request {
+        jsonrpc: "2.0",
+        id,
+        method,
+        params,
+    };
+    let text = serde_json::to_vec(&request).expect("params are numbers, texts and maps of them");
+    put_text(out, &text);
 }
 
-/// What the server sent.
+#[derive(Serialize)]
+struct Request<'a, P> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: &'a P,
+}
+
+/// An answer to a request.
 #[derive(Debug)]
-pub enum Incoming {
-    /// The answer to the request with this number.
-    Reply(u64, Result<Box<RawValue>, Refusal>),
-    /// A notification.
-    Push(String, Box<RawValue>),
+pub struct Answer<'a> {
+    /// The request's number.
+    pub id: u64,
+    /// The result's JSON, or why there is none.
+    pub outcome: Result<&'a [u8], Refusal>,
+}
+
+impl<'a> Answer<'a> {
+    /// Reads one; `None` if the text is something else. A result in the usual order of members costs a few
+    /// comparisons, anything else a parser.
+    #[must_use]
+    pub fn read(text: &'a [u8]) -> Option<Answer<'a>> {
+        #[derive(Deserialize)]
+        struct Envelope<'a> {
+            id: u64,
+            #[serde(borrow)]
+            result: Option<&'a RawValue>,
+            error: Option<Refusal>,
+        }
+        // Pushes are many, too.
+        if text.starts_with(PUSH) {
+            return None;
+        }
+        if let Some(answer) = Answer::usual(text) {
+            return Some(answer);
+        }
+        let Envelope { id, result, error } = serde_json::from_slice(text).ok()?;
+        let outcome = match (result, error) {
+            (Some(result), None) => Ok(result.get().as_bytes()),
+            (None, Some(refusal)) => Err(refusal),
+            _ => return None,
+        };
+        Some(Answer { id, outcome })
+    }
+
+    fn usual(text: &'a [u8]) -> Option<Answer<'a>> {
+        let rest = text.strip_prefix(br#"{"jsonrpc":"2.0","id":"#)?;
+        let count = rest
+            .iter()
+            .take(18)
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let (digits, rest) = rest.split_at(count);
+        let value = |number, digit: &u8| number * 10 + u64::from(digit - b'0');
+        let result = rest.strip_prefix(br#","result":"#)?.strip_suffix(b"}")?;
+        Some(Answer {
+            id: digits.iter().fold(0, value),
+            outcome: Ok(result),
+        })
+    }
+
+    /// The result as a type.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, or what does not fit the type, in words.
+    pub fn result<R: DeserializeOwned>(&self) -> Result<R, String> {
+        match &self.outcome {
+            Ok(result) => read(result),
+            Err(refusal) => Err(format!("refused: {refusal}")),
+        }
+    }
+}
+
+/// A result's JSON as a type, or what does not fit.
+pub fn read<R: DeserializeOwned>(result: &[u8]) -> Result<R, String> {
+    serde_json::from_slice(result).map_err(|error| {
+        let result = String::from_utf8_lossy(result);
+        format!("unexpected result {result:.300}: {error}")
+    })
 }
 
 /// An error reply.
@@ -73,17 +151,16 @@ pub enum CallError {
     Lost(String),
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {} ({})", self.code, self.data.reason, self.message)
+    }
+}
+
 impl fmt::Display for CallError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallError::Refused(refusal) => {
-                let Refusal {
-                    code,
-                    message,
-                    data,
-                } = refusal;
-                write!(out, "{code} {} ({message})", data.reason)
-            }
+            CallError::Refused(refusal) => refusal.fmt(out),
             CallError::Lost(text) => out.write_str(text),
         }
     }
@@ -98,7 +175,7 @@ pub struct Message {
     pub timestamp: u64,
     /// The client's or the server's.
     pub message_id: String,
-    /// Who appended it.
+    /// The user that appended it.
     pub sender: Option<String>,
     /// Absent on a tombstone.
     pub entry: Option<Value>,
@@ -115,26 +192,21 @@ pub struct Appended {
     pub message_id: String,
     /// The timeline's history.
     pub epoch: String,
-    /// It stood already.
+    /// It was there already.
     pub duplicate: bool,
 }
 
-#[derive(Deserialize)]
-struct Envelope {
-    id: Option<u64>,
-    result: Option<Box<RawValue>>,
-    error: Option<Refusal>,
-    method: Option<String>,
-    params: Option<Box<RawValue>>,
+/// One connection.
+pub struct Client {
+    socket: Lean,
+    /// Requests on their way out.
+    out: Vec<u8>,
+    arrived: VecDeque<Result<Option<Reply>, CallError>>,
+    next_id: u64,
 }
 
-#[derive(Serialize)]
-struct Request<'a, P> {
-    jsonrpc: &'static str,
-    id: u64,
-    method: &'a str,
-    params: P,
-}
+/// An answer to keep: the request's number, and the result's JSON or why there is none.
+pub type Reply = (u64, Result<Vec<u8>, Refusal>);
 
 impl Client {
     /// Connects to `ws://host:port/path`.
@@ -155,41 +227,22 @@ impl Client {
     }
 
     /// Queues a request, which leaves with the next `receive`. Returns its number.
-    ///
-    /// # Errors
-    ///
-    /// The params have no JSON form.
-    pub fn send(&mut self, method: &str, params: impl Serialize) -> Result<u64, CallError> {
+    pub fn send(&mut self, method: &str, params: &impl Serialize) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.send_as(id, method, params)?;
-        Ok(id)
+        put_request(&mut self.out, id, method, params);
+        id
     }
 
-    /// As `send`, with the caller's own number; do not mix with `send`.
-    ///
-    /// # Errors
-    ///
-    /// As `send`.
-    pub fn send_as(
-        &mut self,
-        id: u64,
-        method: &str,
-        params: impl Serialize,
-    ) -> Result<(), CallError> {
-        put_text(&mut self.out, request(id, method, params)?.as_bytes());
-        Ok(())
-    }
-
-    /// The next reply or push; what was queued leaves meanwhile. Cancel-safe.
+    /// The next answer, or `None` for a push; what was queued leaves meanwhile. Cancel-safe.
     ///
     /// # Errors
     ///
     /// The connection is gone, or the server sent what it may not.
-    pub async fn receive(&mut self) -> Result<Incoming, CallError> {
+    pub async fn receive(&mut self) -> Result<Option<Reply>, CallError> {
         loop {
-            if let Some(incoming) = self.arrived.pop_front() {
-                return incoming;
+            if let Some(one) = self.arrived.pop_front() {
+                return one;
             }
             let Client {
                 socket,
@@ -198,17 +251,12 @@ impl Client {
                 ..
             } = self;
             let lost = |error| CallError::Lost(format!("connection lost: {error}"));
-            let each = |text: &[u8]| arrived.push_back(decode(text));
+            let each = |text: &[u8]| arrived.push_back(keep(text));
             socket.exchange(out, each).await.map_err(lost)?;
         }
     }
 
-    /// What has already arrived, if anything.
-    pub fn receive_now(&mut self) -> Option<Result<Incoming, CallError>> {
-        self.receive().now_or_never()
-    }
-
-    /// Sends one request and waits for its reply; pushes that come before are dropped.
+    /// Sends one request and waits for its answer; pushes that come before are dropped.
     ///
     /// # Errors
     ///
@@ -218,83 +266,75 @@ impl Client {
         method: &str,
         params: impl Serialize,
     ) -> Result<R, CallError> {
-        let id = self.send(method, params)?;
+        let id = self.send(method, &params);
         let answered = async {
             loop {
                 match self.receive().await? {
-                    Incoming::Reply(of, outcome) if of == id => return Ok(outcome),
+                    Some((of, outcome)) if of == id => return outcome.map_err(CallError::Refused),
                     _ => {}
                 }
             }
         };
         let late = |_| CallError::Lost(format!("no answer to {method} in time"));
-        let outcome = timeout(PATIENCE, answered).await.map_err(late)??;
-        read(&outcome.map_err(CallError::Refused)?)
-    }
-
-    /// Says who the session's user is.
-    ///
-    /// # Errors
-    ///
-    /// As `call`.
-    pub async fn introduce(&mut self, user: &str) -> Result<(), CallError> {
-        let _: Value = self.call("session.open", json!({ "user": user })).await?;
-        Ok(())
+        let result = timeout(PATIENCE, answered).await.map_err(late)??;
+        read(&result).map_err(CallError::Lost)
     }
 }
 
-/// A result as a type.
-///
-/// # Errors
-///
-/// A member is missing or does not fit: a fault of the server.
-pub fn read<R: DeserializeOwned>(result: &RawValue) -> Result<R, CallError> {
-    serde_json::from_str(result.get())
-        .map_err(|error| CallError::Lost(format!("unexpected result {result}: {error}")))
+fn keep(text: &[u8]) -> Result<Option<Reply>, CallError> {
+    match Answer::read(text) {
+        Some(Answer { id, outcome }) => Ok(Some((id, outcome.map(<[u8]>::to_vec)))),
+        None if text.starts_with(PUSH) => Ok(None),
+        None => {
+            let text = String::from_utf8_lossy(text);
+            let what = format!("neither an answer nor a push: {text:.300}");
+            Err(CallError::Lost(what))
+        }
+    }
 }
 
-/// A request's text, for connections whose frames are made ahead.
-///
-/// # Errors
-///
-/// The params have no JSON form.
-pub fn request(id: u64, method: &str, params: impl Serialize) -> Result<String, CallError> {
-    let request = Request {
-        jsonrpc: "2.0",
-        id,
-        method,
-        params,
-    };
-    serde_json::to_string(&request)
-        .map_err(|error| CallError::Lost(format!("cannot encode: {error}")))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
 
-/// A text of the server, if it is a reply or a push.
-pub(crate) fn decode(text: &[u8]) -> Result<Incoming, CallError> {
-    let odd = |what: &dyn fmt::Display| {
-        let text = String::from_utf8_lossy(text);
-        CallError::Lost(format!("not a reply or push ({what}): {text:.300}"))
-    };
-    let envelope: Envelope = serde_json::from_slice(text).map_err(|error| odd(&error))?;
-    match envelope {
-        Envelope {
-            id: Some(id),
-            result: Some(result),
-            error: None,
-            ..
-        } => Ok(Incoming::Reply(id, Ok(result))),
-        Envelope {
-            id: Some(id),
-            result: None,
-            error: Some(refusal),
-            ..
-        } => Ok(Incoming::Reply(id, Err(refusal))),
-        Envelope {
-            id: None,
-            method: Some(method),
-            params: Some(params),
-            ..
-        } => Ok(Incoming::Push(method, params)),
-        _ => Err(odd(&"members")),
+    #[test]
+    fn results_refusals_and_pushes_differ() {
+        let text = br#"{"jsonrpc":"2.0","id":7,"result":{"epoch":"e","sequence":3,"timestamp":1,"message_id":"m","duplicate":false}}"#;
+        let answer = Answer::read(text).expect("an answer");
+        let answered: Appended = answer.result().expect("fits");
+        assert_eq!((answer.id, answered.sequence), (7, 3));
+        let text = br#"{"jsonrpc":"2.0","id":8,"error":{"code":503,"message":"m","data":{"reason":"busy","retry":true}}}"#;
+        let answer = Answer::read(text).expect("an answer");
+        assert_eq!(
+            answer.result::<Appended>().expect_err("refused"),
+            "refused: 503 busy (m)"
+        );
+        for other in [
+            &br#"{"jsonrpc":"2.0","method":"message","params":{}}"#[..],
+            b"{}",
+            b"",
+        ] {
+            assert!(Answer::read(other).is_none());
+        }
+    }
+
+    #[test]
+    fn results_are_found_in_any_order_of_members() {
+        let quick = br#"{"jsonrpc":"2.0","id":1007,"result":{"sequence":1}}"#;
+        let other = br#"{"result":{"sequence":1},"id":1007,"jsonrpc":"2.0"}"#;
+        for text in [&quick[..], other] {
+            let answer = Answer::read(text).expect("an answer");
+            assert_eq!(answer.id, 1_007);
+            assert_eq!(answer.outcome.expect("granted"), br#"{"sequence":1}"#);
+        }
+    }
+
+    #[test]
+    fn a_request_is_one_frame() {
+        let mut out = Vec::new();
+        put_request(&mut out, 7, "ping", &json!({}));
+        let text = String::from_utf8_lossy(&out);
+        assert!(text.contains(r#""id":7"#) && text.ends_with('}'), "{text}");
     }
 }

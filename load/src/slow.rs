@@ -19,7 +19,6 @@ use tokio::time::Instant;
 
 use self::reader::{Ends, Habit, Reader};
 use crate::exit::Stop;
-use crate::follower::Follower;
 use crate::ledger::{Desk, Intake, Ledger, Numbering, by_the_clock};
 use crate::machine::Usage;
 use crate::outcome::Better;
@@ -98,13 +97,8 @@ impl Profile for Slow {
         let intakes = [Rc::new(healthy), Rc::new(slow)];
         let (stage, _) = watch::channel(false);
         let ends = Rc::new(Ends::default());
-        let mut tasks = self.open(run, &intakes, &stage, &ends).await?;
-        let publisher = Follower::new(&ledger.timelines, []);
-        let publisher = intakes[0].subscribed(publisher, &run.url, None).await;
-        let publisher = publisher.map_err(|error| Stop::Unreachable(error.to_string()))?;
-        let desk: Rc<Desk> = Rc::default();
-        let serving = Rc::clone(&desk).serve(publisher, Rc::clone(&intakes[0]), Rc::clone(run));
-        tasks.push(spawn_local(serving).abort_handle());
+        let tasks = self.open(run, &intakes, &stage, &ends).await?;
+        let desk = Desk::publisher(&intakes[0], run).await?;
         let pace = run.pace(self.rate, self.gaps, 1);
         let sending = by_the_clock(run, &ledger, pace, |scheduled| {
             desk.put(&ledger, 0, scheduled);
@@ -153,8 +147,7 @@ impl Slow {
         });
         let mut tasks = Vec::new();
         for opened in join_all(opening).await {
-            let reader = opened.map_err(|error| Stop::Unreachable(format!("a reader: {error}")))?;
-            tasks.push(spawn_local(reader.live(stage.subscribe())).abort_handle());
+            tasks.push(spawn_local(opened?.live(stage.subscribe())).abort_handle());
         }
         Ok(tasks)
     }

@@ -1,7 +1,7 @@
 //! A subscriber: follows many timelines on one connection by a habit, until all that was written has come.
 //!
-//! Owns: when it joins, leaves, is cut and resumes; the record for the checker of histories. Promises: a recording holds
-//! what came exactly as it came, so that the checker sees each gap and repetition. Must not: mend anything silently.
+//! Owns: when it joins, leaves, is cut and resumes; the record for the checker of histories. Promises: a recording
+//! holds what came exactly as it came, so that the checker sees each gap and repetition. Must not: mend anything.
 
 use std::io;
 use std::sync::Arc;
@@ -271,7 +271,7 @@ impl Ear for Outcome {
                 }
             }
             Event::Refused(_, refusal) if refusal.data.retry => {}
-            Event::Other(text) if text.starts_with(DRAINING) => {}
+            other if other.is_draining() => {}
             other => return other.expected(),
         }
         Ok(())
@@ -283,9 +283,6 @@ impl Ear for Outcome {
         }
     }
 }
-
-/// A server that shuts down says so.
-const DRAINING: &[u8] = br#"{"jsonrpc":"2.0","method":"draining""#;
 
 impl Outcome {
     fn spans(&mut self, timeline: usize) -> Result<&mut Vec<Span>, String> {

@@ -6,20 +6,27 @@
 //! message of the source is answered, or with the reason. Must not: hide a refusal that the protocol does not allow.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use crate::exit::Stop;
-use crate::follower::Timelines;
+use crate::follower::{Event, Follower, OWN, Timelines};
 use crate::history::{Ack, Sent};
-use crate::rpc::{Appended, CallError, Client, Incoming, Refusal, read};
+use crate::rpc::{Appended, Refusal, put_request};
 
 /// The first few complaints tell the story; a broken server could give millions.
 pub(crate) const COMPLAINTS_MAX: usize = 1_000;
+
+/// How long the answer to `session.open` may take.
+const ANSWER: Duration = Duration::from_secs(20);
 
 /// One message to append.
 pub struct Outgoing {
@@ -130,18 +137,9 @@ pub async fn run(
     };
     let mut backoff = Backoff::new(shared.patience);
     while !(source.finished() && writer.outbox.is_empty()) {
-        match writer.session(&mut source, &mut backoff).await {
-            Ok(()) => {}
-            Err(CallError::Lost(why)) => {
-                writer.outcome.reconnects += 1;
-                backoff.wait(&why).await?;
-            }
-            Err(CallError::Refused(refusal)) => {
-                return Err(Stop::Unreachable(format!(
-                    "session refused: {}",
-                    refusal.message
-                )));
-            }
+        if let Err(error) = writer.session(&mut source, &mut backoff).await {
+            writer.outcome.reconnects += 1;
+            backoff.wait(&error.to_string()).await?;
         }
     }
     Ok(writer.outcome)
@@ -149,27 +147,24 @@ pub async fn run(
 
 impl Writer<'_> {
     /// One connection's life.
-    async fn session(
-        &mut self,
-        source: &mut impl Source,
-        backoff: &mut Backoff,
-    ) -> Result<(), CallError> {
+    async fn session(&mut self, source: &mut impl Source, backoff: &mut Backoff) -> io::Result<()> {
         self.on_the_way = 0;
         self.fence = None;
         for pending in self.outbox.values_mut() {
             pending.on_the_way = false;
         }
-        let mut client = Client::open(&self.shared.url).await?;
-        client.introduce(&self.options.user).await?;
-        self.repeat(&mut client)?;
+        let mut follower = Follower::new(&self.shared.timelines, []);
+        follower.connect(&self.shared.url, None).await?;
+        self.introduce(&mut follower).await?;
+        self.repeat(follower.out());
         loop {
             if self.on_the_way == 0
                 && let Some(pause) = self.fence.take()
             {
                 tokio::time::sleep(pause).await;
-                self.repeat(&mut client)?;
+                self.repeat(follower.out());
             }
-            self.fill(&mut client, source)?;
+            self.fill(follower.out(), source);
             if self.on_the_way == 0 {
                 if source.finished() && self.outbox.is_empty() {
                     return Ok(());
@@ -177,29 +172,45 @@ impl Writer<'_> {
                 tokio::time::sleep(Duration::from_millis(2)).await;
                 continue;
             }
-            let first = client.receive().await?;
+            let read = follower.read(|event| self.take(&event)).await;
+            follower.faults().for_each(|what| self.complain(what));
+            read?;
             backoff.reset();
-            self.take(first)?;
-            while let Some(more) = client.receive_now() {
-                self.take(more?)?;
-            }
         }
     }
 
+    /// Says who the session's user is, before anything is sent in this name.
+    async fn introduce(&mut self, follower: &mut Follower) -> io::Result<()> {
+        let user = json!({ "user": self.options.user });
+        put_request(follower.out(), OWN, "session.open", &user);
+        let mut opened = None;
+        while opened.is_none() {
+            let each = |event: Event<'_>| match event {
+                Event::Answered(0, answer, _) => {
+                    opened = Some(answer.result::<IgnoredAny>());
+                    Ok(())
+                }
+                other => self.take(&other),
+            };
+            timeout(ANSWER, follower.read(each)).await??;
+        }
+        follower.faults().for_each(|what| self.complain(what));
+        opened.map_or(Ok(()), |it| it.map(drop).map_err(io::Error::other))
+    }
+
     /// Sends again, in order, what is not on the way.
-    fn repeat(&mut self, client: &mut Client) -> Result<(), CallError> {
+    fn repeat(&mut self, out: &mut Vec<u8>) {
         for (id, pending) in &mut self.outbox {
             if !pending.on_the_way {
                 pending.on_the_way = true;
                 self.on_the_way += 1;
-                send(client, self.shared, *id, &pending.message)?;
+                pending.message.put(self.shared, *id, out);
             }
         }
-        Ok(())
     }
 
     /// Sends new messages while there is room.
-    fn fill(&mut self, client: &mut Client, source: &mut impl Source) -> Result<(), CallError> {
+    fn fill(&mut self, out: &mut Vec<u8>, source: &mut impl Source) {
         while self.fence.is_none() && self.on_the_way < self.options.window {
             let Some(message) = source.next() else { break };
             let records = self.outcome.sent.entry(message.timeline).or_default();
@@ -219,49 +230,56 @@ impl Writer<'_> {
             let id = self.next;
             self.next += 1;
             self.on_the_way += 1;
-            send(client, self.shared, id, &pending.message)?;
+            pending.message.put(self.shared, id, out);
             self.outbox.insert(id, pending);
         }
-        Ok(())
     }
 
-    fn take(&mut self, incoming: Incoming) -> Result<(), CallError> {
-        match incoming {
-            Incoming::Reply(id, Ok(result)) => self.acknowledged(id, read(&result)?),
-            Incoming::Reply(id, Err(refusal)) => self.refused(id, &refusal),
-            Incoming::Push(method, _) if method == "draining" => {}
-            Incoming::Push(method, _) => self.complain(format!("a push to a writer: {method}")),
+    fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Answered(id, ..) if !self.outbox.get(id).is_some_and(|one| one.on_the_way) => {
+                Err(format!("a reply to {id}, which is not on the way"))
+            }
+            Event::Answered(id, answer, _) => match &answer.outcome {
+                Ok(_) => self.acknowledged(*id, answer.result()),
+                Err(refusal) => self.refused(*id, refusal),
+            },
+            draining if draining.is_draining() => Ok(()),
+            other => other.expected(),
         }
-        Ok(())
     }
 
-    fn acknowledged(&mut self, id: u64, told: Appended) {
+    fn acknowledged(&mut self, id: u64, answer: Result<Appended, String>) -> Result<(), String> {
         let at_ns = self.shared.now_ns();
-        let Some(pending) = self.outbox.remove(&id) else {
-            return self.complain(format!("a reply to {id}, which is not on the way"));
+        let Some(Pending {
+            message, record, ..
+        }) = self.outbox.remove(&id)
+        else {
+            return Ok(());
         };
         self.on_the_way -= 1;
-        self.outcome.duplicates += u64::from(told.duplicate);
-        let message = pending.message;
-        if told.message_id != message.id {
-            self.complain(format!(
-                "{} was acknowledged as {}",
-                message.id, told.message_id
-            ));
-        }
+        let appended = answer?;
+        self.outcome.duplicates += u64::from(appended.duplicate);
         self.shared.progress[message.timeline].fetch_add(1, Ordering::Relaxed);
         if let Some(records) = self.outcome.sent.get_mut(&message.timeline) {
-            records[pending.record].ack = Some(Ack {
-                sequence: told.sequence,
-                timestamp: told.timestamp,
+            records[record].ack = Some(Ack {
+                sequence: appended.sequence,
+                timestamp: appended.timestamp,
                 at_ns,
             });
         }
+        if appended.message_id != message.id {
+            return Err(format!(
+                "{} was acknowledged as {}",
+                message.id, appended.message_id
+            ));
+        }
+        Ok(())
     }
 
-    fn refused(&mut self, id: u64, refusal: &Refusal) {
+    fn refused(&mut self, id: u64, refusal: &Refusal) -> Result<(), String> {
         let Some(pending) = self.outbox.get_mut(&id) else {
-            return self.complain(format!("an error to {id}, which is not on the way"));
+            return Ok(());
         };
         pending.on_the_way = false;
         self.on_the_way -= 1;
@@ -280,17 +298,11 @@ impl Writer<'_> {
             self.outcome.refusals += 1;
             let pause = refusal.data.retry_after_ms.unwrap_or(20).min(1_000);
             self.fence = Some(Duration::from_millis(pause));
-            return;
+            return Ok(());
         }
-        if let Some(pending) = self.outbox.remove(&id) {
-            let name = &self.shared.timelines[timeline];
-            let message = &refusal.message;
-            let what = format!(
-                "{name}: {} was refused: {reason} ({message})",
-                pending.message.id
-            );
-            self.complain(what);
-        }
+        self.outbox.remove(&id);
+        let name = &self.shared.timelines[timeline];
+        Err(format!("{name}: refused: {refusal}"))
     }
 
     fn complain(&mut self, what: String) {
@@ -300,19 +312,16 @@ impl Writer<'_> {
     }
 }
 
-fn send(
-    client: &mut Client,
-    shared: &Shared,
-    id: u64,
-    message: &Outgoing,
-) -> Result<(), CallError> {
-    let append = Append {
-        timeline: &shared.timelines[message.timeline],
-        entry: &message.entry,
-        message_id: &message.id,
-        expect_head: message.expect_head,
-    };
-    client.send_as(id, "message.append", append)
+impl Outgoing {
+    fn put(&self, shared: &Shared, id: u64, out: &mut Vec<u8>) {
+        let append = Append {
+            timeline: &shared.timelines[self.timeline],
+            entry: &self.entry,
+            message_id: &self.id,
+            expect_head: self.expect_head,
+        };
+        put_request(out, OWN + id, "message.append", &append);
+    }
 }
 
 impl Shared {

@@ -8,7 +8,6 @@ mod plan;
 
 use std::rc::Rc;
 
-use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::task::spawn_local;
 
@@ -25,8 +24,6 @@ use crate::setup::Setup;
 use crate::zipf::Zipf;
 pub use plan::Sizes;
 
-/// So many connections are opened at a time.
-const WAVE: usize = 32;
 /// Of so many pushes one is compared whole.
 const SAMPLE: u64 = 64;
 /// Parts of the seed.
@@ -152,18 +149,9 @@ impl Chat {
                 follows[*user].push(timeline);
             }
         }
-        let mut users = Vec::with_capacity(self.users);
-        for wave in follows.chunks(WAVE) {
-            run.tell(&format!("{} users are there", users.len()));
-            let opening = wave.iter().map(|timelines| {
-                let user = Follower::new(&intake.ledger.timelines, timelines.iter().copied());
-                intake.subscribed(user, &run.url, None)
-            });
-            for opened in join_all(opening).await {
-                let lost = |error| Stop::Unreachable(format!("user {}: {error}", users.len()));
-                users.push(opened.map_err(lost)?);
-            }
-        }
-        Ok(users)
+        run.tell("the users come");
+        let timelines = &intake.ledger.timelines;
+        let users = follows.into_iter().map(|of| Follower::new(timelines, of));
+        intake.all_subscribed(users, &run.url).await
     }
 }

@@ -1,13 +1,16 @@
 //! A connection that follows timelines: the protocol's client loop, for every profile and check that subscribes.
 //!
-//! Owns: the connection, a position in each timeline, joining, leaving, being cut, resuming. Promises: it reads all that
-//! comes; of each reply and push it checks that timeline, epoch and state are the right ones, that each message is the
-//! one after the last, and that heads fit; one that is not is a fault, and comes out all the same. Must not: mend
+//! Owns: the connection, a position in each timeline, joining, leaving, being cut, resuming. Promises: it reads all
+//! that comes; of each reply and push it checks that timeline, epoch and state are the right ones, that each message is
+//! the one after the last, and that heads fit; anything else is a fault, and comes out all the same. Must not: mend
 //! anything, keep messages, or allocate for a push: some profiles read millions a second on the server's own machine.
 //!
-//! Use: `new`, `connect`, `join_all`, then `read` in a loop, each call followed by `faults`; what comes is handed to the
-//! caller as [`Event`]s. After a lost connection, `connect` and `join_all` go on from the positions.
+//! Use: `new`, `connect`, `join_all`, then `read` in a loop, each call followed by `faults`; the caller gets
+//! [`Event`]s. After a lost connection, `connect` and `join_all` go on from the positions. One without timelines is a
+//! connection for the caller's own requests.
 
+mod heard;
+mod push;
 mod timelines;
 
 #[cfg(test)]
@@ -19,13 +22,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
+use self::heard::Origin;
 use crate::frame::Lean;
-use crate::push;
-use crate::request::{Answer, put_request};
-use crate::rpc::Refusal;
+use crate::rpc::{Answer, put_request};
+pub use heard::{Event, Heard, Message};
 pub use timelines::Timelines;
 
 /// How long one attempt to connect may take.
@@ -69,146 +71,6 @@ pub enum Stage {
     Live,
     /// Its end is asked for: pushes may still come.
     Leaving,
-}
-
-/// What came.
-pub enum Event<'a> {
-    /// A subscription began.
-    Joined {
-        /// Of which timeline.
-        timeline: usize,
-        /// The position that was asked with.
-        after: u64,
-        /// The timeline's last number.
-        head: u64,
-    },
-    /// Messages, from a reply (behind its `Joined`) or from a push.
-    Heard(&'a Heard<'a>),
-    /// A subscription or its end was refused; there is none now. The caller may ask again.
-    Refused(usize, &'a Refusal),
-    /// The answer to the caller's own request, whose number was [`OWN`] + this.
-    Answered(u64, &'a Answer<'a>, Instant),
-    /// Something that is neither a reply nor messages.
-    Other(&'a [u8]),
-}
-
-impl Event<'_> {
-    /// What a caller makes of an event that it does not know: what it did not ask for is a fault.
-    ///
-    /// # Errors
-    ///
-    /// The fault.
-    pub fn expected(&self) -> Result<(), String> {
-        match self {
-            Event::Joined { .. } | Event::Heard(_) => Ok(()),
-            Event::Refused(_, Refusal { code, data, .. }) => {
-                Err(format!("refused: {code} {}", data.reason))
-            }
-            Event::Answered(..) => Err("an answer to what was not asked".into()),
-            Event::Other(_) => Err("neither a reply nor messages".into()),
-        }
-    }
-}
-
-/// Messages of one timeline that came together.
-pub struct Heard<'a> {
-    /// Which.
-    pub timeline: usize,
-    /// The position before.
-    pub after: u64,
-    /// Number of the first one.
-    pub first: u64,
-    /// Number of the last one.
-    pub last: u64,
-    /// Commit time of the first one, ms.
-    pub timestamp: u64,
-    /// They are all those from `after` to `last`. If not, the follower has entered the fault.
-    pub in_order: bool,
-    /// When they came: read once for all that came together.
-    pub now: Instant,
-    origin: Origin<'a>,
-}
-
-enum Origin<'a> {
-    Reply(Vec<Message<'a>>),
-    Push(&'a [u8]),
-}
-
-/// A message, whole.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Message<'a> {
-    /// Its number.
-    pub sequence: u64,
-    /// Commit time, ms.
-    pub timestamp: u64,
-    /// The client's or the server's.
-    #[serde(borrow)]
-    pub message_id: Cow<'a, str>,
-    /// The user that appended it.
-    pub sender: Option<String>,
-    /// Absent on a tombstone.
-    #[serde(borrow)]
-    pub entry: Option<&'a RawValue>,
-}
-
-impl<'a> Heard<'a> {
-    /// How many they are.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        match &self.origin {
-            Origin::Reply(messages) => messages.len() as u64,
-            Origin::Push(_) => (self.last + 1).saturating_sub(self.first),
-        }
-    }
-
-    /// They came live, not as the first of what a subscription resumed with.
-    #[must_use]
-    pub fn live(&self) -> bool {
-        matches!(self.origin, Origin::Push(_))
-    }
-
-    /// The messages, parsed whole: a push costs a parser.
-    ///
-    /// # Errors
-    ///
-    /// A message lacks something.
-    pub fn messages(&self) -> Result<Cow<'_, [Message<'a>]>, String> {
-        #[derive(Deserialize)]
-        struct Push<'a> {
-            #[serde(borrow)]
-            params: Params<'a>,
-        }
-        #[derive(Deserialize)]
-        struct Params<'a> {
-            #[serde(borrow)]
-            messages: Vec<Message<'a>>,
-        }
-        match &self.origin {
-            Origin::Reply(messages) => Ok(Cow::Borrowed(messages)),
-            Origin::Push(text) => {
-                let push: Push = serde_json::from_slice(text).map_err(|odd| odd.to_string())?;
-                Ok(Cow::Owned(push.params.messages))
-            }
-        }
-    }
-
-    /// Hands the ID of each message to `each`, in order.
-    ///
-    /// # Errors
-    ///
-    /// As `messages`.
-    pub fn ids(&self, mut each: impl FnMut(&str)) -> Result<(), String> {
-        if let Origin::Push(text) = self.origin
-            && push::ids(text, &mut each).is_some()
-        {
-            return Ok(());
-        }
-        let messages = self.messages()?;
-        messages
-            .iter()
-            .for_each(|message| each(&message.message_id));
-        Ok(())
-    }
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! The timelines of a run: their names, their numbers, and their histories.
 //!
-//! Owns: which name has which number; the epoch of each timeline. Promises: a timeline has one epoch, the first that any
-//! follower was given; it can be shared by threads. Must not: know positions.
+//! Owns: which name has which number; the epoch of each timeline. Promises: a timeline has one epoch, the first that
+//! any follower was given; it can be shared by threads. Must not: know positions.
 
 use std::collections::HashMap;
 use std::ops::Deref;

@@ -8,9 +8,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
+use tokio::task::spawn_local;
 use tokio::time::Instant;
 
 use super::{Intake, Ledger};
+use crate::exit::Stop;
 use crate::follower::Follower;
 use crate::pace::Pace;
 use crate::run::{Phase, Run};
@@ -26,6 +28,19 @@ pub struct Desk {
 }
 
 impl Desk {
+    /// That of a connection of its own, which follows nothing and appends.
+    ///
+    /// # Errors
+    ///
+    /// There is no connection.
+    pub async fn publisher(intake: &Rc<Intake>, run: &Rc<Run>) -> Result<Rc<Desk>, Stop> {
+        let follower = Follower::new(&intake.ledger.timelines, []);
+        let follower = intake.subscribed(follower, &run.url, None).await?;
+        let desk: Rc<Desk> = Rc::default();
+        spawn_local(Rc::clone(&desk).serve(follower, Rc::clone(intake), Rc::clone(run)));
+        Ok(desk)
+    }
+
     /// Sends one more message to a timeline, soon.
     pub fn put(&self, ledger: &Ledger, timeline: usize, scheduled: Instant) {
         ledger.put(timeline, scheduled, &mut self.frames.borrow_mut());

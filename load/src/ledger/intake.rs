@@ -10,9 +10,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+
 use super::{Ledger, Numbering};
+use crate::exit::Stop;
 use crate::follower::{Event, Follower, Heard};
 use crate::recorder::{Recorder, Window};
+
+/// So many connections are opened at a time.
+const WAVE: usize = 64;
 
 /// See the top.
 pub struct Intake {
@@ -214,16 +220,37 @@ impl Intake {
         mut follower: Follower,
         url: &str,
         receive_bytes: Option<u32>,
-    ) -> io::Result<Follower> {
-        follower.connect(url, receive_bytes).await?;
-        follower.join_all();
-        while !follower.is_live() {
-            self.read(&mut follower).await?;
-            if let Some(fault) = self.ledger.first_fault() {
-                return Err(io::Error::other(fault));
+    ) -> Result<Follower, Stop> {
+        let opening = async {
+            follower.connect(url, receive_bytes).await?;
+            follower.join_all();
+            while !follower.is_live() {
+                self.read(&mut follower).await?;
+                if let Some(fault) = self.ledger.first_fault() {
+                    return Err(io::Error::other(fault));
+                }
             }
-        }
+            Ok(())
+        };
+        let lost = |error| Stop::Unreachable(format!("a follower: {error}"));
+        opening.await.map_err(lost)?;
         Ok(follower)
+    }
+
+    /// As `subscribed` for many, some at a time. They stay in their order.
+    ///
+    /// # Errors
+    ///
+    /// As `subscribed`.
+    pub async fn all_subscribed(
+        &self,
+        followers: impl IntoIterator<Item = Follower>,
+        url: &str,
+    ) -> Result<Vec<Follower>, Stop> {
+        let opening = followers
+            .into_iter()
+            .map(|follower| self.subscribed(follower, url, None));
+        stream::iter(opening).buffered(WAVE).try_collect().await
     }
 
     /// Counts so far.

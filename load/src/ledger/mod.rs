@@ -26,8 +26,7 @@ use tokio::time::Instant;
 
 use crate::checks::Checks;
 use crate::follower::{Heard, OWN, Timelines};
-use crate::request::{Answer, put_request};
-use crate::rpc::Appended;
+use crate::rpc::{Answer, Appended, put_request};
 use crate::run::Run;
 pub use desk::{Desk, by_the_clock};
 pub use intake::{Counts, Intake};

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
 use crate::follower::Timelines;
-use crate::request::{Ask, at_slot, put_request, read};
-use crate::rpc::{Client, Refusal};
+use crate::request::{Ask, at_slot};
+use crate::rpc::{Client, Refusal, put_request, read};
 use crate::run::Run;
 use crate::template::SLOT_BASE;
 

@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use futures_util::future::join_all;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{LocalSet, spawn_local};
 
@@ -20,8 +19,6 @@ use crate::recorder::{self, Recorded, Recorder, Window};
 
 /// Of so many pushes one is compared whole.
 const SAMPLE: u64 = 64;
-/// So many connections are opened at a time.
-const WAVE: usize = 64;
 
 /// What a thread's subscribers heard.
 pub(super) struct Heard {
@@ -81,18 +78,9 @@ impl Listeners {
     }
 
     async fn open(&self, hall: &Rc<Hall>) -> Result<(), Stop> {
-        let mut opened = Vec::with_capacity(self.subscribers);
-        while opened.len() < self.subscribers {
-            let wave = (self.subscribers - opened.len()).min(WAVE);
-            let opening = (0..wave).map(|_| {
-                let follower = Follower::new(&self.ledger.timelines, [0]);
-                hall.intake.subscribed(follower, &self.url, None)
-            });
-            for one in join_all(opening).await {
-                let lost = |error| Stop::Unreachable(format!("a subscriber: {error}"));
-                opened.push(one.map_err(lost)?);
-            }
-        }
+        let timelines = &self.ledger.timelines;
+        let followers = (0..self.subscribers).map(|_| Follower::new(timelines, [0]));
+        let opened = hall.intake.all_subscribed(followers, &self.url).await?;
         for follower in opened {
             spawn_local(Rc::clone(hall).follow(follower));
         }

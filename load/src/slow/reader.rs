@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use crate::exit::Stop;
 use crate::follower::Follower;
 use crate::frame::close_code;
 use crate::ledger::Intake;
@@ -84,7 +85,7 @@ impl Reader {
         ends: &Rc<Ends>,
         habit: Habit,
         receive_bytes: u32,
-    ) -> io::Result<Reader> {
+    ) -> Result<Reader, Stop> {
         let follower = Follower::new(&intake.ledger.timelines, [0]);
         let narrow = (habit != Habit::Healthy).then_some(receive_bytes);
         Ok(Reader {

@@ -1,3 +1,8 @@
+//! What a follower makes of replies and pushes, fed without a connection.
+//!
+//! Owns: a planted fault for each of its checks. Promises: `Follower::feed` does what `read` does with a text. Must not:
+//! open a socket.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -155,7 +160,7 @@ fn what_was_not_asked_for_is_a_fault() {
     let refused = json!({ "jsonrpc": "2.0", "id": 0, "error": { "code": 503, "message": "m" } });
     assert_eq!(
         feed(&mut follower, &refused),
-        Err("refused: 503 ".to_owned())
+        Err("refused: 503  (m)".to_owned())
     );
     assert_eq!(follower.places()[0].stage, Stage::Out);
 }

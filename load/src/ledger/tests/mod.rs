@@ -1,3 +1,8 @@
+//! What the ledger and its intakes make of answers and pushes, fed without a connection.
+//!
+//! Owns: a planted fault for each of their checks. Promises: the texts are as a server sends them. Must not: open a
+//! socket.
+
 use std::rc::Rc;
 
 use serde_json::{Value, json};

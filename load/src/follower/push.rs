@@ -13,21 +13,21 @@ use serde::Deserialize;
 
 /// The messages of one push.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Messages<'a> {
+pub(super) struct Messages<'a> {
     /// The timeline they belong to.
-    pub timeline: Cow<'a, str>,
+    pub(super) timeline: Cow<'a, str>,
     /// Its history.
-    pub epoch: Cow<'a, str>,
+    pub(super) epoch: Cow<'a, str>,
     /// Number of the first one.
-    pub first: u64,
+    pub(super) first: u64,
     /// Number of the last one.
-    pub last: u64,
+    pub(super) last: u64,
     /// Whether each is the one after the one before.
-    pub in_order: bool,
+    pub(super) in_order: bool,
     /// Commit time of the first one, ms.
-    pub timestamp: u64,
+    pub(super) timestamp: u64,
     /// The timeline's last number.
-    pub head: u64,
+    pub(super) head: u64,
 }
 
 const START: &[u8] = br#"{"jsonrpc":"2.0","method":"message","params":{"timeline":""#;
@@ -43,7 +43,7 @@ static LAST: LazyLock<FinderRev> = LazyLock::new(|| FinderRev::new(br#"}],"head"
 static ID: LazyLock<Finder> = LazyLock::new(|| Finder::new(br#","message_id":""#));
 
 /// Reads one push; `None` if it is something else than messages.
-pub fn read(text: &[u8]) -> Option<Messages<'_>> {
+pub(super) fn read(text: &[u8]) -> Option<Messages<'_>> {
     quick(text).or_else(|| slow(text))
 }
 
@@ -101,18 +101,29 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
+/// A push as the parser reads it, with messages as `M`.
 #[derive(Deserialize)]
-struct Notification<'a> {
+pub(super) struct Notification<'a, M> {
+    #[serde(borrow)]
     method: Cow<'a, str>,
-    params: Params,
+    #[serde(borrow)]
+    pub(super) params: Params<'a, M>,
 }
 
 #[derive(Deserialize)]
-struct Params {
-    timeline: String,
-    epoch: String,
-    messages: Vec<One>,
+pub(super) struct Params<'a, M> {
+    #[serde(borrow)]
+    timeline: Cow<'a, str>,
+    #[serde(borrow)]
+    epoch: Cow<'a, str>,
+    pub(super) messages: Vec<M>,
     head: u64,
+}
+
+impl<'a, M: Deserialize<'a>> Notification<'a, M> {
+    pub(super) fn parse(text: &'a [u8]) -> serde_json::Result<Notification<'a, M>> {
+        serde_json::from_slice(text)
+    }
 }
 
 #[derive(Deserialize)]
@@ -121,29 +132,23 @@ struct One {
     timestamp: u64,
 }
 
-fn slow(text: &[u8]) -> Option<Messages<'static>> {
-    let read: Notification = serde_json::from_slice(text).ok()?;
-    let Params {
-        timeline,
-        epoch,
-        messages,
-        head,
-    } = read.params;
-    let (first, last) = (messages.first()?, messages.last()?);
+fn slow(text: &[u8]) -> Option<Messages<'_>> {
+    let Notification { method, params } = Notification::<One>::parse(text).ok()?;
+    let (first, last) = (params.messages.first()?, params.messages.last()?);
     let next = |two: &[One]| two[0].sequence + 1 == two[1].sequence;
-    (read.method == "message").then(|| Messages {
-        timeline: timeline.into(),
-        epoch: epoch.into(),
+    (method == "message").then(|| Messages {
+        timeline: params.timeline.clone(),
+        epoch: params.epoch.clone(),
         first: first.sequence,
         last: last.sequence,
-        in_order: messages.windows(2).all(next),
+        in_order: params.messages.windows(2).all(next),
         timestamp: first.timestamp,
-        head,
+        head: params.head,
     })
 }
 
 /// Hands the ID of each message of a push to `each`, in order. `None`: one does not look as expected.
-pub fn ids<'a>(text: &'a [u8], mut each: impl FnMut(&'a str)) -> Option<()> {
+pub(super) fn ids<'a>(text: &'a [u8], mut each: impl FnMut(&'a str)) -> Option<()> {
     let mut rest = text;
     while let Some(at) = ID.find(rest) {
         let (Cow::Borrowed(id), behind) = quoted(&rest[at + ID.needle().len()..])? else {
@@ -253,7 +258,7 @@ mod tests {
         fn cut_or_changed_pushes_never_panic(at in 0..400usize, byte in any::<u8>()) {
             let mut text = push("room", &[8, 9, 10], "text").into_bytes();
             let at = at % text.len();
-                read(&text.clone());
+            read(&text);
             read(&text[..at]);
             text[at] = byte;
             read(&text);
