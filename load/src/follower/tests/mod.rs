@@ -1,7 +1,7 @@
 //! What a follower makes of replies and pushes, fed without a connection.
 //!
-//! Owns: a planted fault for each of its checks. Promises: `Follower::feed` does what `read` does with a text. Must not:
-//! open a socket.
+//! Owns: a planted fault for each of its checks. Promises: `Follower::feed` does what `read` does with a text. Must
+//! not: open a socket.
 
 use serde_json::{Value, json};
 
