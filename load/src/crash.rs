@@ -6,21 +6,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use crate::audience::{self, Goal, Habit};
 use crate::exit::Stop;
 use crate::history::digest;
 use crate::judge::{Verdict, joined, judge};
 use crate::process::Launch;
 use crate::random::Random;
 use crate::setup::pair;
-use crate::subscriber;
+use crate::subscriber::{self, Habit};
 use crate::writer::{self, Outgoing, Shared, Source};
 
 /// Arguments of `crash`.
@@ -133,26 +132,15 @@ pub async fn run(args: Crash) -> Result<Outcome, Stop> {
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let mut launch = Launch::on_free_port(&args.binary, &args.data)?;
     launch.environment.clone_from(&args.environment);
-    let timelines: Vec<String> = (0..SHARED_TIMELINES)
+    let timelines = (0..SHARED_TIMELINES)
         .map(|number| format!("crash/all/{number}"))
-        .chain((0..args.writers).map(|number| format!("crash/own/{number}")))
-        .collect();
-    let shared = Arc::new(Shared {
-        url: launch.url(),
-        progress: timelines.iter().map(|_| AtomicU64::new(0)).collect(),
-        timelines,
-        began: Instant::now(),
-        patience: Duration::from_secs(60),
-    });
-    let goal = Arc::new(Goal {
-        written: AtomicBool::new(false),
-        lengths: shared.timelines.iter().map(|_| AtomicU64::new(0)).collect(),
-    });
+        .chain((0..args.writers).map(|number| format!("crash/own/{number}")));
+    let shared = Shared::new(launch.url(), timelines, Duration::from_secs(60));
     let stop = Arc::new(AtomicBool::new(false));
     let mut server = start(&launch).await?;
     let mut ready_ms_max = 0;
     let writing = writers(&args, seed, &shared, &stop);
-    let listening = subscribers(seed, &shared, &goal);
+    let listening = subscribers(seed, &shared);
     let mut random = Random::new(seed);
     for _ in 0..args.rounds {
         let pause = random.between(args.kill_after_ms_min, args.kill_after_ms_max + 1);
@@ -170,10 +158,7 @@ pub async fn run(args: Crash) -> Result<Outcome, Stop> {
     for task in writing {
         wrote.push(joined(task).await?);
     }
-    for (length, progress) in goal.lengths.iter().zip(&shared.progress) {
-        length.store(progress.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-    goal.written.store(true, Ordering::Release);
+    shared.written.store(true, Ordering::Release);
     let mut saw = Vec::new();
     for task in listening {
         saw.push(joined(task).await?);
@@ -225,12 +210,12 @@ fn writers(
 }
 
 /// One of each habit over all timelines, and one more that is cut.
-fn subscribers(seed: u64, shared: &Arc<Shared>, goal: &Arc<Goal>) -> Running<audience::Outcome> {
+fn subscribers(seed: u64, shared: &Arc<Shared>) -> Running<subscriber::Outcome> {
     [Habit::FromTheStart, Habit::Midway, Habit::Cut, Habit::Cut]
         .into_iter()
         .enumerate()
         .map(|(number, habit)| {
-            let options = audience::Options {
+            let options = subscriber::Options {
                 name: format!("{habit:?}-{number}"),
                 habit,
                 // How long they get is open; joining in the hundreds is midway enough.
@@ -239,13 +224,10 @@ fn subscribers(seed: u64, shared: &Arc<Shared>, goal: &Arc<Goal>) -> Running<aud
                     .collect(),
                 seed: seed ^ (number as u64 + 77),
                 cuts: 1_000_000,
+                cut_after_ms: (50, 600),
                 patience: Duration::from_secs(10),
             };
-            tokio::spawn(subscriber::run(
-                Arc::clone(shared),
-                Arc::clone(goal),
-                options,
-            ))
+            tokio::spawn(subscriber::run(Arc::clone(shared), options))
         })
         .collect()
 }

@@ -15,7 +15,7 @@ use crate::history::{self, History, Rule};
 use crate::rpc::Client;
 use crate::scan::{self, Scan};
 use crate::writer::Shared;
-use crate::{audience, writer};
+use crate::{subscriber, writer};
 
 /// How many faults are told in words; the counts go on.
 const TOLD_MAX: usize = 40;
@@ -96,7 +96,7 @@ impl Verdict {
 pub async fn judge(
     shared: &Arc<Shared>,
     writers: Vec<writer::Outcome>,
-    subscribers: Vec<audience::Outcome>,
+    subscribers: Vec<subscriber::Outcome>,
 ) -> Result<Verdict, Stop> {
     let scans = scan_all(shared).await?;
     let mut verdict = Verdict::default();
@@ -108,13 +108,15 @@ pub async fn judge(
             ..History::default()
         })
         .collect();
-    let mut epochs: BTreeMap<usize, String> = BTreeMap::new();
     for (index, scan) in scans.into_iter().enumerate() {
         verdict.timelines += 1;
         verdict.messages += scan.marks.len() as u64;
         histories[index].stored = scan.marks;
         histories[index].head = scan.head;
-        epochs.insert(index, scan.epoch);
+        let epoch = shared.timelines.epoch(index);
+        if epoch.is_some_and(|epoch| *epoch != scan.epoch) {
+            verdict.complain(format!("{}: its epoch changed", histories[index].name));
+        }
     }
     for outcome in writers {
         verdict.duplicates_answered += outcome.duplicates;
@@ -144,11 +146,6 @@ pub async fn judge(
             .for_each(|what| verdict.complain(what));
         for (timeline, watched) in outcome.watched {
             histories[timeline].watched.push(watched);
-        }
-        for (timeline, epoch) in outcome.epochs {
-            if epochs.get(&timeline) != Some(&epoch) {
-                verdict.complain(format!("{}: its epoch changed", histories[timeline].name));
-            }
         }
     }
     for fault in histories.iter().flat_map(history::check) {

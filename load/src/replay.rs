@@ -6,14 +6,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::audience::{self, Goal, Habit};
 use crate::exit::Stop;
 use crate::history::digest;
 use crate::irc::{self, Log};
@@ -21,7 +20,7 @@ use crate::judge::{Verdict, joined, judge};
 use crate::process::{Launch, killed_evenly};
 use crate::rpc::Client;
 use crate::scan;
-use crate::subscriber;
+use crate::subscriber::{self, Habit};
 use crate::writer::{self, Outgoing, Shared, Source};
 
 /// The user that all messages are sent as; message IDs are unique per sender, so it is part of what makes a repetition
@@ -149,31 +148,20 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
     let logs = Arc::new(logs);
     let seed = args.seed.unwrap_or_else(crate::random::Random::fresh_seed);
     let launch = launch(&args)?;
-    let shared = Arc::new(Shared {
-        url: launch
+    let shared = Shared::new(
+        launch
             .as_ref()
             .map_or_else(|| args.url.clone(), Launch::url),
-        timelines: logs
-            .iter()
-            .map(|log| format!("{}{}", args.prefix, log.name))
-            .collect(),
-        progress: logs.iter().map(|_| AtomicU64::new(0)).collect(),
-        began: Instant::now(),
-        patience: Duration::from_secs(args.reconnect_seconds),
-    });
+        logs.iter()
+            .map(|log| format!("{}{}", args.prefix, log.name)),
+        Duration::from_secs(args.reconnect_seconds),
+    );
     let server = match &launch {
         Some(launch) => Some(launch.start()?),
         None => None,
     };
     preflight(&shared, &logs).await?;
-    let goal = Arc::new(Goal {
-        written: AtomicBool::new(false),
-        lengths: logs
-            .iter()
-            .map(|log| AtomicU64::new(log.lines.len() as u64))
-            .collect(),
-    });
-    let listening = subscribers(&args, seed, &shared, &goal, &logs);
+    let listening = subscribers(&args, seed, &shared, &logs);
     // Those from the start are to be there before the first message.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let lines: u64 = logs.iter().map(|log| log.lines.len() as u64).sum();
@@ -186,7 +174,7 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
     let began = Instant::now();
     let wrote = write(&args, &shared, &logs).await;
     let seconds = began.elapsed().as_secs_f64();
-    goal.written.store(true, Ordering::Release);
+    shared.written.store(true, Ordering::Release);
     bar.abort();
     let wrote = wrote?;
     // Held until the end: dropping it would stop the server.
@@ -265,9 +253,8 @@ fn subscribers(
     args: &Replay,
     seed: u64,
     shared: &Arc<Shared>,
-    goal: &Arc<Goal>,
     logs: &Arc<Vec<Log>>,
-) -> Vec<tokio::task::JoinHandle<Result<audience::Outcome, Stop>>> {
+) -> Vec<tokio::task::JoinHandle<Result<subscriber::Outcome, Stop>>> {
     let mut tasks = Vec::new();
     for habit in [Habit::FromTheStart, Habit::Midway, Habit::Cut] {
         for number in 0..args.subscribers {
@@ -275,15 +262,16 @@ fn subscribers(
                 .step_by(args.subscribers)
                 .map(|index| (index, logs[index].lines.len() as u64))
                 .collect();
-            let options = audience::Options {
+            let options = subscriber::Options {
                 name: format!("{habit:?}-{number}"),
                 habit,
                 follows,
                 seed: seed ^ tasks.len() as u64,
                 cuts: args.cuts,
+                cut_after_ms: (50, 600),
                 patience: Duration::from_secs(30),
             };
-            let running = subscriber::run(Arc::clone(shared), Arc::clone(goal), options);
+            let running = subscriber::run(Arc::clone(shared), options);
             tasks.push(tokio::spawn(running));
         }
     }
@@ -390,7 +378,7 @@ async fn show(shared: Arc<Shared>, lines: u64, quiet: bool) {
 
 /// Acknowledged messages of all timelines so far.
 fn total(shared: &Shared) -> u64 {
-    let one = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let one = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     shared.progress.iter().map(one).sum()
 }
 
