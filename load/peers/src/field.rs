@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use tideline_load::bench::{Findings, Ours};
+use tideline_load::bench::{self, Findings, Ours};
 use tideline_load::cli;
 use tideline_load::exit::Stop;
 use tideline_load::generator::Flow;
@@ -233,4 +233,14 @@ pub(crate) fn figures(outcome: &Outcome, value: &str) -> Result<Figures, Stop> {
         refused: figure("busy").map(|count| count as u64),
         invalid: outcome.validity.reasons.first().cloned(),
     })
+}
+
+/// Waits until a server has nothing left to flush and merge.
+pub(crate) async fn quiet(server: &Ours) -> Result<(), Stop> {
+    let pid = server.pid();
+    let rested = joined(spawn_blocking(move || Ok(bench::rest(pid)))).await?;
+    if rested.is_none() {
+        report::note("the server is still merging");
+    }
+    Ok(())
 }

@@ -10,10 +10,9 @@ use tideline_load::pairs::{Bar, Figures, Pair, Row, median};
 use tideline_load::report;
 
 use crate::Peers;
-use crate::field::{Contestant, Field, figures};
+use crate::field::{Contestant, Field, figures, quiet};
 use crate::hall;
 use crate::programs::{Program, Syncs};
-use crate::written::quiet;
 
 /// A row of Tideline alone: a line of the load tool, and a figure of it, so many times.
 async fn alone(
@@ -193,7 +192,7 @@ pub(crate) async fn growth(field: &mut Field) -> Result<Vec<Row>, Stop> {
                     (&little, LITTLE)
                 };
                 let pages = pages(stock, size) + " --loaded";
-                quiet(server.pid()).await?;
+                quiet(server).await?;
                 let outcome = field.ours_on(server, append.unwrap_or(&pages)).await?;
                 runs[turn] = Some(figures(&outcome, value)?);
             }
