@@ -22,6 +22,8 @@ use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{OpenError, Partitions, ReadError};
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
+use crate::wire::Dialect;
+use crate::wire::jsonrpc::DIALECTS;
 
 /// A running server.
 pub struct Server {
@@ -83,6 +85,14 @@ impl std::error::Error for StartError {}
 impl Server {
     /// Starts everything, in the order of the layers, on the current runtime.
     pub async fn start(config: &Config) -> Result<Server, StartError> {
+        Server::speaking(config, &DIALECTS).await
+    }
+
+    /// The same with other dialects; see [`GatewayOptions::dialects`].
+    pub async fn speaking(
+        config: &Config,
+        dialects: &'static [&'static dyn Dialect],
+    ) -> Result<Server, StartError> {
         if config.is_exposed() && !config.insecure {
             return Err(StartError::Exposed(config.listen));
         }
@@ -133,6 +143,7 @@ impl Server {
             listener,
             GatewayOptions {
                 connections_max,
+                dialects,
                 ..config.gateway_options(&metrics)
             },
             timelines,

@@ -68,7 +68,7 @@ fn bad(url: &dyn fmt::Display, text: &str) -> io::Error {
 }
 
 /// Where an address leads: itself, and host and port.
-fn place(url: &str) -> io::Result<(Uri, String)> {
+pub(crate) fn place(url: &str) -> io::Result<(Uri, String)> {
     let uri: Uri = url.parse().map_err(|_| bad(&url, "not an address"))?;
     let host = address(&uri).ok_or_else(|| bad(&url, "not a ws:// address"))?;
     Ok((uri, host))

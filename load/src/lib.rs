@@ -22,6 +22,7 @@ pub mod frame;
 pub mod generator;
 pub mod growth;
 pub mod history;
+pub mod http;
 pub mod irc;
 pub mod judge;
 pub mod machine;

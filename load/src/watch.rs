@@ -7,12 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::http::Uri;
-
+use crate::frame::place;
+use crate::http;
 use crate::outcome::Moved;
-use crate::rpc::address;
+use crate::pipe::Pipe;
 
 /// Metrics by name with labels, as the text shows them.
 pub type Metrics = BTreeMap<String, f64>;
@@ -23,21 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Reads `/metrics` of the server behind a `ws://` address.
 pub async fn metrics(url: &str) -> io::Result<Metrics> {
     let asking = async {
-        let uri: Uri = url.parse().map_err(io::Error::other)?;
-        let host = address(&uri).ok_or_else(|| io::Error::other("not a ws:// address"))?;
-        let mut stream = TcpStream::connect(&host).await?;
-        // HTTP/1.0: the body then comes as it is, up to the end of the connection.
-        let request = format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await?;
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        if !head.starts_with("HTTP/1.0 200") && !head.starts_with("HTTP/1.1 200") {
-            return Err(io::Error::other(
-                head.lines().next().unwrap_or("").to_owned(),
-            ));
-        }
-        Ok(parse(body))
+        let (_, host) = place(url)?;
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let read = |answer: http::Answer<'_>| match answer.status {
+            200 => Ok(parse(&String::from_utf8_lossy(answer.body))),
+            status => Err(io::Error::other(format!("/metrics: status {status}"))),
+        };
+        http::ask(&mut Pipe::connect(&host).await?, request.as_bytes(), read).await?
     };
     tokio::time::timeout(PATIENCE, asking).await?
 }

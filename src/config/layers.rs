@@ -116,6 +116,7 @@ impl Config {
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
             drain_spread: Duration::from_millis(self.drain_spread_ms),
+            dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),
             metrics: Arc::clone(metrics),
         }

@@ -25,7 +25,7 @@ use crate::partition::Partitions;
 use crate::timeline::Timelines;
 
 pub use cursor::{Cursor, Next, Page};
-pub use fresh::{ENCODINGS, Fresh};
+pub use fresh::{FORMS_MAX, Fresh};
 pub use mailbox::Mailbox;
 pub use registry::Watch;
 pub use subscription::{Ended, Pull, Subscription};

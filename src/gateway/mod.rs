@@ -9,6 +9,7 @@ mod budget;
 mod cors;
 mod counters;
 mod dispatch;
+mod form;
 mod http;
 mod listener;
 mod origin;
@@ -38,9 +39,10 @@ use crate::ids::Clock;
 use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
 use crate::table::Tables;
 use crate::timeline::Timelines;
-use crate::wire::Limits;
+use crate::wire::{Dialect, Limits};
 use budget::Budget;
 use counters::Counters;
+use form::Dialects;
 use tablestore::Tablestore;
 
 /// Options of the gateway. Units are in the names or the types.
@@ -78,6 +80,8 @@ pub struct Options {
     pub allowed_hosts: Vec<String>,
     /// At a shutdown, clients come back after a random time up to this.
     pub drain_spread: Duration,
+    /// The dialects that are spoken over WebSockets; the first one is that of clients that ask for none.
+    pub dialects: &'static [&'static dyn Dialect],
     /// Who may call Tablestore's operations.
     pub tablestore: TablestoreOptions,
     /// Where figures go.
@@ -115,6 +119,7 @@ struct Shared {
     /// One scrape at a time: it takes a thread, and what it looks up is the same for all.
     scrapes: Semaphore,
     counters: Counters,
+    dialects: Dialects,
     metrics: Arc<Metrics>,
     /// Requests that come in or are not answered yet.
     inbound: Arc<Budget>,
@@ -147,6 +152,7 @@ impl Gateway {
             Budget::new(bytes_max, gauge, metrics.families.refusals.of(&[limit]))
         };
         let gauges = &metrics.gateway;
+        let dialects = Dialects::new(options.dialects);
         let shared = Arc::new(Shared {
             inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
             answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
@@ -159,6 +165,7 @@ impl Gateway {
             scrapes: Semaphore::new(1),
             counters: Counters::new(Arc::clone(&metrics)),
             metrics,
+            dialects,
             origins,
             waits_over: CancellationToken::new(),
             draining: CancellationToken::new(),

@@ -24,7 +24,7 @@ use super::batch::Batch;
 use super::subscriptions::Fetch;
 use crate::feed::{Next, Pull, Subscription};
 use crate::metrics::Held;
-use crate::wire::jsonrpc::{Encoding, Id};
+use crate::wire::{Dialect, Id};
 
 /// Everything under way on one connection.
 pub(super) struct Jobs {
@@ -153,8 +153,8 @@ impl Jobs {
     }
 
     /// Queues the appends that have gathered.
-    pub(super) fn submit(&mut self, shared: &Arc<Shared>, encoding: Encoding) {
-        for (bundle, cost) in self.gathered.submit(shared, encoding) {
+    pub(super) fn submit(&mut self, shared: &Arc<Shared>, dialect: &'static dyn Dialect) {
+        for (bundle, cost) in self.gathered.submit(shared, dialect) {
             self.running.push(Job {
                 shared: Arc::clone(shared),
                 work: Kind::Appends(bundle),
@@ -270,7 +270,7 @@ impl Session {
                 }
                 Done::Fetched(at, next, pull) => {
                     self.jobs.fetches -= 1;
-                    let encoding = self.encoding();
+                    let form = self.form();
                     let limit = self.shared.options.limits.outbound_frame_bytes_max;
                     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
                     let Session {
@@ -278,7 +278,7 @@ impl Session {
                         outbox,
                         ..
                     } = self;
-                    subscriptions.arrived(at, next, pull, outbox, encoding, limit);
+                    subscriptions.arrived(at, next, pull, outbox, form, limit);
                 }
             }
         }

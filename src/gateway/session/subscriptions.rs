@@ -7,11 +7,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
 use super::answer::Opening;
 use crate::feed::{Ended, Mailbox, Next, Pull, Subscription};
 use crate::metrics::{Held, Metrics};
-use crate::wire::jsonrpc::Encoding;
 
 /// All subscriptions of a connection.
 pub(super) struct Subscriptions {
@@ -144,7 +144,7 @@ impl Subscriptions {
     pub(super) fn pump(
         &mut self,
         outbox: &mut Outbox,
-        encoding: Encoding,
+        form: Form,
         now_ms: u64,
         may_fetch: bool,
     ) -> Option<Fetch> {
@@ -165,8 +165,8 @@ impl Subscriptions {
             match live.subscription.look() {
                 Next::CaughtUp => live.caught_up_ms = now_ms,
                 Next::Fresh(fresh) => {
-                    let frame = fresh.frame(outbound::encoding_number(encoding), |fresh| {
-                        outbound::fresh(&slot.name, fresh, encoding)
+                    let frame = fresh.frame(form.number(), |fresh| {
+                        outbound::fresh(&slot.name, fresh, form)
                     });
                     outbox.push(frame);
                     let delivered = &self.metrics.feed.deliveries;
@@ -197,7 +197,7 @@ impl Subscriptions {
         next: Next,
         pull: Pull,
         outbox: &mut Outbox,
-        encoding: Encoding,
+        form: Form,
         bytes_max: usize,
     ) {
         let deliveries = self.metrics.feed.deliveries.clone();
@@ -208,8 +208,8 @@ impl Subscriptions {
         live.subscription.arrived(next, &pull);
         match pull {
             Pull::Page(page) => {
-                let frames = page.frames(outbound::encoding_number(encoding), |changed| {
-                    outbound::page(&name, changed, encoding, bytes_max)
+                let frames = page.frames(form.number(), |changed| {
+                    outbound::page(&name, changed, form, bytes_max)
                 });
                 let messages = &page.changed.messages;
                 deliveries.increment(messages.len() as u64);
@@ -220,10 +220,10 @@ impl Subscriptions {
                 self.mark(at.slot);
             }
             Pull::Meta(meta, version) => {
-                outbox.push(outbound::meta(&name, meta, version, encoding));
+                outbox.push(outbound::meta(&name, meta, version, form));
                 self.mark(at.slot);
             }
-            Pull::Ended(why) => self.end(at, why, outbox, encoding),
+            Pull::Ended(why) => self.end(at, why, outbox, form),
         }
     }
 
@@ -249,13 +249,13 @@ impl Subscriptions {
         }
     }
 
-    fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, encoding: Encoding) {
+    fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, form: Form) {
         let Some(slot) = self.get(at) else { return };
         let epoch = slot
             .live
             .as_ref()
             .map(|live| Arc::clone(&live.subscription.cursor().epoch));
-        let frame = outbound::ended(&slot.name, epoch.as_deref().unwrap_or(""), why, encoding);
+        let frame = outbound::ended(&slot.name, epoch.as_deref().unwrap_or(""), why, form);
         outbox.push(frame);
         self.remove(at.slot);
     }

@@ -1,4 +1,4 @@
-//! From the parts of a request object to a checked call: what both encodings share.
+//! From the parts of a request object to a checked call.
 //!
 //! Owns: which failure an unfit call gets, and the way from a method's name to its parameters. Promises: the common way
 //! reads parameters once, straight into their struct; only a refused call is read again, to find the path of what is
@@ -6,7 +6,7 @@
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::Id;
+use super::{ID_BYTES_MAX, Id};
 use crate::wire::check::Check;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
@@ -39,10 +39,10 @@ pub(super) enum Asked {
 /// Refuses what is no id, and texts that are too long.
 pub(super) fn checked_id(id: Option<Id>) -> Result<Id, Failure> {
     match id {
-        Some(Id::Text(text)) if text.len() > Id::BYTES_MAX => {
+        Some(Id::Text(text)) if text.len() > ID_BYTES_MAX => {
             let failure = Failure::new(Reason::InvalidRequest).about("id");
             let failure = failure.saying("an id is at most 64 bytes");
-            Err(failure.over(Id::BYTES_MAX as u64, text.len() as u64))
+            Err(failure.over(ID_BYTES_MAX as u64, text.len() as u64))
         }
         Some(id) => Ok(id),
         None => {
