@@ -98,8 +98,8 @@ const REST_MAX: Duration = Duration::from_secs(90);
 const QUIET_CPU_SECONDS: f64 = 0.05;
 const QUIET_SECONDS: u32 = 3;
 
-/// Waits until a server has nothing left to flush and merge, as its processor time shows. Returns how long that took, or
-/// nothing if it went on. Blocks.
+/// Waits until a server has nothing left to flush and merge, as its processor time shows. Returns how long that took,
+/// or nothing if it went on. Blocks.
 #[must_use]
 pub fn rest(pid: u32) -> Option<Duration> {
     let began = Instant::now();

@@ -39,25 +39,18 @@ pub struct Figures {
     /// The figure that the row compares.
     pub value: f64,
     /// Answered per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
     /// Latencies in ms: p50, p99, p99.9.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<[f64; 3]>,
     /// Processor of the generator, 1 = one core.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub generator_cpu: Option<f64>,
     /// Processor of the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<f64>,
     /// Share of requests that the generator sent late.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late_share: Option<f64>,
     /// Requests that were turned away as too many.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<u64>,
     /// Why the figure is not to be believed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
 }
 
@@ -103,6 +96,19 @@ pub enum Verdict {
     Invalid,
     /// It could not be measured.
     Failed,
+}
+
+impl Verdict {
+    fn text(self) -> &'static str {
+        match self {
+            Verdict::Met => "met",
+            Verdict::NotMet => "not met",
+            Verdict::NoBar => "no bar",
+            Verdict::Missing => "missing",
+            Verdict::Invalid => "invalid",
+            Verdict::Failed => "failed",
+        }
+    }
 }
 
 /// One line of the table.
@@ -233,12 +239,9 @@ impl Row {
             Bar::None => dash(),
         };
         let verdict = match self.verdict {
-            Verdict::Met => "met",
-            Verdict::NotMet => "NOT MET",
-            Verdict::NoBar => "",
-            Verdict::Missing => "missing",
-            Verdict::Invalid => "INVALID",
-            Verdict::Failed => "FAILED",
+            Verdict::NoBar => String::new(),
+            Verdict::Met | Verdict::Missing => self.verdict.text().to_owned(),
+            bad => bad.text().to_uppercase(),
         };
         let (ours, theirs) = (value(self.tideline), value(self.other));
         let ratio = self.ratio.map_or_else(dash, ratio);
@@ -296,14 +299,9 @@ impl Outcome {
     /// What the table comes to, in one line.
     #[must_use]
     pub fn summary(&self) -> String {
-        let verdicts = [
-            (Verdict::Met, "met"),
-            (Verdict::NotMet, "not met"),
-            (Verdict::Missing, "missing"),
-            (Verdict::Invalid, "invalid"),
-            (Verdict::Failed, "failed"),
-        ];
-        let counts = verdicts.map(|(verdict, name)| format!("{} {name}", self.count(verdict)));
+        use Verdict::{Failed, Invalid, Met, Missing, NotMet};
+        let counts = [Met, NotMet, Missing, Invalid, Failed]
+            .map(|verdict| format!("{} {}", self.count(verdict), verdict.text()));
         let (counts, pairs, seconds) = (counts.join(", "), self.pairs, self.seconds);
         let (seed, faults) = (self.seed, self.faults.len());
         format!(

@@ -14,10 +14,11 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::audience::{self, Goal, Habit};
+use crate::crash::start;
 use crate::exit::Stop;
 use crate::history::digest;
 use crate::irc::{self, Log};
-use crate::judge::{Verdict, joined, judge};
+use crate::judge::{Running, Verdict, all, joined, judge};
 use crate::process::{Launch, Server};
 use crate::rpc::Client;
 use crate::scan;
@@ -101,44 +102,24 @@ impl Outcome {
     /// The line at the end of a run.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Outcome {
-            lines,
-            lines_replaced,
-            seconds,
-            kills,
-            verdict,
-            ..
-        } = self;
-        let Verdict {
-            timelines,
-            lost,
-            doubled,
-            out_of_order,
-            altered,
-            ..
-        } = verdict;
-        let Verdict {
-            subscriber_faults,
-            complaints,
-            received,
-            resumes,
-            ..
-        } = verdict;
-        let Verdict {
-            duplicates_answered,
-            reconnects,
-            refusals,
-            ..
-        } = verdict;
+        let found = &self.verdict;
         format!(
-            "{timelines} timelines, {lines} lines, {lost} lost, {doubled} doubled, \
-             {out_of_order} out of order, {altered} altered, {subscriber_faults} subscriber faults, \
-             {complaints} other faults\n\
-             {lines_replaced} lines with invalid UTF-8 replaced; {received} messages pushed to \
-             subscribers over {resumes} resumes; {kills} kills, {reconnects} reconnects, \
-             {refusals} refusals repeated, {duplicates_answered} duplicates answered; \
-             {seconds:.1} s, {:.0} lines/s",
-            *lines as f64 / seconds.max(0.001)
+            "{} timelines, {} lines, {}\n\
+             {} lines with invalid UTF-8 replaced; {} messages pushed to subscribers over {} \
+             resumes; {} kills, {} reconnects, {} refusals repeated, {} duplicates answered; \
+             {:.1} s, {:.0} lines/s",
+            found.timelines,
+            self.lines,
+            found.counts(),
+            self.lines_replaced,
+            found.received,
+            found.resumes,
+            self.kills,
+            found.reconnects,
+            found.refusals,
+            found.duplicates_answered,
+            self.seconds,
+            self.lines as f64 / self.seconds.max(0.001),
         )
     }
 }
@@ -198,10 +179,7 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
         Some(task) => Some(joined(task).await?),
         None => None,
     };
-    let mut saw = Vec::new();
-    for task in listening {
-        saw.push(joined(task).await?);
-    }
+    let saw = all(listening).await?;
     Ok(Outcome {
         lines,
         lines_replaced: logs.iter().map(|log| log.replaced).sum(),
@@ -271,7 +249,7 @@ fn subscribers(
     shared: &Arc<Shared>,
     goal: &Arc<Goal>,
     logs: &Arc<Vec<Log>>,
-) -> Vec<tokio::task::JoinHandle<Result<audience::Outcome, Stop>>> {
+) -> Vec<Running<audience::Outcome>> {
     let mut tasks = Vec::new();
     for habit in [Habit::FromTheStart, Habit::Midway, Habit::Cut] {
         for number in 0..args.subscribers {
@@ -322,11 +300,7 @@ async fn write(
             source,
         )));
     }
-    let mut outcomes = Vec::new();
-    for task in tasks {
-        outcomes.push(joined(task).await?);
-    }
-    Ok(outcomes)
+    all(tasks).await
 }
 
 /// The lines of some files, one of each in turn.
@@ -412,9 +386,7 @@ async fn killed_evenly(
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         server.kill();
-        let again = launch.clone();
-        let started = tokio::task::spawn_blocking(move || again.start()).await;
-        server = started.map_err(|error| Stop::Own(error.to_string()))??;
+        server = start(&launch).await?;
     }
     Ok(server)
 }

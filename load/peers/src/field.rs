@@ -22,7 +22,7 @@ use crate::Peers;
 use crate::echo::{Echo, Server};
 use crate::keyed::{Keyed, Peer};
 use crate::nats::JetStream;
-use crate::programs::{INSTALL, Program, Syncs, find};
+use crate::programs::{INSTALL, Program, find};
 use crate::redis::Redis;
 
 /// What is compared.
@@ -179,13 +179,9 @@ impl Field {
             }
             Contestant::Synced | Contestant::Unsynced => {
                 let binary = self.nats.as_deref().ok_or_else(absent)?;
-                let always = who == Contestant::Synced;
-                let syncs = if always {
-                    Syncs::Always
-                } else {
-                    Syncs::Default
-                };
-                let server = Program::nats(binary, data, syncs).await?;
+                // Else it syncs every two minutes.
+                let always = (who == Contestant::Synced).then_some("sync_interval: always");
+                let server = Program::nats(binary, data, always.unwrap_or("")).await?;
                 self.keyed(who, flow, JetStream, &server.address, Some(server.pid()))
                     .await
             }

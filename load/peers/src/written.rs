@@ -19,6 +19,7 @@ use tideline_load::pairs::{Bar, Pair, Row};
 use tideline_load::report;
 use tideline_load::template::DIGITS;
 
+use crate::Name;
 use crate::field::{Field, figures, quiet};
 
 /// The disk counts as quiet when less was written to it in a look's time.
@@ -105,7 +106,7 @@ async fn written(field: &mut Field, server: &Ours, timelines: &str) -> Result<Ro
         "amplification: {value:.2} ×; {entries:.0} entries of {each:.0} B, {rate:.0}/s"
     ));
     let what = format!("write amplification, {}", amount(entries, "entries"));
-    let mut row = Row::new("amplification", what, "-", "×", Bar::ValueAtMost(6.0));
+    let mut row = Name::Amplification.row(what, "-", "×", Bar::ValueAtMost(6.0));
     let peer = None;
     row.pairs.push(Pair { tideline, peer });
     Ok(row)
