@@ -52,9 +52,9 @@ pub struct Options {
     pub limits: Limits,
     /// Bytes of one connection's requests in flight; at it the socket is not read.
     pub requests_in_flight_bytes_max: usize,
-    /// Bytes over all connections of requests that come in or are not answered yet.
+    /// Bytes, of all connections, of requests that come in or are not answered yet.
     pub inbound_bytes_max: usize,
-    /// Bytes over all connections of answers that wait for slow readers.
+    /// Bytes, of all connections, of answers that wait for slow readers.
     pub answers_bytes_max: usize,
     /// Time for a message of a WebSocket, from its first byte to its last.
     pub request_time_max: Duration,
@@ -80,7 +80,7 @@ pub struct Options {
     pub allowed_hosts: Vec<String>,
     /// At a shutdown, clients come back after a random time up to this.
     pub drain_spread: Duration,
-    /// The dialects that are spoken over WebSockets; the first one is that of clients that ask for none.
+    /// The dialects that are spoken on WebSockets; the first one is that of clients that ask for none.
     pub dialects: &'static [&'static dyn Dialect],
     /// Who may call Tablestore's operations.
     pub tablestore: TablestoreOptions,
@@ -88,12 +88,12 @@ pub struct Options {
     pub metrics: Arc<Metrics>,
 }
 
-/// What the HTTP pages tell of the server. They are somebody else's; the gateway only serves them. Only the last
-/// may wait, and is asked on a thread that may.
+/// The contents of the HTTP pages, which the gateway only serves. Only the last function may wait; it is called on a
+/// thread that may.
 pub trait Pages: Send + Sync + 'static {
     /// The HTML at `/`.
     fn start(&self) -> String;
-    /// What `/readyz` tells: whether a write would be taken and committed, or in a line why not.
+    /// What `/readyz` says: whether a write would be taken and committed, or in a line why not.
     fn readiness(&self, can_commit: bool) -> Result<(), &'static str>;
     /// Prometheus' text.
     fn metrics(&self) -> String;

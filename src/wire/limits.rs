@@ -1,4 +1,4 @@
-//! The limits of what clients may send and get. Units are in the names; `session.open` tells them under these names.
+//! The limits of what clients may send and get. Units are in the names; `session.open` returns them under these names.
 //!
 //! Owns: names and defaults. Promises: [`Limits::check`] holds the inequalities between them. Must not: know how they
 //! are configured.

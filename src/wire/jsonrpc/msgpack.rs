@@ -15,7 +15,7 @@ use serde::de::{
 };
 
 use super::Body;
-use super::decode::decode_json;
+use super::decode::decode as decode_json;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
@@ -192,7 +192,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Whether these are the bytes of a bin: the reader hands out a text that is not UTF-8 as bytes too, and only the
-    /// length before them, which each kind of value has in a form of its own, tells the two apart.
+    /// length before them, which each kind of value has in a form of its own, is different.
     fn is_bin(&self, bytes: &[u8]) -> bool {
         let at = bytes.as_ptr().addr() - self.body.as_ptr().addr();
         let before = &self.body[..at];
