@@ -68,6 +68,8 @@ const COMMENT_COLUMNS_MAX: usize = 120;
 const LONG_FILES: &[&str] = &[
     "src/wire/tablestore/proto.rs", // made from schemas/tablestore/
 ];
+/// The sources of each crate.
+const CRATES: &[&str] = &["src", "load/src", "load/peers/src"];
 /// What may stand at the top of the repository.
 const TOP_LEVEL: &[&str] = &[
     "Cargo.toml",
@@ -144,7 +146,7 @@ fn tracked() -> &'static [String] {
 struct Source {
     /// From the root of the repository.
     path: String,
-    /// Module path within `src/`, as `["log", "frame"]`; empty outside.
+    /// Module path within its crate, as `["log", "frame"]`; empty for the files of `tests/`.
     module: Vec<String>,
     text: String,
     /// The whole file is compiled for tests only.
@@ -192,7 +194,7 @@ fn rust_files(folder: &str) -> Vec<Source> {
         .iter()
         .filter(|path| is_in(path))
         .map(|path| {
-            let inner = path.strip_prefix("src/").unwrap_or("");
+            let (_, inner) = path.split_once("src/").unwrap_or_default();
             let inner = inner.trim_end_matches(".rs").trim_end_matches("/mod");
             let module = inner.split('/').filter(|part| !part.is_empty());
             Source {
@@ -380,7 +382,13 @@ fn the_load_tool_imports_encodings_only() {
 
 #[test]
 fn modules_import_each_other_in_one_direction() {
-    let files: Vec<Source> = rust_files("src")
+    let breaches: Vec<String> = CRATES.iter().flat_map(|folder| cycles(folder)).collect();
+    report("import cycles", &breaches);
+}
+
+/// The cycles of imports in one crate.
+fn cycles(folder: &str) -> Vec<String> {
+    let files: Vec<Source> = rust_files(folder)
         .into_iter()
         .filter(|file| !file.test_only)
         .collect();
@@ -402,7 +410,7 @@ fn modules_import_each_other_in_one_direction() {
     for start in edges.keys() {
         walk(start, &edges, &mut Vec::new(), &mut cleared, &mut breaches);
     }
-    report("import cycles", &breaches);
+    breaches
 }
 
 /// (module, name) → the module that a `pub use` of a folder's face takes the name from.
@@ -489,6 +497,21 @@ fn no_file_is_named_after_nothing() {
         }
     }
     report("a name that says nothing about what is inside", &breaches);
+}
+
+#[test]
+fn tests_have_one_layout() {
+    let is_tests = |name: &str| name.ends_with("_test") || name.ends_with("_tests");
+    let mut breaches = Vec::new();
+    for file in CRATES.iter().flat_map(|folder| rust_files(folder)) {
+        if file.module.last().is_some_and(|name| is_tests(name)) {
+            breaches.push(file.path);
+        }
+    }
+    report(
+        "tests that are neither at the end of a file nor in `tests/` beside it",
+        &breaches,
+    );
 }
 
 #[test]
@@ -586,7 +609,7 @@ fn the_top_level_is_the_designs() {
 #[test]
 fn documents_name_files_that_exist() {
     let mut breaches = Vec::new();
-    for document in ["README.md", "ARCHITECTURE.md"] {
+    for document in tracked().iter().filter(|path| path.ends_with(".md")) {
         let Ok(text) = fs::read_to_string(root().join(document)) else {
             continue;
         };
