@@ -389,7 +389,7 @@ fn is_key_id(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::partition::BATCH_BYTES_MAX;
+    use crate::partition::LogOptions;
 
     #[test]
     fn the_default_file_reads_back_as_the_defaults_and_names_every_key() {
@@ -426,8 +426,9 @@ mod tests {
             commit_bytes_max,
             ..Config::default()
         };
-        config(BATCH_BYTES_MAX).check().unwrap();
-        config(BATCH_BYTES_MAX + 1).check().unwrap_err();
+        let most = LogOptions::default().frame_bytes_max / 2;
+        config(most).check().unwrap();
+        config(most + 1).check().unwrap_err();
     }
 
     #[test]

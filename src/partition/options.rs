@@ -1,7 +1,7 @@
 //! The limits of a partition, and what a write may be for.
 //!
-//! Owns: the options with their defaults, and how they shrink on a small disk. Promises: every unit is in its field's
-//! name. Must not: depend on the configuration module, which fills these in.
+//! Owns: the options with their defaults, and how they shrink on a small disk, which is logged. Promises: every unit is
+//! in its field's name. Must not: depend on the configuration module, which fills these in.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 /// Limits of a partition. Every unit is in its field's name.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many partitions a new data directory gets, or one that stands must have. 0 = as many as there are, one in a
+    /// How many partitions a new data directory gets, or an existing one must have. 0 = as many as there are, one in a
     /// new one.
     pub partitions: u16,
     /// Closures that may wait for the writer, per partition.
@@ -24,7 +24,7 @@ pub struct Options {
     pub batch_jobs_max: usize,
     /// Payload bytes after which a batch is closed.
     pub batch_bytes_max: usize,
-    /// Reads that run at the same time, over all partitions.
+    /// Reads that run at the same time, of all partitions together.
     pub reads_max: usize,
     /// Bytes of keys and values after which a memtable is frozen.
     pub memtable_bytes: usize,
@@ -78,12 +78,13 @@ impl Options {
         self.memtable_bytes / 256
     }
 
-    /// The same for a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit into
-    /// the reserve, and that is a small part of the disk.
+    /// Fits the sizes to a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit
+    /// into the reserve, and that is a small part of the disk.
     pub(super) fn fit(&mut self, disk_bytes: u64, partitions: u16) {
         if self.reserve_bytes == 0 {
             return;
         }
+        let configured = self.clone();
         let share = (disk_bytes / 64 / u64::from(partitions.max(1))).max(1 << 20);
         let memory = usize::try_from(share).unwrap_or(usize::MAX);
         self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(4));
@@ -92,6 +93,37 @@ impl Options {
         self.log.segment_bytes = self.log.segment_bytes.min(share);
         self.image.part_bytes_max = self.image.part_bytes_max.min(share.max(4 << 20));
         self.image.slice_bytes = self.image.slice_bytes.min((share / 4).max(1 << 20));
+        configured.log_changes(self);
+    }
+
+    fn log_changes(&self, fitted: &Options) {
+        for (name, configured, fits) in [
+            ("reserve_bytes", self.reserve_bytes, fitted.reserve_bytes),
+            (
+                "memtable_bytes",
+                self.memtable_bytes as u64,
+                fitted.memtable_bytes as u64,
+            ),
+            (
+                "memtable_log_bytes",
+                self.memtable_log_bytes as u64,
+                fitted.memtable_log_bytes as u64,
+            ),
+            (
+                "segment_bytes",
+                self.log.segment_bytes,
+                fitted.log.segment_bytes,
+            ),
+        ] {
+            if fits < configured {
+                tracing::info!(
+                    name,
+                    configured,
+                    fits,
+                    "the disk is small: less is used than configured"
+                );
+            }
+        }
     }
 }
 
