@@ -1,8 +1,8 @@
 //! `poll`: asking for many timelines at once, over and over, mostly for nothing new: what a client without pushes does.
 //!
 //! Owns: the measurement: ready-made `sync` requests for groups of timelines, at their heads or one message back.
-//! Promises: an empty reply is compared byte by byte, any other is parsed and must hold just the news that was due. Must
-//! not: write while it measures: news are asked for from one message back.
+//! Promises: an empty reply is compared byte by byte, any other is parsed and must hold just the news that was due.
+//! Must not: write while it measures: news are asked for from one message back.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Requests of the native protocol as frames and their answers, for lean connections.
 //!
-//! Owns: the JSON around requests and answers, and the native protocol as a [`Talk`] of the generator. Promises: what is
-//! neither a result nor a refusal of a request is no answer, so that the caller can read it as a push. Must not: know
-//! what is asked (that is [`Ask`]).
+//! Owns: the JSON around requests and answers, and the native protocol as a [`Talk`] of the generator. Promises: what
+//! is neither a result nor a refusal of a request is no answer, so that the caller can read it as a push. Must not:
+//! know what is asked (that is [`Ask`]).
 
 use std::io;
 use std::rc::Rc;
