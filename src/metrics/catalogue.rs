@@ -6,7 +6,8 @@
 use ::metrics::Label;
 
 use super::Metric;
-use super::handles::{Bind, Counter, Family, Gauge, Histogram, Seconds};
+use super::handles::{Counter, Family, Gauge, Histogram, Seconds};
+use super::registry::Bind;
 use super::registry::Registry;
 
 /// A struct of handles for each group. `by [...]` is the label of all its metrics; those of a family have their own.

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use ::metrics::Label;
 
-use super::registry::Registry;
+use super::registry::{Bind, Registry};
 use super::{Kind, Metric};
 
 /// Counts events.
@@ -118,14 +118,6 @@ impl<K: Bind> Family<K> {
         let labels = labels.map(|(name, value)| Label::from_static_parts(name, value));
         K::bind(&self.registry, &self.metric, labels.collect())
     }
-}
-
-/// Makes one kind of handle from a line of the catalogue.
-pub trait Bind {
-    /// The kind.
-    const KIND: Kind;
-    /// The handle. Asking again with the same labels gives the same figure.
-    fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Self;
 }
 
 impl Bind for Counter {

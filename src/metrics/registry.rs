@@ -9,12 +9,19 @@ use std::sync::Arc;
 use ::metrics::{Key, KeyName, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
-use super::Metric;
-use super::handles::Bind;
+use super::{Kind, Metric};
 
 /// One server's metrics. All clones are the same registry.
 #[derive(Clone, Debug)]
 pub struct Registry(Arc<PrometheusRecorder>);
+
+/// Makes one kind of handle from a line of the catalogue.
+pub trait Bind {
+    /// The kind.
+    const KIND: Kind;
+    /// The handle. Asking again with the same labels gives the same figure.
+    fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Self;
+}
 
 impl Registry {
     pub(super) fn new() -> Registry {
