@@ -27,48 +27,26 @@ pub use cursor::{Cursor, Next, Page};
 pub use fresh::{ENCODINGS, Fresh};
 pub use mailbox::Mailbox;
 pub use registry::Watch;
-pub use subscription::{Ended, Pull, Subscription};
+pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
 
 use registry::Registry;
-
-/// Limits of the feed. Units are in the names.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Bytes of fresh messages that are kept, over all timelines.
-    pub fresh_bytes_max: usize,
-    /// Messages in one page that a lagging subscription reads.
-    pub page_messages_max: usize,
-    /// About how many bytes such a page may have.
-    pub page_bytes_max: usize,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            fresh_bytes_max: 64 << 20,
-            page_messages_max: 1_000,
-            page_bytes_max: 256 << 10,
-        }
-    }
-}
 
 /// The running feed. Cheap to clone.
 #[derive(Clone)]
 pub struct Feed {
     registry: Arc<Registry>,
     timelines: Timelines,
-    options: Arc<Options>,
     followers: Arc<[Arc<tailer::Follower>]>,
     stop: CancellationToken,
 }
 
 impl Feed {
-    /// Starts one follower per partition on the current runtime.
+    /// Starts one follower per partition on the current runtime. Keeps so many bytes of fresh messages, of all timelines.
     #[must_use]
     pub fn start(
         partitions: &Partitions,
         timelines: Timelines,
-        options: Options,
+        fresh_bytes_max: usize,
         tasks: &TaskTracker,
     ) -> Feed {
         let followers: Vec<_> = partitions
@@ -76,9 +54,8 @@ impl Feed {
             .map(|id| Arc::new(tailer::Follower::new(partitions.tail(id))))
             .collect();
         let feed = Feed {
-            registry: Arc::new(Registry::new(options.fresh_bytes_max)),
+            registry: Arc::new(Registry::new(fresh_bytes_max)),
             timelines,
-            options: Arc::new(options),
             followers: followers.into(),
             stop: CancellationToken::new(),
         };
@@ -99,12 +76,7 @@ impl Feed {
     /// A subscription on a watched timeline, from a cursor that a `resume` after the watch has given.
     #[must_use]
     pub fn subscription(&self, watch: Watch, cursor: Cursor) -> Subscription {
-        Subscription::new(
-            watch,
-            cursor,
-            self.timelines.clone(),
-            Arc::clone(&self.options),
-        )
+        Subscription::new(watch, cursor, self.timelines.clone())
     }
 
     /// Brings the gauges of the followers up to date. May block on the disk.

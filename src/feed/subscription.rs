@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use super::Options;
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::Fresh;
 use super::registry::Watch;
@@ -41,21 +40,14 @@ pub struct Subscription {
     watch: Watch,
     cursor: Cursor,
     timelines: Timelines,
-    options: Arc<Options>,
 }
 
 impl Subscription {
-    pub(super) fn new(
-        watch: Watch,
-        cursor: Cursor,
-        timelines: Timelines,
-        options: Arc<Options>,
-    ) -> Subscription {
+    pub(super) fn new(watch: Watch, cursor: Cursor, timelines: Timelines) -> Subscription {
         Subscription {
             watch,
             cursor,
             timelines,
-            options,
         }
     }
 
@@ -86,7 +78,6 @@ impl Subscription {
     pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
         let topic = Arc::clone(&self.watch.topic);
         let timelines = self.timelines.clone();
-        let options = Arc::clone(&self.options);
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
@@ -106,7 +97,7 @@ impl Subscription {
             let page = cell
                 .get_or_try_init(async || {
                     own = true;
-                    let changed = timelines.resume(resume(&topic.name, key, &options)).await?;
+                    let changed = timelines.resume(resume(&topic.name, key)).await?;
                     Ok(Arc::new(Page::new(changed)))
                 })
                 .await;
@@ -151,15 +142,21 @@ impl Subscription {
     }
 }
 
-fn resume(timeline: &str, key: PageKey, options: &Options) -> Resume {
+/// Messages in one page that a lagging subscription reads.
+const PAGE_MESSAGES: usize = 1_000;
+/// About how many bytes such a page may have: it becomes at most two frames to the client, and JSON can be a third
+/// longer than what it encodes.
+pub const PAGE_BYTES: usize = 256 << 10;
+
+fn resume(timeline: &str, key: PageKey) -> Resume {
     Resume {
         timeline: timeline.to_owned(),
         after: Some(key.sequence),
         rewind: None,
         epoch: Some(key.epoch.as_ref().to_owned()),
         changes_after: Some(key.change),
-        limit: options.page_messages_max,
-        bytes_max: options.page_bytes_max,
+        limit: PAGE_MESSAGES,
+        bytes_max: PAGE_BYTES,
     }
 }
 

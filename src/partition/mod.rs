@@ -55,12 +55,15 @@ use directory::Directory;
 pub use error::{OpenError, ReadError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
+pub use flusher::FROZEN_MAX;
 pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
-pub use options::{Options, Purpose};
+pub use options::{BATCH_JOBS, Options, Purpose};
 pub(crate) use panics::caught;
 pub use pending::{BATCH_BYTES_MAX, MEMBER_BYTES_MAX};
+pub use reads::READS_MAX;
 use reads::Reads;
+pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 use shared::{Refusal, Shared};
 pub use txn::Txn;
 pub use view::{Found, Rows, View};
@@ -121,7 +124,7 @@ impl Partitions {
         let inner = Inner {
             history: directory.history,
             partitions,
-            reads: Reads::new(options.reads_max),
+            reads: Reads::new(READS_MAX),
             _directory: directory,
         };
         Ok(Partitions {

@@ -28,6 +28,10 @@ struct State {
     running: usize,
 }
 
+/// Reads of the store at the same time, over all partitions: enough to keep a disk's queue filled, and far below the
+/// readers that LMDB has places for.
+pub const READS_MAX: usize = 16;
+
 impl Reads {
     pub(super) fn new(at_once_max: usize) -> Arc<Reads> {
         Arc::new(Reads {

@@ -15,7 +15,7 @@ use super::memtable::{Memtable, Spare};
 use super::pressure::Pressure;
 use super::reserve::Reserve;
 use super::view::View;
-use super::{Batch, Options, Purpose, ReadError, Rules};
+use super::{Batch, Purpose, ReadError, Rules};
 use crate::ids::Position;
 use crate::image::{self, Image};
 use crate::log;
@@ -64,14 +64,18 @@ pub(super) struct Figures {
     pub(super) environment: Option<image::Figures>,
 }
 
+/// Writes that may wait for the writer; further ones are answered `busy`. A few seconds of small writes at full speed:
+/// a longer queue would only make all of them late.
+pub const QUEUE_JOBS_MAX: usize = 65_536;
+/// Bytes that waiting writes may hold; further ones are answered `busy`.
+pub const QUEUE_BYTES_MAX: usize = 64 << 20;
+
 /// One partition as everybody but its writer sees it.
 pub(super) struct Shared {
     queue: mpsc::Sender<Queued>,
     /// Closures in the queue.
     queued: AtomicUsize,
-    queue_jobs_max: usize,
     queued_bytes: AtomicUsize,
-    queue_bytes_max: usize,
     is_closing: AtomicBool,
     is_stopped: AtomicBool,
     /// Flush and compaction have nothing to do.
@@ -94,7 +98,6 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(
         queue: mpsc::Sender<Queued>,
-        options: &Options,
         tail_watched: watch::Receiver<Position>,
         memtables: Vec<Arc<Memtable>>,
         (image, log): (Image, log::Reader),
@@ -105,9 +108,7 @@ impl Shared {
         Shared {
             queue,
             queued: AtomicUsize::new(0),
-            queue_jobs_max: options.queue_jobs_max,
             queued_bytes: AtomicUsize::new(0),
-            queue_bytes_max: options.queue_bytes_max,
             is_closing: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
@@ -152,9 +153,9 @@ impl Shared {
         let closures = job.closures();
         let before = self.queued.fetch_add(closures, Ordering::AcqRel);
         let bytes_before = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
-        let limit = if !passes(before, closures, self.queue_jobs_max) {
+        let limit = if !passes(before, closures, QUEUE_JOBS_MAX) {
             Some(metrics::QUEUE_JOBS)
-        } else if !passes(bytes_before, bytes, self.queue_bytes_max) {
+        } else if !passes(bytes_before, bytes, QUEUE_BYTES_MAX) {
             Some(metrics::QUEUE_BYTES)
         } else {
             None
@@ -305,8 +306,8 @@ impl Shared {
         Figures {
             queue_jobs,
             queue_bytes,
-            queue_fill: fill(queue_jobs, self.queue_jobs_max)
-                .max(fill(queue_bytes, self.queue_bytes_max)),
+            queue_fill: fill(queue_jobs, QUEUE_JOBS_MAX)
+                .max(fill(queue_bytes, QUEUE_BYTES_MAX)),
             memtable_bytes,
             memtable_rows,
             frozen,
