@@ -66,7 +66,7 @@ impl fmt::Display for StartError {
             }
             StartError::Open(error @ OpenError::Damaged { .. }) => write!(
                 out,
-                "{error}; `tideline verify` tells how far it goes, README (\"After a crash\") what can be done"
+                "{error}; `tideline verify` tells how far it goes, docs/OPERATIONS.md (\"After a crash\") what can be done"
             ),
             StartError::Open(error) => write!(out, "{error}"),
             StartError::Tables(error) => write!(out, "cannot read the tables: {}", error.0),

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tideline::ids::Clock;
+use tideline::model::Value;
 use tideline::partition::{LogOptions, Options, Partitions};
 use tideline::table::{
     BATCH_WRITE_ROWS_MAX, Catalog, Condition, Direction, GetRange, KeyColumn, KeyType, KeyValue,
@@ -22,7 +23,6 @@ use tideline::table::{
     Throughput,
 };
 use tideline::timeline::{Limits, Timelines};
-use tideline::value::Value;
 use tideline::verify::verify;
 
 const START_MS: u64 = 1_700_000_000_000;

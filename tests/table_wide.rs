@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tideline::ids::{Clock, PartitionId};
+use tideline::model::Value;
 use tideline::partition::{Options, Partitions};
 use tideline::table::{
     Catalog, CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent,
     RowChange, RowWrite, Selection, Table, TableOptions, Tables, Throughput,
 };
 use tideline::timeline::{Limits, Timelines};
-use tideline::value::Value;
 
 const COLUMN_BYTES: usize = 20;
 const VERSIONS: i64 = 500;

@@ -16,25 +16,25 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("ordered", &[]),
     ("metrics", &[]),
-    ("value", &[]),
+    ("model", &[]),
     ("log", STORE),
     ("image", STORE),
     (
         "partition",
-        &["disk", "ids", "ordered", "metrics", "value", "log", "image"],
+        &["disk", "ids", "ordered", "metrics", "model", "log", "image"],
     ),
     (
         "table",
-        &["ids", "ordered", "metrics", "value", "partition"],
+        &["ids", "ordered", "metrics", "model", "partition"],
     ),
-    ("timeline", &["ids", "ordered", "metrics", "value", "table"]),
+    ("timeline", &["ids", "ordered", "metrics", "model", "table"]),
     (
         "feed",
         &[
             "ids",
             "ordered",
             "metrics",
-            "value",
+            "model",
             "partition",
             "table",
             "timeline",
@@ -44,10 +44,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("gateway", SIX),
     ("admin", SIX),
 ];
-const ZERO: &[&str] = &["ids", "ordered", "metrics", "value"];
-const STORE: &[&str] = &["disk", "ids", "ordered", "metrics", "value"];
+const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
+const STORE: &[&str] = &["disk", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "value", "table", "timeline", "feed", "wire",
+    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &["config", "server", "verify", "dump", "main", "lib"];
@@ -667,8 +667,8 @@ fn imports_are_read_right() {
         ["log::segment::Segment", "image::X"]
     );
     assert_eq!(
-        read("crate::value::Value::Text(crate::ids::x())"),
-        ["value::Value::Text", "ids::x"]
+        read("crate::model::Value::Text(crate::ids::x())"),
+        ["model::Value::Text", "ids::x"]
     );
     assert!(read("pub(in crate::log) fn; mycrate::x; $crate::y").is_empty());
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use crate::model::Value;
 use crate::timeline::Message;
-use crate::value::Value;
 
 /// How many different encodings of a push there can be.
 pub const ENCODINGS: usize = 4;

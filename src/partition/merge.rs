@@ -9,14 +9,7 @@ use super::{ReadError, Rules};
 use crate::ids::EntryKind;
 use crate::image::Entry;
 
-/// Which way a range is walked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Keys rising.
-    Forward,
-    /// Keys falling.
-    Backward,
-}
+pub use crate::model::Direction;
 
 /// Keys in order, each with its entries newest first.
 pub(super) type Entries<'a> = Box<dyn Iterator<Item = Result<(Bytes, Vec<Entry>), ReadError>> + 'a>;

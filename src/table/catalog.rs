@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::ids::{PartitionId, Position, TableId};
+use crate::model::{Value, ValueRef};
 use crate::partition::{Direction, Partitions, ReadError, Txn, View};
-use crate::value::Value;
 
+use super::Key;
 use super::access::{Source, record, scan};
 use super::change::Action;
 use super::error::damaged_catalog;
 use super::row::{Row, RowWriter};
 use super::schema::Table;
-use super::{Key, ValueRef};
 
 /// Table IDs below this are the server's own; user tables get theirs from here on.
 pub const USER_TABLES_FROM: TableId = TableId(1024);

@@ -13,7 +13,7 @@
 //! Lengths and numbers are in groups of 7 bits, the most significant first, all but the last with bit 80, as few as
 //! possible.
 
-use crate::value::Value;
+use crate::model::ValueRef;
 
 use super::Malformed;
 
@@ -30,61 +30,6 @@ const BINARY: u8 = 6;
 const JSON: u8 = 7;
 const DELETE_ONE: u8 = 0x0e;
 const DELETE_ALL: u8 = 0x0f;
-
-/// A value that borrows the row's bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ValueRef<'a> {
-    /// UTF-8 text.
-    String(&'a str),
-    /// A 64-bit integer.
-    Integer(i64),
-    /// A double.
-    Double(f64),
-    /// True or false.
-    Boolean(bool),
-    /// Bytes.
-    Binary(&'a [u8]),
-    /// A nested array or object as JSON text.
-    Json(&'a str),
-}
-
-impl ValueRef<'_> {
-    /// A copy that stands alone.
-    #[must_use]
-    pub fn to_value(self) -> Value {
-        match self {
-            ValueRef::String(text) => Value::String(text.to_owned()),
-            ValueRef::Integer(number) => Value::Integer(number),
-            ValueRef::Double(number) => Value::Double(number),
-            ValueRef::Boolean(flag) => Value::Boolean(flag),
-            ValueRef::Binary(bytes) => Value::Binary(bytes::Bytes::copy_from_slice(bytes)),
-            ValueRef::Json(text) => Value::Json(text.to_owned()),
-        }
-    }
-
-    /// About how many bytes the cell of such a value takes, without its name.
-    #[must_use]
-    pub fn cell_bytes_about(self) -> usize {
-        match self {
-            ValueRef::String(text) | ValueRef::Json(text) => 5 + text.len(),
-            ValueRef::Binary(bytes) => 5 + bytes.len(),
-            ValueRef::Integer(_) | ValueRef::Double(_) | ValueRef::Boolean(_) => 12,
-        }
-    }
-}
-
-impl<'a> From<&'a Value> for ValueRef<'a> {
-    fn from(value: &'a Value) -> ValueRef<'a> {
-        match value {
-            Value::String(text) => ValueRef::String(text),
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Double(number) => ValueRef::Double(*number),
-            Value::Boolean(flag) => ValueRef::Boolean(*flag),
-            Value::Binary(bytes) => ValueRef::Binary(bytes),
-            Value::Json(text) => ValueRef::Json(text),
-        }
-    }
-}
 
 /// What a cell says.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -259,8 +259,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::ValueRef;
+    use crate::model::arbitrary;
+    use crate::table::RowWriter;
     use crate::table::row::{Cell, Row, encode_cells};
-    use crate::table::{RowWriter, ValueRef, arbitrary};
 
     proptest! {
         #[test]

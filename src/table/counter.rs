@@ -5,13 +5,14 @@
 //! row. Must not: know what else is in the row.
 
 use crate::ids::TableId;
+use crate::model::ValueRef;
 use crate::partition::{ReadError, Txn};
 
+use super::Key;
 use super::access::{Source, damaged, put};
 use super::key_value::KeyValue;
 use super::primary_key::key_of;
 use super::row::{Row, RowWriter};
-use super::{Key, ValueRef};
 
 /// Counters: table ID, partition key -> last number. In the partition of the rows that they number.
 pub(super) const COUNTERS: TableId = TableId(17);

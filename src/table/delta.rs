@@ -14,11 +14,11 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 
 use super::Malformed;
-use super::cell::{Cells, Content, ValueRef, push_cell};
+use super::cell::{Cells, Content, push_cell};
 use super::row::{EXISTS, HEADER_BYTES, ROW, push_header, split_header};
 use crate::ids::EntryKind;
+use crate::model::{Value, ValueRef};
 use crate::partition::Entry;
-use crate::value::Value;
 
 /// First byte of a delta.
 const DELTA: u8 = 2;
@@ -329,8 +329,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::arbitrary;
     use crate::table::Row;
-    use crate::table::arbitrary;
 
     #[derive(Clone, Debug)]
     enum Step {

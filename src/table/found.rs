@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use super::Error;
 use super::key_value::KeyValue;
 use super::row::Cell;
 use super::schema::{Table, check_column_name};
 use super::versions::Judged;
-use super::{Error, ValueRef};
-use crate::value::Value;
+use crate::model::{Value, ValueRef};
 
 /// The most column names that a request may have.
 pub const COLUMNS_MAX: usize = 1024;

@@ -34,17 +34,7 @@ mod virtual_table;
 mod write;
 
 #[cfg(test)]
-pub(crate) mod arbitrary;
-#[cfg(test)]
-mod condition_test;
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod model_test;
-#[cfg(test)]
-mod reclaim_test;
-#[cfg(test)]
-mod row_size_test;
+mod tests;
 
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
@@ -56,7 +46,6 @@ pub use access::{Source, damaged, delete, put, record, scan};
 pub use apply::ROW_BYTES_MAX;
 pub use batch::{Answers, BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
 pub use catalog::{Catalog, USER_TABLES_FROM};
-pub use cell::ValueRef;
 pub use change::{Action, Change};
 pub use delta::DeltaWriter;
 pub use error::Error;

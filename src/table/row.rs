@@ -10,7 +10,8 @@
 //! The base is the lowest version in the row, so that a row whose cells were written at once carries one version.
 
 use super::Malformed;
-use super::cell::{Cells, Content, RawCell, ValueRef, push_cell};
+use super::cell::{Cells, Content, RawCell, push_cell};
+use crate::model::ValueRef;
 
 /// First byte of a row.
 pub(super) const ROW: u8 = 1;
@@ -185,8 +186,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::table::arbitrary;
-    use crate::value::Value;
+    use crate::model::Value;
+    use crate::model::arbitrary;
 
     fn write(columns: &[(String, Value)], version: i64) -> Vec<u8> {
         let mut writer = RowWriter::new(0);

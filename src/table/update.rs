@@ -6,15 +6,15 @@
 
 use std::collections::HashMap;
 
-use crate::value::Value;
+use crate::model::{Value, ValueRef};
 
+use super::Error;
 use super::delta::DeltaWriter;
 use super::found::FoundCell;
 use super::row::Cell;
 use super::schema::Table;
 use super::versions::Judged;
 use super::write::{CellChange, PutCell};
-use super::{Error, ValueRef};
 
 /// What an update comes to.
 pub(super) struct Outcome {
@@ -127,7 +127,7 @@ impl<'a> Update<'a> {
     /// A version above all that the column has.
     fn automatic(&self, name: &str) -> i64 {
         #[cfg(test)]
-        if self.table.options.max_version_offset_s == super::model_test::PLANTED_OFFSET_S {
+        if self.table.options.max_version_offset_s == super::tests::PLANTED_OFFSET_S {
             return self.now;
         }
         let stored = [self.living(name), self.hidden(name)]

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::model::Value;
 use crate::partition::Purpose;
-use crate::value::Value;
 
 use super::Error;
 use super::found::{COLUMNS_MAX, Consumed, FoundRow, VERSION_END, key_size, value_size};

@@ -248,8 +248,8 @@ mod tests {
     use super::super::{Append, AppendOne, EntryLimits, Limits, Timelines, UpdateMessage};
     use super::*;
     use crate::ids::Clock;
+    use crate::model::Value;
     use crate::partition::{Options, Partitions, Txn};
-    use crate::value::Value;
 
     const AT: PartitionId = PartitionId(0);
 

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 
 use crate::ids::{HistoryId, PartitionId};
+use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, ValueRef, damaged, put, split_key,
+    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, put, split_key,
 };
 
 use super::Head;

@@ -16,8 +16,8 @@ use super::{
     Append, AppendOne, EntryLimits, Error, Limits, Message, Range, Timelines, UpdateMessage,
 };
 use crate::ids::{Clock, PartitionId, TableId};
+use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
-use crate::value::Value;
 
 const AT: PartitionId = PartitionId(0);
 const NAMES: [&str; 5] = ["busy", "chat", "gone", "quiet", "room"];

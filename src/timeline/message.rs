@@ -4,7 +4,7 @@
 //! carries the epoch that its positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on
 //! the wire.
 
-use crate::value::{Value, json_bytes, json_text_bytes};
+use crate::model::{Value, json_bytes, json_text_bytes};
 
 /// A column name and its value; names are unique within an entry, sorted bytewise when they come out of the store.
 pub type Columns = Vec<(String, Value)>;
@@ -55,7 +55,7 @@ pub struct Appended {
 /// What an entry or a meta may grow to. Only an update needs the store for it: it alone sees the merged columns.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryLimits {
-    /// Of the compact JSON text (see [`crate::value::json_bytes`]).
+    /// Of the compact JSON text (see [`crate::model::json_bytes`]).
     pub entry_bytes_max: u64,
     /// Names in one entry.
     pub entry_names_max: u64,

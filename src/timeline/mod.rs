@@ -167,7 +167,7 @@ impl Timelines {
         meta: Option<Meta>,
         epoch: Option<String>,
     ) -> impl Future<Output = Result<(TimelineInfo, bool), Error>> + Send + use<> {
-        let bytes = SMALL_BYTES + meta.as_deref().map_or(0, crate::value::json_bytes);
+        let bytes = SMALL_BYTES + meta.as_deref().map_or(0, crate::model::json_bytes);
         self.submit(self.place(&timeline), bytes, move |txn, site| {
             site.create(txn, timeline, meta, epoch.as_deref())
         })
@@ -178,7 +178,7 @@ impl Timelines {
         &self,
         update: UpdateMeta,
     ) -> impl Future<Output = Result<(Meta, u64), Error>> + Send + use<> {
-        let bytes = SMALL_BYTES + crate::value::json_bytes(&update.set);
+        let bytes = SMALL_BYTES + crate::model::json_bytes(&update.set);
         self.submit(self.place(&update.timeline), bytes, move |txn, site| {
             site.update(txn, update)
         })
@@ -212,7 +212,7 @@ impl Timelines {
         &self,
         update: UpdateMessage,
     ) -> impl Future<Output = Result<Message, Error>> + Send + use<> {
-        let bytes = SMALL_BYTES + crate::value::json_bytes(&update.set);
+        let bytes = SMALL_BYTES + crate::model::json_bytes(&update.set);
         self.submit(self.place(&update.timeline), bytes, move |txn, site| {
             site.update_message(txn, update)
         })

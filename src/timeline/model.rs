@@ -10,7 +10,7 @@ use super::{
     Range, Resume, ResumeState, SyncPosition, SyncState, Synced, TimelineInfo, UpdateMessage,
     UpdateMeta,
 };
-use crate::value::json_bytes;
+use crate::model::json_bytes;
 
 /// A timeline that stands.
 #[derive(Clone, Debug)]

@@ -15,9 +15,9 @@ use super::{
     SyncPosition, SyncState, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
 };
 use crate::ids::{Clock, PartitionId, Position};
+use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
-use crate::value::Value;
 
 pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
 pub(super) const START_MS: u64 = 1_000_000;

@@ -12,8 +12,8 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use crate::table::{Malformed, Row, RowWriter, ValueRef};
-use crate::value::Value;
+use crate::model::{Value, ValueRef};
+use crate::table::{Malformed, Row, RowWriter};
 
 use super::tables::{id_text, uuid_of};
 use super::{Columns, Message, Meta};
@@ -283,7 +283,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::table::arbitrary;
+    use crate::model::arbitrary;
 
     proptest! {
         #[test]

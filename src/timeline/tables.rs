@@ -18,8 +18,9 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use crate::ids::TableId;
+use crate::model::ValueRef;
 use crate::ordered::{self, INTEGER_BYTES_MAX, Malformed, Reader};
-use crate::table::{Key, ValueRef};
+use crate::table::Key;
 
 pub(super) const HEADS: TableId = TableId(1);
 pub(super) const METAS: TableId = TableId(2);

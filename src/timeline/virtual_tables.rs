@@ -17,11 +17,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::ids::{PartitionId, TableId};
+use crate::model::{Value, ValueRef};
 use crate::table::{
     ColumnType, DefinedColumn, Direction, Key, KeyColumn, KeyType, KeyValue, ReadError, RowWriter,
-    Table, TableOptions, Throughput, ValueRef, View, VirtualRows, Walk, key_of, scan,
+    Table, TableOptions, Throughput, View, VirtualRows, Walk, key_of, scan,
 };
-use crate::value::Value;
 
 use super::edit::load_held;
 use super::head::HeadRow;

@@ -14,13 +14,13 @@ use super::model::Model;
 use super::model_test::{Command, Epoch, NAMES, World, directory, runtime, step};
 use super::{Append, AppendOne, Columns};
 use crate::ids::PartitionId;
+use crate::model::Value;
 use crate::partition::Partitions;
 use crate::table::{
     Condition, Direction, Error, FoundCell, FoundRow, GetRange, KeyColumn, KeyType, KeyValue,
     NewTable, PrimaryKey, RangePage, ReturnContent, RowChange, RowWrite, SCANNED_BYTES_MAX,
     SCANNED_ROWS_MAX, Selection, TABLES_MAX, Table, TableOptions, TableUpdate, Throughput,
 };
-use crate::value::Value;
 
 const TABLES: [&str; 2] = ["timeline_message", "timeline_meta"];
 const KEY: [&str; 2] = ["timeline_id", "sequence_id"];

@@ -5,8 +5,8 @@
 //! above every earlier one of its name. Must not: number messages or changes.
 
 use crate::ids::PartitionId;
+use crate::model::{Value, json_bytes};
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
-use crate::value::{Value, json_bytes};
 
 use super::head::{Epochs, HeadRow};
 use super::retention::Window;

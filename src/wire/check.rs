@@ -177,7 +177,7 @@ fn names_count(field: &str, count: usize) -> Result<(), Failure> {
 }
 
 fn entry_size(field: &str, columns: &Columns, limits: &Limits) -> Result<u64, Failure> {
-    let bytes = crate::value::json_bytes(columns) as u64;
+    let bytes = crate::model::json_bytes(columns) as u64;
     if bytes > limits.entry_bytes_max {
         let limit = limits.entry_bytes_max;
         return Err(Failure::too_large(field, "entry_bytes_max", limit, bytes));

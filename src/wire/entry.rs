@@ -18,7 +18,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use super::nested;
-use crate::value::Value;
+use crate::model::Value;
 
 /// Names and values.
 pub type Columns = Vec<(String, Value)>;

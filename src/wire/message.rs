@@ -11,7 +11,7 @@ use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::params::{one_of, or_default, page_default, page_limit};
-use crate::value::json_text_bytes;
+use crate::model::json_text_bytes;
 
 pub use super::append::{Append, AppendBatch, Appended, AppendedBatch, AppendedOne, BatchMessage};
 

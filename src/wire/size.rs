@@ -1,10 +1,10 @@
 //! How long an entry can become on the wire, without writing it.
 //!
 //! Owns: the upper bound by which pages are cut. Promises: never too low for any encoding. Must not: say what an
-//! entry's size is; by definition that is [`crate::value::json_bytes`].
+//! entry's size is; by definition that is [`crate::model::json_bytes`].
 
 use super::entry::Entry;
-use crate::value::{Value, json_text_bytes};
+use crate::model::{Value, json_text_bytes};
 
 impl Entry {
     /// At most so many bytes in any encoding.

@@ -1,4 +1,4 @@
-"""The SDK as others use it: README's script, the Node SDK, the asynchronous client of the Python SDK."""
+"""The SDK as others use it: the script of docs/TABLESTORE.md, the Node SDK, the asynchronous client of the Python SDK."""
 
 import asyncio
 import os
@@ -16,11 +16,11 @@ from tablestore import (
 from sdk import IGNORE, STRING_KEY, key
 
 HERE = pathlib.Path(__file__).parent
-README = HERE.parent.parent / "README.md"
+PAGE = HERE.parent.parent / "docs" / "TABLESTORE.md"
 
 
-def test_the_script_of_the_readme_runs_as_printed(own_server, tmp_path):
-    page = README.read_text().split("## Use it as a Tablestore", 1)[1].split("\n## ", 1)[0]
+def test_the_script_of_the_page_runs_as_printed(own_server, tmp_path):
+    page = PAGE.read_text().split("## Begin", 1)[1].split("\n## ", 1)[0]
     (script,) = re.findall(r"```python\n(.*?)```", page, re.S)
     (printed,) = re.findall(r"```text\n(.*?)```", page, re.S)
     assert len(script.splitlines()) <= 30 and script.count("127.0.0.1:7070") == 1

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use crate::model::Value;
 use crate::table::{FoundCell, FoundRow, KeyValue, RowFilter, RowTest, Table};
-use crate::value::Value;
 use crate::wire::tablestore::filter::{ColumnPage, Columns, Filter, Predicate};
 
 /// The filter of a read.

@@ -6,7 +6,7 @@
 use super::failure::Failure;
 use super::limits::VALUE_BYTES_MAX;
 use super::plainbuffer::Variant;
-use crate::value::Value;
+use crate::model::Value;
 
 /// The value of an attribute, in a cell or in a filter.
 pub(super) fn attribute_value(column: &str, variant: Variant) -> Result<Value, Failure> {

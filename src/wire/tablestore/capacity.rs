@@ -3,7 +3,7 @@
 //! Owns: the sizes of values and cells. Promises: pure arithmetic that cannot overflow for sizes that fit the limits.
 //! Must not: know rates or reservations, or count what was read; the tables do.
 
-use crate::value::Value;
+use crate::model::Value;
 
 /// What an operation used, in units of 4 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::capacity::value_bytes;
 use super::failure::Failure;
 use super::limits::TIMESTAMP_BYTES;
 use super::plainbuffer::{Cell, CellOperation, Variant};
-use crate::value::Value;
+use crate::model::Value;
 
 /// A version of an attribute to be put.
 #[derive(Clone, Debug, PartialEq)]

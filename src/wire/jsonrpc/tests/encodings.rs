@@ -257,7 +257,7 @@ proptest! {
         let dialect = if pack { Dialect::MessagePack } else { Dialect::Json };
         let entry = crate::wire::Entry(columns.clone());
         let bytes_max = entry.encoded_bytes_max();
-        let json_bytes = crate::value::json_bytes(&columns);
+        let json_bytes = crate::model::json_bytes(&columns);
         #[derive(Serialize)]
         struct Params<'a> { timeline: &'a str, entry: &'a crate::wire::Entry }
         #[derive(Serialize)]

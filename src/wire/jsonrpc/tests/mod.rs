@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::value::Value;
+use crate::model::Value;
 use crate::wire::{Actual, Limits, Push, Reason, Reply, message, push as pushes, session};
 
 fn one(body: &str) -> Call {

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::str::FromStr;
 
 use super::{Cast, Comparator, Predicate, Relation, Transfer};
-use crate::value::Value;
+use crate::model::Value;
 
 /// The columns of a row that a predicate may see.
 pub trait Columns {

@@ -20,7 +20,7 @@ use super::proto::{
     ColumnPaginationFilter, ComparatorType, CompositeColumnValueFilter, Filter as FilterMessage,
     FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
 };
-use crate::value::Value;
+use crate::model::Value;
 
 pub use evaluate::Columns;
 

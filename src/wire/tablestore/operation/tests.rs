@@ -17,7 +17,7 @@ use super::super::read::Direction;
 use super::super::table::ColumnType;
 use super::super::write::Returned;
 use super::*;
-use crate::value::Value;
+use crate::model::Value;
 
 /// The request of the SDK under a label.
 fn sdk(label: &str) -> Request {

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::row_size_test::{open, update};
-use super::{Condition, Error, FoundRow, RowWrite, Table, Tables};
+use super::super::{Condition, Error, FoundRow, RowWrite, Table, Tables};
+use super::row_size::{open, update};
 
 /// An update of the row's small column that passes if the row has the wide one; its test must not see a wide row on the
 /// writer's thread.

@@ -6,15 +6,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::model_test::{NoRetention, START_MS};
-use super::{
+use super::super::{
     Catalog, CellChange, Condition, Error, KeyColumn, KeyType, KeyValue, NewTable, Partitions,
     PrimaryKey, PutCell, ROW_BYTES_MAX, ReturnContent, RowChange, RowWrite, Selection, Table,
     TableOptions, TableRules, Tables, Throughput, Written,
 };
+use super::commands::{NoRetention, START_MS};
 use crate::ids::{Clock, PartitionId};
+use crate::model::Value;
 use crate::partition::Options;
-use crate::value::Value;
 
 const MIB: usize = 1 << 20;
 

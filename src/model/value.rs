@@ -1,7 +1,7 @@
-//! Attribute values, as the store, the timelines and the wire all name them.
+//! Attribute values, as the store, the timelines and the wires all use them.
 //!
 //! Owns: the value types and the size of an entry as clients count it. Promises: `json_bytes` is exact for what the
-//! wire writes as compact JSON. Must not: know a format on disk or on the wire beyond that size.
+//! wire writes as compact JSON. Must not: know a format on disk or on a wire beyond that size.
 
 use bytes::Bytes;
 
@@ -20,6 +20,61 @@ pub enum Value {
     Binary(Bytes),
     /// A nested array or object, kept as compact JSON text and not interpreted.
     Json(String),
+}
+
+/// A value that borrows the bytes of its row or request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ValueRef<'a> {
+    /// UTF-8 text.
+    String(&'a str),
+    /// A 64-bit integer.
+    Integer(i64),
+    /// A double.
+    Double(f64),
+    /// True or false.
+    Boolean(bool),
+    /// Bytes.
+    Binary(&'a [u8]),
+    /// A nested array or object as JSON text.
+    Json(&'a str),
+}
+
+impl ValueRef<'_> {
+    /// An owned copy.
+    #[must_use]
+    pub fn to_value(self) -> Value {
+        match self {
+            ValueRef::String(text) => Value::String(text.to_owned()),
+            ValueRef::Integer(number) => Value::Integer(number),
+            ValueRef::Double(number) => Value::Double(number),
+            ValueRef::Boolean(flag) => Value::Boolean(flag),
+            ValueRef::Binary(bytes) => Value::Binary(bytes::Bytes::copy_from_slice(bytes)),
+            ValueRef::Json(text) => Value::Json(text.to_owned()),
+        }
+    }
+
+    /// About how many bytes the cell of such a value takes, without its name.
+    #[must_use]
+    pub fn cell_bytes_about(self) -> usize {
+        match self {
+            ValueRef::String(text) | ValueRef::Json(text) => 5 + text.len(),
+            ValueRef::Binary(bytes) => 5 + bytes.len(),
+            ValueRef::Integer(_) | ValueRef::Double(_) | ValueRef::Boolean(_) => 12,
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for ValueRef<'a> {
+    fn from(value: &'a Value) -> ValueRef<'a> {
+        match value {
+            Value::String(text) => ValueRef::String(text),
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Double(number) => ValueRef::Double(*number),
+            Value::Boolean(flag) => ValueRef::Boolean(*flag),
+            Value::Binary(bytes) => ValueRef::Binary(bytes),
+            Value::Json(text) => ValueRef::Json(text),
+        }
+    }
 }
 
 /// The length of an entry's compact JSON text: `{"name":value,…}`, binaries as `{"$binary":"…"}`.

@@ -13,20 +13,20 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use super::model::{Asked, Did, ModelKey, ModelTable};
-use super::{
+use super::super::{
     Catalog, CellChange, Condition, Direction, DropContext, Entry, Error, Existence, FoundRow,
     GetRange, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate, Partitions, PrimaryKey,
     PutCell, Retention, ReturnContent, RowChange, RowWrite, Selection, Table, TableOptions,
     TableRules, TableUpdate, Tables, Throughput,
 };
+use super::model::{Asked, Did, ModelKey, ModelTable};
 use crate::ids::{Clock, PartitionId, TableId};
+use crate::model::Value;
 use crate::partition::{ImageOptions, Options};
-use crate::value::Value;
 
 pub(super) const START_MS: u64 = 1_700_000_000_000;
 /// Tables with this offset have a bug planted in `update.rs`: automatic versions look at nothing but the clock.
-pub(super) const PLANTED_OFFSET_S: i64 = 77_777;
+pub(in crate::table) const PLANTED_OFFSET_S: i64 = 77_777;
 
 /// No tables of other layers.
 pub(super) struct NoRetention;
@@ -427,7 +427,7 @@ impl World {
                 .versions
                 .map(|(from, count)| (self.at(from), self.at(from + count))),
             filter: filter.map(|()| {
-                Arc::new(|_: &Table, row: &mut FoundRow| passes(row)) as super::RowFilter
+                Arc::new(|_: &Table, row: &mut FoundRow| passes(row)) as super::super::RowFilter
             }),
         }
     }
@@ -676,7 +676,7 @@ fn named(values: Vec<KeyValue>) -> PrimaryKey {
     names.into_iter().zip(values).collect()
 }
 
-fn same(done: Result<super::Written, Error>, predicted: Result<Did, Error>) {
+fn same(done: Result<super::super::Written, Error>, predicted: Result<Did, Error>) {
     let done = done.map(|written| {
         assert!(written.consumed.write > 0);
         let row = written.row.unwrap();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use crate::value::Value;
+use crate::model::Value;
 
 /// Any value.
 pub(crate) fn value() -> impl Strategy<Value = Value> {

@@ -2,7 +2,7 @@
 //!
 //! Owns: the proof for every place where data may lie (memtable, several runs, one run at the bottom) and every reason,
 //! also after a restart. Promises: counts are those of the image's own check; with the survey off what is proved needs
-//! no look at rows. Must not: assert on time, or hold answers against a model (`model_test` does).
+//! no look at rows. Must not: assert on time, or hold answers against a model (`commands` does).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::model_test::{NoRetention, START_MS};
-use super::{
+use super::super::{
     Catalog, CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate,
     Partitions, PutCell, ReturnContent, RowChange, RowWrite, Table, TableOptions, TableRules,
     TableUpdate, Tables, Throughput, USER_TABLES_FROM,
 };
+use super::commands::{NoRetention, START_MS};
 use crate::ids::{Clock, PartitionId};
 use crate::image::TableCounts;
+use crate::model::Value;
 use crate::partition::{ImageOptions, Options};
-use crate::value::Value;
 
 const AT: PartitionId = PartitionId(0);
 const ROWS: i64 = 300;

@@ -8,11 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
+use super::super::{
     CellChange, Error, Existence, FoundCell, FoundRow, KeyValue, PutCell, RowChange, Selection,
     TableOptions,
 };
-use crate::value::Value;
+use crate::model::Value;
 
 /// Column -> version -> value, with all that may still be stored.
 type Cells = BTreeMap<String, BTreeMap<i64, Value>>;

@@ -1,4 +1,4 @@
-"""README's program for the client's loop, as it is printed there, against the real binary."""
+"""The program of docs/CLIENTS.md for the client's loop, as it is printed there, against the real binary."""
 
 import json
 import os
@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 
-README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "CLIENTS.md"
 
 
 def program(name, server):
-    """The program that README says to save by this name; only its address is another."""
-    _, _, behind = README.read_text().partition(f"as `{name}`")
+    """The program that the page says to save by this name; only its address is another."""
+    _, _, behind = PAGE.read_text().partition(f"as `{name}`")
     text = re.search(r"```python\n(.*?)```", behind, re.DOTALL)[1]
     assert "127.0.0.1:7070" in text
     return text.replace("127.0.0.1:7070", f"127.0.0.1:{server.port}")

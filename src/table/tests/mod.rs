@@ -1,0 +1,11 @@
+//! Tests of the tables as a whole.
+//!
+//! Owns: what the subjects share. Promises: one file per subject. Must not: be in a build that is not a test.
+
+mod commands;
+mod condition;
+mod model;
+mod reclaim;
+mod row_size;
+
+pub(super) use commands::PLANTED_OFFSET_S;

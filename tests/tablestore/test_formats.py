@@ -1,0 +1,51 @@
+"""Data directories that earlier releases wrote, kept in `tests/formats/`: each is whole, answers as its release did, and goes on."""
+
+import json
+import pathlib
+import shutil
+import sys
+
+import pytest
+from tablestore import PK_AUTO_INCR, ReturnType, Row
+
+from sdk import IGNORE, connect, put, values
+
+FORMATS = pathlib.Path(__file__).resolve().parent.parent / "formats"
+sys.path.append(str(FORMATS))
+
+from make import CONFIG, answers, offline, rpc  # noqa: E402
+
+RELEASES = sorted(path.parent.name for path in FORMATS.glob("*/expected.json"))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_directory_of_an_earlier_release_is_served(own_server, release):
+    expected = json.loads((FORMATS / release / "expected.json").read_text())
+    shutil.copytree(FORMATS / release / "data", own_server.data)
+    offline(own_server.binary, "verify", own_server.data)
+    assert offline(own_server.binary, "dump", own_server.data) == expected["dump"]
+    own_server.config = CONFIG
+    assert answers(own_server.start()) == expected["answers"]
+    # Now with everything in the image.
+    assert own_server.stop() == 0
+    offline(own_server.binary, "verify", own_server.data)
+    assert offline(own_server.binary, "dump", own_server.data) == expected["dump"]
+    assert answers(own_server.start()) == expected["answers"]
+    goes_on(own_server, expected["answers"])
+    assert own_server.stop() == 0
+    offline(own_server.binary, "verify", own_server.data)
+
+
+def goes_on(server, found):
+    """Numbers follow those that were given, and rows can be written."""
+    for name in ["edited", "long", "trimmed"]:
+        before = found[f"timeline {name}"][0]
+        appended = rpc(server, "message.append", timeline=name, entry={"text": "new"})
+        assert (appended["sequence"], appended["epoch"]) == (before["head"] + 1, before["epoch"])
+    client = connect(server)
+    given = [key[1] for key, _ in found["table numbered"][3] if key[0] == "a"]
+    row = Row([("p", "a"), ("n", PK_AUTO_INCR)], [("text", "new")])
+    _, returned = client.put_row("numbered", row, IGNORE, ReturnType.RT_PK)
+    assert returned.primary_key == [("p", "a"), ("n", max(given) + 1)]
+    put(client, "narrow", "row 00", [("c", 1)])
+    assert values(client, "narrow", "row 00") == [("c", 1)]
