@@ -69,6 +69,9 @@ pub struct Options {
     pub tablestore: TablestoreOptions,
 }
 
+/// Bytes of one connection's requests in flight; at it the socket is not read. Room for two of the largest messages.
+pub(crate) const REQUESTS_BYTES_MAX: usize = 8 << 20;
+
 /// What the HTTP pages tell of the server. They are somebody else's; the gateway only serves them. Only the last
 /// may wait, and is asked on a thread that may.
 pub trait Pages: Send + Sync + 'static {

@@ -51,9 +51,9 @@ impl Default for Options {
     }
 }
 
-/// Writes of one commit: far more than a sync's worth, and an answer to each is due after it.
+/// Writes of one commit at most. Hundreds share a sync's cost well; more only make the first one wait for its answer.
 pub const BATCH_JOBS: usize = 4_096;
-/// Bytes of one commit: a larger one would not make better use of a disk, only make the first of its writes wait.
+/// Payload bytes after which a commit is closed, for the same reason.
 const BATCH_BYTES: usize = 4 << 20;
 const _: () = assert!(
     BATCH_BYTES <= BATCH_BYTES_MAX,

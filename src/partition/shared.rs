@@ -64,8 +64,8 @@ pub(super) struct Figures {
     pub(super) environment: Option<image::Figures>,
 }
 
-/// Writes that may wait for the writer; further ones are answered `busy`. A few seconds of small writes at full speed:
-/// a longer queue would only make all of them late.
+/// Writes that may wait for the writer; further ones are answered `busy`: a longer queue would only make all of them
+/// later. Less than a second of small writes at full speed.
 pub const QUEUE_JOBS_MAX: usize = 65_536;
 /// Bytes that waiting writes may hold; further ones are answered `busy`.
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
@@ -306,8 +306,7 @@ impl Shared {
         Figures {
             queue_jobs,
             queue_bytes,
-            queue_fill: fill(queue_jobs, QUEUE_JOBS_MAX)
-                .max(fill(queue_bytes, QUEUE_BYTES_MAX)),
+            queue_fill: fill(queue_jobs, QUEUE_JOBS_MAX).max(fill(queue_bytes, QUEUE_BYTES_MAX)),
             memtable_bytes,
             memtable_rows,
             frozen,
