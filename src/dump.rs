@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::gateway::shape;
 use crate::partition::{Inspection, OpenError, ReadError};
 use crate::timeline::{Dumped, Limits, Survey, Timelines};
-use crate::wire;
+use crate::wire::{self, Integers};
 
 /// Why a dump ended early.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl From<ReadError> for DumpError {
 #[derive(Serialize)]
 struct Line<'d> {
     timeline: &'d str,
-    message: wire::message::Message,
+    message: wire::message::Message<'static>,
 }
 
 /// Writes a data directory's timelines, or the one named, to `out`.
@@ -68,10 +68,10 @@ pub fn dump(
         survey.dump(timeline, &mut |dumped| match dumped {
             Dumped::Timeline(info) => {
                 timelines += 1;
-                line(out, &shape::info(info.clone()))
+                line(out, &shape::info(info.clone(), Integers::Number))
             }
             Dumped::Message(info, message) => {
-                let message = shape::message(message);
+                let message = shape::message(message, Integers::Number);
                 line(
                     out,
                     &Line {

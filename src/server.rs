@@ -16,12 +16,14 @@ use tokio_util::task::TaskTracker;
 use crate::admin::Admin;
 use crate::config::Config;
 use crate::feed::Feed;
-use crate::gateway::{Gateway, Options as GatewayOptions, Pages};
+use crate::gateway::{Gateway, Options as GatewayOptions};
 use crate::ids::Clock;
-use crate::metrics;
+use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
+use crate::wire::Dialect;
+use crate::wire::jsonrpc::DIALECTS;
 
 /// A running server.
 pub struct Server {
@@ -31,6 +33,7 @@ pub struct Server {
     admin: Arc<Admin>,
     tasks: TaskTracker,
     drain: Duration,
+    upkeep: Upkeep,
 }
 
 /// Why the server did not start; the text is one line for the operator.
@@ -44,6 +47,8 @@ pub enum StartError {
     Open(OpenError),
     /// The tables' definitions can't be read.
     Tables(ReadError),
+    /// A thread can't be started.
+    Thread(io::Error),
 }
 
 impl fmt::Display for StartError {
@@ -69,6 +74,7 @@ impl fmt::Display for StartError {
                 "{error}; `tideline verify` tells how far it goes, docs/OPERATIONS.md (\"After a crash\") what can be done"
             ),
             StartError::Open(error) => write!(out, "{error}"),
+            StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
             StartError::Tables(error) => write!(out, "cannot read the tables: {}", error.0),
         }
     }
@@ -79,10 +85,19 @@ impl std::error::Error for StartError {}
 impl Server {
     /// Starts everything, in the order of the layers, on the current runtime.
     pub async fn start(config: &Config) -> Result<Server, StartError> {
+        Server::speaking(config, &DIALECTS).await
+    }
+
+    /// The same with other dialects; see [`GatewayOptions::dialects`].
+    pub async fn speaking(
+        config: &Config,
+        dialects: &'static [&'static dyn Dialect],
+    ) -> Result<Server, StartError> {
         if config.is_exposed() && !config.insecure {
             return Err(StartError::Exposed(config.listen));
         }
-        let admin = Arc::new(Admin::new(metrics::install()));
+        let metrics = Arc::new(Metrics::default());
+        let upkeep = metrics.start_upkeep().map_err(StartError::Thread)?;
         // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
         // `start` returns; early clients wait in the backlog.
         let listener = listen(config.listen, config.socket_send_bytes)
@@ -90,7 +105,7 @@ impl Server {
         let clock = Arc::new(Clock::system());
         let limits = config.timeline_limits();
         let (partitions, timelines, tables) = {
-            let (dir, options) = (config.data.clone(), config.partition_options());
+            let (dir, options) = (config.data.clone(), config.partition_options(&metrics));
             let catalog = Catalog::default();
             let rules = Timelines::rules_with(&limits, catalog.clone());
             let clock = Arc::clone(&clock);
@@ -111,22 +126,26 @@ impl Server {
             &partitions,
             timelines.clone(),
             config.fresh_bytes_max,
+            &metrics,
             &tasks,
         );
         let connections_max = connections_max(config, partitions.ids().count());
-        show_limits(config, connections_max);
-        {
+        show_limits(config, connections_max, &metrics);
+        let admin = {
             let (partitions, feed, clock) = (partitions.clone(), feed.clone(), Arc::clone(&clock));
-            admin.observe(move || {
+            let metrics = Arc::clone(&metrics);
+            Arc::new(Admin::new(move || {
                 partitions.observe(clock.now_ms());
                 feed.observe();
-            });
-        }
+                metrics.render()
+            }))
+        };
         let gateway = Gateway::start(
             listener,
             GatewayOptions {
                 connections_max,
-                ..config.gateway_options()
+                dialects,
+                ..config.gateway_options(&metrics)
             },
             timelines,
             tables,
@@ -146,6 +165,7 @@ impl Server {
             admin,
             tasks,
             drain,
+            upkeep,
         })
     }
 
@@ -164,6 +184,7 @@ impl Server {
             admin,
             tasks,
             drain,
+            upkeep,
         } = self;
         tracing::info!("stopping");
         // 1. Nobody comes in.
@@ -179,21 +200,8 @@ impl Server {
         tasks.wait().await;
         // 5. What is committed goes into the image, and the files are closed.
         partitions.close().await;
+        drop(upkeep);
         tracing::info!("stopped");
-    }
-}
-
-impl Pages for Admin {
-    fn start(&self) -> String {
-        Admin::page()
-    }
-
-    fn readiness(&self, can_commit: bool) -> Result<(), &'static str> {
-        self.readiness(can_commit)
-    }
-
-    fn metrics(&self) -> String {
-        self.metrics()
     }
 }
 
@@ -266,8 +274,8 @@ const KEPT_FILES: usize = 64;
 const KEPT_FILES_PER_PARTITION: usize = 16;
 
 /// Shows the limits that gauges are held against.
-fn show_limits(config: &Config, connections_max: usize) {
-    let image = config.partition_options().image;
+fn show_limits(config: &Config, connections_max: usize, metrics: &Arc<Metrics>) {
+    let image = config.partition_options(metrics).image;
     let filter_memory_bytes = usize::try_from(image.filter_memory_bytes).unwrap_or(usize::MAX);
     for (name, limit) in [
         ("connections_max", connections_max),
@@ -280,6 +288,6 @@ fn show_limits(config: &Config, connections_max: usize) {
         ("inbound_bytes_max", config.inbound_bytes_max),
         ("answers_bytes_max", config.answers_bytes_max),
     ] {
-        metrics::limit().of(&[name]).count(limit as u64);
+        metrics.families.limit.of(&[name]).count(limit as u64);
     }
 }

@@ -83,7 +83,7 @@ class Server:
             connection.close()
 
     def stopped(self):
-        found = re.search(r"^tideline_partitions_stopped (\d+)", self.get("/metrics")[1], re.M)
+        found = re.search(r"^tideline_partitions_stopped\{[^}]*\} (\d+)", self.get("/metrics")[1], re.M)
         return int(found.group(1)) if found else -1
 
 

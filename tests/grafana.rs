@@ -1,6 +1,6 @@
 //! Dashboards and alert rules are well-formed and ask for metrics that exist.
 //!
-//! Owns: the comparison of `grafana/` with the catalogue, without a Prometheus. Promises: a name that nobody tells, a
+//! Owns: the comparison of `grafana/` with the catalogue, without a Prometheus. Promises: a name that is no metric, a
 //! panel without unit or description, or a rule without runbook fails here. Must not: judge what a query means;
 //! `tests/prometheus.py` evaluates them all.
 
@@ -43,7 +43,7 @@ fn scraped() -> HashSet<String> {
     names
 }
 
-/// What in a query is not told by the server.
+/// Names in a query that are no metric of the server.
 fn unknown(query: &str) -> Vec<String> {
     let names = scraped();
     query
@@ -52,6 +52,12 @@ fn unknown(query: &str) -> Vec<String> {
         .filter(|word| !names.contains(*word))
         .map(str::to_owned)
         .collect()
+}
+
+/// Whether a query has a series for each partition, so that its text must name the partition.
+fn is_by_partition(query: &str) -> bool {
+    let mut metrics = catalogue().filter(|metric| metric.labels.contains(&"partition"));
+    !query.contains(" by (") && metrics.any(|metric| query.contains(metric.name))
 }
 
 #[test]
@@ -74,6 +80,9 @@ fn panels_are_whole_and_ask_for_metrics_that_exist() {
                 let query = target["expr"].as_str().unwrap();
                 assert_eq!(unknown(query), Vec::<String>::new(), "{title}");
                 assert!(query.contains("$instance"), "{title}: {query}");
+                let legend = target["legendFormat"].as_str().unwrap();
+                let names = legend.contains("{{partition}}");
+                assert!(names || !is_by_partition(query), "{title}: {query}");
             }
         }
     }
@@ -85,7 +94,7 @@ fn alerts_are_whole_and_ask_for_metrics_that_exist() {
     let mut names = HashSet::new();
     for rule in rules.split("- alert: ").skip(1) {
         let name = rule.lines().next().unwrap();
-        assert!(names.insert(name), "{name} stands twice");
+        assert!(names.insert(name), "{name} is there twice");
         for part in [
             "expr:",
             "for:",
@@ -99,6 +108,11 @@ fn alerts_are_whole_and_ask_for_metrics_that_exist() {
         let is_query = |line: &&str| line.trim_start().starts_with("expr:");
         let query = rule.lines().find(is_query).unwrap();
         assert_eq!(unknown(query), Vec::<String>::new(), "{name}");
+        let names = rule.contains("{{ $labels.partition }}");
+        assert!(
+            names || !is_by_partition(query),
+            "{name} names no partition"
+        );
     }
     assert!(!names.is_empty());
     let tested = text("prometheus/alerts_test.yml");

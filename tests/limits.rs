@@ -219,7 +219,7 @@ fn a_file_that_may_not_grow_is_a_full_disk_and_no_end() {
             "{again:?}"
         );
     }
-    assert!(server.metric("tideline_partitions_stopped") < 1.0);
+    assert!(server.metric("tideline_partitions_stopped{partition=\"0\"}") < 1.0);
     server.check(last);
     // A restart there serves too, and does not speak of damage.
     let _ = server.child.kill();
@@ -230,7 +230,7 @@ fn a_file_that_may_not_grow_is_a_full_disk_and_no_end() {
     server.check(last);
     server.set(Resource::Fsize, None);
     assert!(server.append_when_possible() > last);
-    assert!(server.metric("tideline_partitions_stopped") < 1.0);
+    assert!(server.metric("tideline_partitions_stopped{partition=\"0\"}") < 1.0);
     server.check(last);
 }
 
@@ -248,7 +248,7 @@ fn connections_leave_descriptors_for_the_log() {
     for _ in 0..50 {
         last = server.append(100_000).unwrap();
     }
-    assert!(server.metric("tideline_partitions_stopped") < 1.0);
+    assert!(server.metric("tideline_partitions_stopped{partition=\"0\"}") < 1.0);
     // The last ones were told so.
     let mut refused = String::new();
     let mut socket = idle.last().unwrap();
@@ -280,11 +280,11 @@ fn a_missing_descriptor_is_waited_for() {
         (last, refused)
     };
     assert_eq!(reason, "busy");
-    assert!(server.metric("tideline_partitions_stopped") < 1.0);
+    assert!(server.metric("tideline_partitions_stopped{partition=\"0\"}") < 1.0);
     server.check(last);
     server.set(Resource::Nofile, Some(1_024));
     assert!(server.append_when_possible() > last);
-    assert!(server.metric("tideline_partitions_stopped") < 1.0);
+    assert!(server.metric("tideline_partitions_stopped{partition=\"0\"}") < 1.0);
 }
 
 #[test]
@@ -319,5 +319,5 @@ fn a_full_map_refuses_writes_and_grows_at_the_next_start() {
     let mut server = Server::start(dir.path(), "true", &settings).unwrap();
     assert!(server.append_when_possible() > last);
     server.check(last);
-    assert!(server.metric("tideline_partitions_stopped") < 1.0);
+    assert!(server.metric("tideline_partitions_stopped{partition=\"0\"}") < 1.0);
 }

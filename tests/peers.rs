@@ -1,11 +1,12 @@
-//! `tideline-load peers` from outside, briefly: the rows that need nobody else, and programs that are not there.
+//! `tideline-peers` from outside, briefly: the rows that need nobody else, and programs that are not there.
 //!
 //! Owns: the proof that the comparison starts, loads, checks and ends servers by itself, hands over each row when it is
 //! done, and leaves nothing behind. Must not: assert on time, or need Redis or NATS.
 
 use std::path::{Path, PathBuf};
 
-use tideline_load::peers::{Name, Outcome, Peers, Told, Verdict, run, titles};
+use tideline_load::pairs::{Outcome, Row, Verdict, titles};
+use tideline_peers::{Name, Peers, run};
 
 fn plan(only: &[Name], data: &Path) -> Peers {
     Peers {
@@ -37,7 +38,7 @@ fn peers(only: &[Name], data: &Path) -> Outcome {
     });
     let outcome = outcome.expect("it runs to its end");
     assert!(outcome.whole);
-    let text: Vec<String> = outcome.rows.iter().map(Told::text).collect();
+    let text: Vec<String> = outcome.rows.iter().map(Row::text).collect();
     assert_eq!(shown, text);
     let left = std::fs::read_dir(data).expect("a directory").count();
     assert_eq!(left, 0, "data is left behind");
@@ -52,7 +53,7 @@ fn the_floor_is_measured_beside_tideline() {
     // The echo, and the disk both ways.
     assert_eq!(outcome.rows.len(), 3, "{}", outcome.summary());
     for row in &outcome.rows {
-        assert_eq!(row.verdict, Verdict::Told);
+        assert_eq!(row.verdict, Verdict::NoBar);
         assert!(row.tideline.is_some_and(|value| value > 0.0));
         assert!(row.other.is_some_and(|value| value > 0.0) && row.ratio.is_some());
     }
@@ -73,10 +74,10 @@ fn the_table_names_what_is_not_installed_and_goes_on() {
     ];
     let outcome = peers(&rows, data.path());
     assert!(outcome.held() && outcome.valid());
-    let lines: Vec<String> = outcome.rows.iter().map(Told::text).collect();
+    let lines: Vec<String> = outcome.rows.iter().map(Row::text).collect();
     let table = [titles(), lines.join("\n"), outcome.summary()].join("\n");
     let missing = |name: &str, program: &str| {
-        let of = |row: &&Told| row.row.name == name && row.verdict == Verdict::Missing;
+        let of = |row: &&Row| row.name == name && row.verdict == Verdict::Missing;
         let why = format!("missing\n  {name}: {program} is not installed: apt-get install");
         let named = outcome.rows.iter().filter(of).count();
         assert_eq!(table.matches(&why).count(), named, "{table}");
@@ -101,7 +102,7 @@ fn a_row_that_fails_says_why_and_leaves_the_others() {
     let outcome = run(plan, &mut |_, _| {}).expect("it runs to its end");
     assert!(!outcome.valid() && outcome.whole);
     for (row, name) in outcome.rows.iter().zip(["poll", "idle"]) {
-        assert_eq!((row.verdict, &*row.row.name), (Verdict::Failed, name));
+        assert_eq!((row.verdict, &*row.name), (Verdict::Failed, name));
         assert!(row.text().contains("Cargo.toml"), "{}", row.text());
     }
 }

@@ -7,7 +7,7 @@
 Needs Debian's prometheus (apt-get install prometheus) and Python's own library. Promises: ends only what it started, and all
 of that, also when it fails. Exit code 0 = everything evaluates, has data where it should, and a stopped server is noticed;
 with --target: everything evaluates, each metric that a query names is there, and no alert fired. What a server that others
-drive never did (errors, slow closes) is told as "nothing happened".
+drive never did (errors, slow closes) is reported as "nothing happened".
 """
 
 import argparse
@@ -145,7 +145,7 @@ def panels():
 
 
 def alerts():
-    """Each rule as it stands, and every series that it names: an alert is silent, its series are not."""
+    """Each rule, and every series that it names: an alert is silent, its series are not."""
     for name, expr in re.findall(r"- alert: (\w+)\n\s+expr: '((?:[^']|'')*)'", (RULES / "alerts.yml").read_text()):
         yield f"alert {name}", expr.replace("''", "'"), False
         for series in sorted(set(re.findall(r"\b(?:tideline|process)_\w+(?:\{[^}]*\})?", expr))):
@@ -237,9 +237,9 @@ def run(options, folder):
     failed |= checked(["promtool", "test", "rules", RULES / "alerts_test.yml"])
     owned, server, traffic = not options.target, None, None
     if owned:
-        # Small memtables, so that flushes and merges happen within seconds.
+        # Small memtables, so that flushes and merges happen within seconds; two partitions, so that series are several.
         server = start(folder / "server.log", options.binary, "--listen", target, "--data", folder / "data",
-                       TIDELINE_MEMTABLE_BYTES="1048576", TIDELINE_MEMTABLE_AGE_MS="1000")
+                       TIDELINE_MEMTABLE_BYTES="1048576", TIDELINE_MEMTABLE_AGE_MS="1000", TIDELINE_PARTITIONS="2")
         wait_for("the server", 30, lambda: get(f"http://{target}/readyz"))
     port = free_port()
     prometheus = f"http://127.0.0.1:{port}"

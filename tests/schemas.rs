@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tideline::wire::jsonrpc::{self, Dialect, Encoding, Id, Incoming};
+use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Discovered, Failure, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push,
     schemas, session, sync, timeline,
 };
 
@@ -135,11 +135,11 @@ fn examples_fit_their_schemas() {
 /// Decodes a request in both encodings; they must agree.
 fn request(example: &Value) -> Request {
     let limits = Limits::default();
-    let json = jsonrpc::decode(Dialect::Json, example.to_string().as_bytes(), &limits);
+    let json = jsonrpc::decode(Encoding::Json, example.to_string().as_bytes(), &limits);
     let packed = rmp_serde::to_vec_named(example).unwrap();
-    let packed = jsonrpc::decode(Dialect::MessagePack, &packed, &limits);
+    let packed = jsonrpc::decode(Encoding::MessagePack, &packed, &limits);
     assert_eq!(json, packed, "{example}");
-    let Ok(Incoming::Single(call)) = json else {
+    let Ok(Body::Single(call)) = json else {
         panic!("{example}: {json:?}")
     };
     assert_eq!(call.id, Some(id(&example["id"])));
@@ -179,7 +179,7 @@ fn reply(method: &str, result: &Value) -> Reply {
     }
 }
 
-fn pushed(name: &str, params: &Value) -> Push {
+fn pushed(name: &str, params: &Value) -> Push<'static> {
     match name {
         "message" => Push::Message(of::<push::Messages>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
@@ -188,6 +188,12 @@ fn pushed(name: &str, params: &Value) -> Push {
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),
     }
+}
+
+fn encoded(id: &Id, answer: Result<&Reply, &Failure>) -> Vec<u8> {
+    let mut out = Vec::new();
+    JSON.answer(&mut out, id, answer);
+    out
 }
 
 fn json_of(bytes: &[u8]) -> Value {
@@ -201,7 +207,7 @@ fn requests_are_decoded_and_encoded_as_they_stand() {
             continue;
         };
         let decoded = request(asked);
-        assert_eq!(decoded.method(), name);
+        assert_eq!(decoded.method().name(), name);
         // What is written again holds all that was said; what was left out may stand there with its default.
         let written = serde_json::to_value(&decoded).unwrap();
         let params = asked.get("params").cloned().unwrap_or_else(|| json!({}));
@@ -222,15 +228,12 @@ fn replies_errors_and_pushes_are_encoded_as_they_stand() {
         if let Some(stands) = example.get("push") {
             let decoded = pushed(stands["method"].as_str().unwrap(), &stands["params"]);
             assert_eq!(format!("push.{}", decoded.name()), name);
-            assert_eq!(
-                json_of(&jsonrpc::push(&decoded, Encoding::default())),
-                *stands
-            );
+            assert_eq!(json_of(&JSON.push(&decoded)), *stands);
             continue;
         }
         if let Some(stands) = example.get("reply") {
             let decoded = reply(&name, &stands["result"]);
-            let bytes = jsonrpc::reply(&id(&stands["id"]), &decoded, Encoding::default());
+            let bytes = encoded(&id(&stands["id"]), Ok(&decoded));
             assert_eq!(json_of(&bytes), *stands);
         }
         let stands = &example["error"];
@@ -245,15 +248,15 @@ fn replies_errors_and_pushes_are_encoded_as_they_stand() {
             .data
             .retry_after_ms
             .and_then(|ms| u32::try_from(ms).ok());
-        let bytes = jsonrpc::failure(&id(&stands["id"]), &failure, Dialect::Json);
+        let bytes = encoded(&id(&stands["id"]), Err(&failure));
         assert_eq!(json_of(&bytes), *stands);
     }
 }
 
 #[test]
 fn discover_answers_with_the_document() {
-    let reply = Reply::Discover(Discovered);
-    let bytes = jsonrpc::reply(&Id::Integer(1), &reply, Encoding::default());
+    let reply = Reply::Discover(session::Discovered(openrpc()));
+    let bytes = encoded(&Id::Integer(1), Ok(&reply));
     assert_eq!(&json_of(&bytes)["result"], openrpc());
     assert!(bytes.len() < 1 << 20);
 }

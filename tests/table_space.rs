@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tideline::ids::Clock;
-use tideline::model::Value;
-use tideline::partition::{LogOptions, Options, Partitions};
-use tideline::table::{
-    BATCH_WRITE_ROWS_MAX, Catalog, Condition, Direction, GetRange, KeyColumn, KeyType, KeyValue,
-    NewTable, PutCell, ReturnContent, RowChange, RowWrite, Selection, Table, TableOptions, Tables,
-    Throughput,
+use tideline::metrics::Metrics;
+use tideline::model::limits::BATCH_WRITE_ROWS_MAX;
+use tideline::model::{
+    Condition, Direction, FoundRow, GetRange, KeyColumn, KeyType, KeyValue, NewTable, PutCell,
+    ReturnContent, RowChange, RowWrite, Selection, TableOptions, Throughput, Value,
 };
+use tideline::partition::{LogOptions, Options, Partitions};
+use tideline::table::{Catalog, RangePage, Table, Tables};
 use tideline::timeline::{Limits, Timelines};
 use tideline::verify::verify;
 
@@ -41,6 +42,7 @@ struct Bed {
     table: Arc<Table>,
     clock: Arc<Clock>,
     now_ms: u64,
+    metrics: Arc<Metrics>,
 }
 
 /// Bytes of a data directory's files.
@@ -87,6 +89,7 @@ impl Sizes {
 
 impl Bed {
     async fn new(dir: &Path, options: Options) -> Bed {
+        let metrics = Arc::clone(&options.metrics);
         let clock = Arc::new(Clock::fixed(START_MS));
         let catalog = Catalog::default();
         let rules = Timelines::rules_with(&LIMITS, catalog.clone());
@@ -115,6 +118,7 @@ impl Bed {
             table,
             clock,
             now_ms: START_MS,
+            metrics,
         }
     }
 
@@ -155,7 +159,8 @@ impl Bed {
                 ..Selection::default()
             },
         };
-        let page = self.tables.get_range(&self.table, range).await.unwrap();
+        let page = self.tables.get_range(&self.table, range).await;
+        let page: RangePage<Vec<FoundRow>> = page.unwrap();
         page.rows.len()
     }
 
@@ -176,11 +181,12 @@ impl Bed {
 
     /// A gauge, as an operator would see it.
     fn figure(&self, name: &str) -> f64 {
-        let exposition = tideline::metrics::install();
         self.partitions.observe(self.now_ms);
-        let text = exposition.render();
+        let text = self.metrics.render();
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
-        let value = lines.find_map(|rest| rest.strip_prefix(' ')).unwrap();
+        let value = lines
+            .find_map(|rest| rest.strip_prefix("{partition=\"0\"} "))
+            .unwrap();
         value.parse().unwrap()
     }
 }

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tideline::ids::{Clock, PartitionId};
-use tideline::model::Value;
-use tideline::partition::{Options, Partitions};
-use tideline::table::{
-    Catalog, CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, PutCell, ReturnContent,
-    RowChange, RowWrite, Selection, Table, TableOptions, Tables, Throughput,
+use tideline::metrics::Metrics;
+use tideline::model::{
+    CellChange, Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell,
+    ReturnContent, RowChange, RowWrite, Selection, TableOptions, Throughput, Value,
 };
+use tideline::partition::{Options, Partitions};
+use tideline::table::{Catalog, Got, Table, Tables};
 use tideline::timeline::{Limits, Timelines};
 
 const COLUMN_BYTES: usize = 20;
@@ -33,6 +34,7 @@ struct Bed {
     wide: Arc<Table>,
     deep: Arc<Table>,
     updates: usize,
+    metrics: Arc<Metrics>,
 }
 
 impl Bed {
@@ -46,6 +48,7 @@ impl Bed {
         let catalog = Catalog::default();
         let rules = Timelines::rules_with(&limits, catalog.clone());
         let options = Options::default();
+        let metrics = Arc::clone(&options.metrics);
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let tables = Tables::open(partitions.clone(), catalog, Vec::new(), clock).unwrap();
         let table = |name: &str, max_versions| NewTable {
@@ -71,6 +74,7 @@ impl Bed {
             deep: tables.describe("deep").await.unwrap(),
             tables,
             updates,
+            metrics,
         }
     }
 
@@ -94,15 +98,12 @@ impl Bed {
     }
 
     async fn read(&self, key: &str, columns: Vec<String>, versions: i64) -> usize {
-        let selection = Selection {
-            columns,
-            max_versions: Some(versions),
-            ..Selection::default()
-        };
+        let selection = Selection::newest(Some(versions)).unwrap();
+        let selection = selection.of(columns).unwrap();
         let table = self.table(key);
         let key = vec![("k".to_owned(), KeyValue::String(key.to_owned()))];
-        let got = self.tables.get(table, key, selection).await.unwrap();
-        got.row.map_or(0, |row| row.cells.len())
+        let got: Got<Vec<FoundRow>> = self.tables.get(table, key, selection).await.unwrap();
+        got.rows.first().map_or(0, |row| row.cells.len())
     }
 
     fn table(&self, key: &str) -> &Arc<Table> {
@@ -121,11 +122,12 @@ impl Bed {
     }
 
     fn figure(&self, name: &str) -> f64 {
-        let exposition = tideline::metrics::install();
         self.partitions.observe(0);
-        let text = exposition.render();
+        let text = self.metrics.render();
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
-        let value = lines.find_map(|rest| rest.strip_prefix(' ')).unwrap();
+        let value = lines
+            .find_map(|rest| rest.strip_prefix("{partition=\"0\"} "))
+            .unwrap();
         value.parse().unwrap()
     }
 

@@ -2,7 +2,7 @@
 
 Not part of the test command, since it needs the SDK (`pip install tablestore==6.4.8`):
 
-    python3 tests/tablestore_requests.py > src/wire/tablestore/operation/sdk_requests.txt
+    python3 tests/tablestore_requests.py > src/wire/tablestore/tests/sdk_requests.txt
 
 The decoder's tests read that file. Nothing is sent: the SDK's request is taken before it reaches a connection.
 """

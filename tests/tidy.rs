@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("ordered", &[]),
     ("metrics", &[]),
-    ("model", &[]),
+    ("model", &["ids"]),
     ("log", STORE),
     ("image", STORE),
     (
@@ -42,7 +42,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("wire", ZERO),
     ("gateway", SIX),
-    ("admin", SIX),
+    ("admin", &["gateway"]),
 ];
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "ids", "ordered", "metrics", "model"];

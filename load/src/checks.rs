@@ -3,10 +3,9 @@
 //! Owns: the counts by kind of check, and the first faults in words. Promises: a run with a fault is a broken promise,
 //! whatever else it found. Must not: cost more than a counter per operation.
 //!
-//! Use: `run.checks.made("contiguous", n)` for what held, `run.checks.fault(text)` for what did not; `Follower` is the
-//! check of one subscription.
+//! Use: `run.checks.made("contiguous", n)` for what was checked, `run.checks.fault(text)` for what did not hold.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -17,18 +16,14 @@ use tokio::time::Instant;
 /// How long what is on its way may take to come when nothing more is sent.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many faults are told in words; the count goes on.
+/// How many faults are kept in words; the count goes on.
 const TOLD_MAX: usize = 40;
 
-/// Counts of a run.
+/// The checks of a run that goes on.
 #[derive(Debug, Default)]
-pub struct Checks {
-    made: RefCell<BTreeMap<&'static str, u64>>,
-    faults: Cell<u64>,
-    told: RefCell<Vec<String>>,
-}
+pub struct Checks(RefCell<Checked>);
 
-/// The same, for the result.
+/// What was checked, and what was found.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Checked {
     /// What was checked, and how often.
@@ -42,22 +37,26 @@ pub struct Checked {
 impl Checks {
     /// So many more checks of a kind were made, whatever came out. The kind is a few words: "messages in order".
     pub fn made(&self, kind: &'static str, count: u64) {
-        *self.made.borrow_mut().entry(kind).or_insert(0) += count;
+        let made = &mut self.0.borrow_mut().made;
+        match made.get_mut(kind) {
+            Some(so_far) => *so_far += count,
+            None => drop(made.insert(kind.to_owned(), count)),
+        }
     }
 
     /// A promise was broken.
     pub fn fault(&self, what: impl fmt::Display) {
-        self.faults.set(self.faults.get() + 1);
-        let mut told = self.told.borrow_mut();
-        if told.len() < TOLD_MAX {
-            told.push(what.to_string());
+        let mut checked = self.0.borrow_mut();
+        checked.faults += 1;
+        if checked.told.len() < TOLD_MAX {
+            checked.told.push(what.to_string());
         }
     }
 
     /// Faults so far.
     #[must_use]
     pub fn faults(&self) -> u64 {
-        self.faults.get()
+        self.0.borrow().faults
     }
 
     /// Waits until what is on its way has come; gives up on a fault, or after half a minute.
@@ -71,15 +70,7 @@ impl Checks {
     /// All of it.
     #[must_use]
     pub fn checked(&self) -> Checked {
-        let made = self.made.borrow();
-        Checked {
-            made: made
-                .iter()
-                .map(|(kind, count)| ((*kind).to_owned(), *count))
-                .collect(),
-            faults: self.faults.get(),
-            told: self.told.borrow().clone(),
-        }
+        self.0.borrow().clone()
     }
 }
 

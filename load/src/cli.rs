@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
-use crate::profile::execute;
+use crate::profile::{self, execute};
+use crate::result::AnyResult;
 use crate::scenario::Words;
 use crate::{
-    append, chat, compare, connect, crash, fill, growth, mixed, pages, peers, pictures, poll,
-    replay, report, room, scenario, slow, soak, storm, table,
+    append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, replay, report, room,
+    scenario, slow, soak, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -56,9 +57,6 @@ pub enum Command {
     /// Rows through Tablestore's HTTP API: puts, gets, ranges, updates of wide rows, and their latency
     #[command(after_help = exit::CODES, args_override_self = true)]
     Table(table::Table),
-    /// Tideline beside Redis Streams, NATS and the bare machine, in turn
-    #[command(after_help = exit::CODES)]
-    Peers(peers::Peers),
     /// What each operation costs while timelines, history and audiences grow: tables and pictures
     #[command(after_help = exit::CODES)]
     Growth(growth::Growth),
@@ -110,27 +108,12 @@ impl Command {
             Command::Slow(args) => execute(&args),
             Command::Storm(args) => execute(&args),
             Command::Table(args) => execute(&args),
-            Command::Peers(args) => {
-                let json = args.json.clone();
-                report::say(&peers::titles());
-                let save = |outcome: &peers::Outcome| report::save(outcome, json.as_deref());
-                // Whoever ends it early keeps the rows so far.
-                let outcome = peers::run(args, &mut |row, outcome| {
-                    report::say(&row.text());
-                    if let Err(stop) = save(outcome) {
-                        report::note(&stop.to_string());
-                    }
-                })?;
-                report::say(&outcome.summary());
-                save(&outcome)?;
-                Ok(Verdict::of(outcome.held(), outcome.valid()))
-            }
-            Command::Growth(args) => growth::run(&args),
+            Command::Growth(args) => growth::run(&args, measure),
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
             Command::Fill(args) => fill::run(&args),
             Command::Draw(args) => {
-                pictures::draw(&Outcome::load(&args.result)?, &args.folder)?;
+                AnyResult::load(&args.result)?.draw(&args.folder)?;
                 Ok(Verdict::Held)
             }
             Command::Room(args) => execute(&args),
@@ -163,6 +146,31 @@ impl Command {
     }
 }
 
+/// Runs a profile, given as the words of a command line, for its result alone. Blocks.
+///
+/// # Errors
+///
+/// The words are no profile, or it could not do its work.
+pub fn measure(words: &[String]) -> Result<Outcome, Stop> {
+    let words = Words {
+        label: words.join(" "),
+        words: words.to_vec(),
+    };
+    match parse(&words)? {
+        Command::Append(args) => profile::measure(&args),
+        Command::Connect(args) => profile::measure(&args),
+        Command::History(args) => profile::measure(&args),
+        Command::Mixed(args) => profile::measure(&args),
+        Command::Chat(args) => profile::measure(&args),
+        Command::Slow(args) => profile::measure(&args),
+        Command::Storm(args) => profile::measure(&args),
+        Command::Table(args) => profile::measure(&args),
+        Command::Room(args) => profile::measure(&args),
+        Command::Poll(args) => profile::measure(&args),
+        _ => Err(Stop::Usage(format!("{}: no figures", words.label))),
+    }
+}
+
 /// One run of a scenario, read as if its words stood on the command line.
 fn parse(run: &Words) -> Result<Command, Stop> {
     let words = std::iter::once("tideline-load".to_owned()).chain(run.words.iter().cloned());
@@ -174,7 +182,6 @@ fn parse(run: &Words) -> Result<Command, Stop> {
                 | Command::Compare(_)
                 | Command::Draw(_)
                 | Command::Fill(_)
-                | Command::Peers(_)
                 | Command::Growth(_),
         }) => Err(Stop::Usage(format!("{label}: not a profile"))),
         Ok(cli) => Ok(cli.command),
@@ -243,7 +250,7 @@ mod tests {
         };
         match parse(&words("append --seconds=5 --seconds 1 --connections=3")) {
             Ok(Command::Append(args)) => {
-                assert_eq!((args.setup.seconds, args.connections), (1.0, 3));
+                assert_eq!((args.setup.seconds, args.flow.connections), (1.0, 3));
             }
             _ => panic!("an append"),
         }

@@ -1,7 +1,8 @@
 //! `compare`: two results of the same profile, figure beside figure.
 //!
 //! Owns: what "better" and "worse" mean between two runs. Promises: different profiles, formats or broken runs are
-//! never compared silently; a figure is worse only beyond the tolerance. Must not: judge a figure that only tells.
+//! never compared silently; a figure is worse only beyond the tolerance. Must not: judge a figure that has no good
+//! direction.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -26,34 +27,27 @@ pub struct Compare {
     pub tolerance: f64,
 }
 
-/// How two values of a figure stand to each other.
+/// What became of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+enum Change {
     /// Beyond the tolerance in the good direction.
     Better,
     /// Beyond it in the bad one.
     Worse,
-    /// Within it.
+    /// Within it, or there is no good direction.
     Same,
-    /// There is no good direction.
-    Told,
     /// One result does not have it.
     Missing,
 }
 
 /// One line of a comparison.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    /// The figure's name.
-    pub name: String,
-    /// In the first result.
-    pub before: Option<Figure>,
-    /// In the second one.
-    pub after: Option<Figure>,
+struct Line<'a> {
+    name: &'a str,
+    /// In the first result and in the second.
+    figures: [Option<&'a Figure>; 2],
     /// Second through first.
-    pub ratio: Option<f64>,
-    /// What that means.
-    pub change: Change,
+    ratio: Option<f64>,
+    change: Change,
 }
 
 /// Reads, compares, prints.
@@ -62,19 +56,21 @@ pub fn run(args: &Compare) -> Result<Verdict, Stop> {
     let lines = compare(&before, &after, args.tolerance / 100.0)?;
     report::say(&text(&before, &after, &lines));
     let worse = lines.iter().any(|line| line.change == Change::Worse);
+    let held = before.held() && after.held();
     Ok(
-        match (
-            before.held() && after.held(),
-            before.validity.valid && after.validity.valid,
-        ) {
-            (true, true) if worse => Verdict::Worse,
-            (held, valid) => Verdict::of(held, valid),
+        match Verdict::of(held, before.validity.valid && after.validity.valid) {
+            Verdict::Held if worse => Verdict::Worse,
+            verdict => verdict,
         },
     )
 }
 
 /// Every figure that one of the two has. `tolerance` is a share, 0.1 = 10 %.
-pub fn compare(before: &Outcome, after: &Outcome, tolerance: f64) -> Result<Vec<Line>, Stop> {
+fn compare<'a>(
+    before: &'a Outcome,
+    after: &'a Outcome,
+    tolerance: f64,
+) -> Result<Vec<Line<'a>>, Stop> {
     if before.profile != after.profile {
         let (one, other) = (&before.profile, &after.profile);
         return Err(Stop::Usage(format!(
@@ -82,28 +78,28 @@ pub fn compare(before: &Outcome, after: &Outcome, tolerance: f64) -> Result<Vec<
         )));
     }
     let names: BTreeSet<&String> = before.figures.keys().chain(after.figures.keys()).collect();
-    let line = |name: &String| {
-        let (before, after) = (before.figures.get(name), after.figures.get(name));
-        let ratio = before
-            .zip(after)
-            .and_then(|(before, after)| (before.value != 0.0).then(|| after.value / before.value));
+    let line = |name: &'a String| {
+        let figures = [before, after].map(|outcome| outcome.figures.get(name));
+        let (ratio, change) = match figures {
+            [Some(before), Some(after)] => {
+                let ratio = (before.value != 0.0).then(|| after.value / before.value);
+                (ratio, change(before, after, tolerance))
+            }
+            _ => (None, Change::Missing),
+        };
         Line {
-            name: name.clone(),
-            before: before.cloned(),
-            after: after.cloned(),
+            name,
+            figures,
             ratio,
-            change: change(before, after, tolerance),
+            change,
         }
     };
     Ok(names.into_iter().map(line).collect())
 }
 
-fn change(before: Option<&Figure>, after: Option<&Figure>, tolerance: f64) -> Change {
-    let (Some(before), Some(after)) = (before, after) else {
-        return Change::Missing;
-    };
+fn change(before: &Figure, after: &Figure, tolerance: f64) -> Change {
     let gain = match after.better {
-        Better::Neither => return Change::Told,
+        Better::Neither => return Change::Same,
         Better::Higher => after.value - before.value,
         Better::Lower => before.value - after.value,
     };
@@ -115,29 +111,29 @@ fn change(before: Option<&Figure>, after: Option<&Figure>, tolerance: f64) -> Ch
     }
 }
 
-fn text(before: &Outcome, after: &Outcome, lines: &[Line]) -> String {
+fn text(before: &Outcome, after: &Outcome, lines: &[Line<'_>]) -> String {
     let mut out = String::new();
-    let name =
-        |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or_else(|| other.to_owned());
-    let (one, two) = (name(before, "before"), name(after, "after"));
+    let label =
+        |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or_else(|| other.into());
+    let (one, two) = (label(before, "before"), label(after, "after"));
+    // Writing into a String can't fail.
     let _ = writeln!(
         out,
         "{:<32} {one:>14} {two:>14} {:>8}",
         before.profile, "ratio"
     );
     for line in lines {
-        let show =
-            |figure: &Option<Figure>| figure.as_ref().map_or_else(|| "-".to_owned(), quantity);
-        let ratio = line
-            .ratio
-            .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
+        let dash = || "-".to_owned();
+        let [before, after] = line
+            .figures
+            .map(|figure| figure.map_or_else(dash, quantity));
+        let ratio = line.ratio.map_or_else(dash, |ratio| format!("{ratio:.3}"));
         let word = match line.change {
             Change::Better => "better",
             Change::Worse => "WORSE",
             Change::Missing => "only in one",
-            Change::Same | Change::Told => "",
+            Change::Same => "",
         };
-        let (before, after) = (show(&line.before), show(&line.after));
         let _ = writeln!(
             out,
             "{:<32} {before:>14} {after:>14} {ratio:>8} {word}",
@@ -152,39 +148,21 @@ fn text(before: &Outcome, after: &Outcome, lines: &[Line]) -> String {
             let _ = writeln!(out, "{which} has {} FAULTS", outcome.checks.faults);
         }
     }
-    for setting in differing(before, after) {
-        let show = |value: Option<&Value>| value.map_or_else(|| "-".to_owned(), Value::to_string);
-        let (was, is) = (before.settings.get(&setting), after.settings.get(&setting));
-        let _ = writeln!(out, "other setting: {setting} {} → {}", show(was), show(is));
+    // Where it runs and what it is called is no difference of the load.
+    const PLACES: [&str; 3] = ["url", "label", "seed"];
+    let settings = before.settings.keys().chain(after.settings.keys());
+    for name in settings.collect::<BTreeSet<_>>() {
+        let values = [before, after].map(|outcome| outcome.settings.get(name));
+        if values[0] != values[1] && !PLACES.contains(&name.as_str()) {
+            let [was, is] = values.map(|value| value.map_or_else(|| "-".into(), Value::to_string));
+            let _ = writeln!(out, "other setting: {name} {was} → {is}");
+        }
     }
     if before.machine != after.machine {
-        let _ = writeln!(
-            out,
-            "other machine: the figures can't be held against each other"
-        );
+        out.push_str("other machine: the figures can't be held against each other\n");
     }
     out.truncate(out.trim_end().len());
     out
-}
-
-/// Settings that change what is measured and are not the same.
-fn differing(before: &Outcome, after: &Outcome) -> Vec<String> {
-    // Where it runs and what it is called is no difference of the load.
-    const PLACES: &[&str] = &["url", "label", "seed"];
-    let names: BTreeSet<&String> = before
-        .settings
-        .keys()
-        .chain(after.settings.keys())
-        .collect();
-    let differs = |name: &&&String| {
-        before.settings.get(**name) != after.settings.get(**name)
-            && !PLACES.contains(&name.as_str())
-    };
-    names
-        .iter()
-        .filter(differs)
-        .map(|name| (*name).clone())
-        .collect()
 }
 
 #[cfg(test)]
@@ -224,12 +202,9 @@ mod tests {
             ],
         );
         let lines = compare(&before, &after, 0.1).expect("the same profile");
-        let changes: Vec<_> = lines
-            .iter()
-            .map(|line| (line.name.as_str(), line.change))
-            .collect();
+        let changes: Vec<_> = lines.iter().map(|line| (line.name, line.change)).collect();
         let expected = [
-            ("cpu", Change::Told),
+            ("cpu", Change::Same),
             ("gone", Change::Missing),
             ("new", Change::Missing),
             ("p99", Change::Better),
@@ -259,17 +234,8 @@ mod tests {
             unit: "1".into(),
             better: Better::Lower,
         };
-        assert_eq!(
-            change(Some(&figure(0.0)), Some(&figure(0.0)), 0.1),
-            Change::Same
-        );
-        assert_eq!(
-            change(Some(&figure(0.0)), Some(&figure(1.0)), 0.1),
-            Change::Worse
-        );
-        assert_eq!(
-            change(Some(&figure(1.0)), Some(&figure(0.0)), 0.1),
-            Change::Better
-        );
+        assert_eq!(change(&figure(0.0), &figure(0.0), 0.1), Change::Same);
+        assert_eq!(change(&figure(0.0), &figure(1.0), 0.1), Change::Worse);
+        assert_eq!(change(&figure(1.0), &figure(0.0), 0.1), Change::Better);
     }
 }

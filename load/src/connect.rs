@@ -10,12 +10,12 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::spawn_local;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::exit::Stop;
+use crate::machine::Usage;
 use crate::outcome::Better;
 use crate::pace::Gaps;
-use crate::process::resident_bytes;
 use crate::profile::{Profile, need_files};
 use crate::recorder::Counts;
 use crate::rpc::{CallError, Client};
@@ -53,42 +53,32 @@ impl Profile for Connect {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.connections as u64)?;
         // One connection first, so that what the server makes once is not counted as a connection's.
-        drop(
-            open(run, self.subscriptions, 0)
-                .await
-                .map_err(|error| lost(0, &error))?,
-        );
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        let memory = || run.pid.map(resident_bytes).transpose();
-        let before = memory()?;
+        drop(open(run, self.subscriptions, 0).await?);
+        sleep(Duration::from_millis(200)).await;
+        let memory = || run.pid.and_then(|pid| Usage::of(pid).resident_bytes);
+        let before = memory();
         run.begin().await;
         let began = Instant::now();
         let held = self.ramp(run).await?;
         let opening = began.elapsed().as_secs_f64();
         run.pass(self.hold_seconds).await;
         run.sample();
-        let after = memory()?;
-        let open = held.get();
+        let (after, open) = (memory(), held.get());
         run.finish().await;
         run.checks.made("connections held", self.connections as u64);
         let missing = self.connections as f64 - open;
         if missing > 0.0 {
-            run.checks.fault(format_args!(
-                "{missing} connections ended while they were idle"
-            ));
+            let what = format_args!("{missing} connections ended while they were idle");
+            run.checks.fault(what);
         }
         run.figure("connections", open, "1", Better::Higher);
-        run.figure(
-            "opened_per_second",
-            open / opening.max(0.001),
-            "1/s",
-            Better::Higher,
-        );
-        if let (Some(before), Some(after)) = (before, after) {
-            let per = (after as f64 - before as f64) / self.connections.max(1) as f64;
+        let rate = open / opening.max(0.001);
+        run.figure("opened_per_second", rate, "1/s", Better::Higher);
+        if let Some((before, after)) = before.zip(after) {
+            let per = (after - before) / self.connections.max(1) as f64;
             run.figure("bytes_per_connection", per, "bytes", Better::Lower);
-            run.figure("resident_before", before as f64, "bytes", Better::Neither);
-            run.figure("resident_held", after as f64, "bytes", Better::Lower);
+            run.figure("resident_before", before, "bytes", Better::Neither);
+            run.figure("resident_held", after, "bytes", Better::Lower);
         }
         Ok(())
     }
@@ -101,29 +91,27 @@ impl Connect {
         let held = run.gauge("connections");
         let failed: Rc<RefCell<Option<Stop>>> = Rc::default();
         let mut pace = run.pace(self.connect_rate, Gaps::Fixed, 0);
-        let mut number = 0;
-        while number < self.connections && failed.borrow().is_none() {
-            pace.wait().await;
-            let now = Instant::now();
-            while number < self.connections
-                && let Some(scheduled) = pace.due(now)
-            {
-                let (run, subscriptions) = (Rc::clone(run), self.subscriptions);
-                let (opening, held) = (Rc::clone(&opening), Rc::clone(&held));
-                let failed = Rc::clone(&failed);
-                spawn_local(async move {
-                    match open(&run, subscriptions, number).await {
-                        Ok(client) => {
-                            opening.record(scheduled, Instant::now());
-                            held.set(held.get() + 1.0);
-                            stay(client).await;
-                            held.set(held.get() - 1.0);
-                        }
-                        Err(error) => *failed.borrow_mut() = Some(lost(number, &error)),
+        for number in 0..self.connections {
+            let scheduled = loop {
+                if let Some(scheduled) = pace.due(Instant::now()) {
+                    break scheduled;
+                }
+                pace.wait().await;
+            };
+            let (run, subscriptions) = (Rc::clone(run), self.subscriptions);
+            let (opening, held, failed) = (opening.clone(), held.clone(), failed.clone());
+            spawn_local(async move {
+                match open(&run, subscriptions, number).await {
+                    Ok(mut client) => {
+                        opening.record(scheduled, Instant::now());
+                        held.set(held.get() + 1.0);
+                        // Answers the server's pings, until the server ends it or the run does.
+                        while client.receive().await.is_ok() {}
+                        held.set(held.get() - 1.0);
                     }
-                });
-                number += 1;
-            }
+                    Err(stop) => *failed.borrow_mut() = Some(stop),
+                }
+            });
         }
         run.paced(&pace);
         let patience = Instant::now() + Duration::from_secs(30);
@@ -131,29 +119,23 @@ impl Connect {
             if let Some(stop) = failed.borrow_mut().take() {
                 return Err(stop);
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            sleep(Duration::from_millis(10)).await;
         }
         Ok(held)
     }
 }
 
-/// Keeps a connection and answers the server's pings, until the server ends it or the run does.
-async fn stay(mut client: Client) {
-    while client.receive().await.is_ok() {}
-}
-
-fn lost(number: usize, error: &CallError) -> Stop {
-    Stop::Unreachable(format!("connection {number}: {error}"))
-}
-
-async fn open(run: &Run, subscriptions: usize, number: usize) -> Result<Client, CallError> {
-    let mut client = Client::open_small(&run.url).await?;
-    let _: Value = client.call("ping", json!({})).await?;
-    for offset in 0..subscriptions {
-        let timeline = format!("idle/{}", (number + offset) % 1_000);
-        let _: Value = client
-            .call("subscribe", json!({ "timeline": timeline }))
-            .await?;
-    }
-    Ok(client)
+async fn open(run: &Run, subscriptions: usize, number: usize) -> Result<Client, Stop> {
+    let opening = async {
+        let mut client = Client::open_small(&run.url).await?;
+        let _: Value = client.call("ping", json!({})).await?;
+        for offset in 0..subscriptions {
+            let timeline = format!("idle/{}", (number + offset) % 1_000);
+            let params = json!({ "timeline": timeline });
+            let _: Value = client.call("subscribe", params).await?;
+        }
+        Ok(client)
+    };
+    let lost = |error: CallError| Stop::Unreachable(format!("connection {number}: {error}"));
+    opening.await.map_err(lost)
 }

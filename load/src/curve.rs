@@ -1,15 +1,13 @@
 //! Curves: the same figures measured again and again while one thing grows.
 //!
-//! Owns: the format of `growth`'s result, and its tables. Promises: what a picture or a table needs is in it, so that
-//! both can be made again from the file. Must not: know what is measured, or how.
+//! Owns: the format of `growth`'s result and of its plan, and the tables. Promises: the result holds what its pictures
+//! and tables need, so that both can be made again from the file. Must not: know what is measured, or how.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Stop;
+use crate::amount::{amount, grouped};
 use crate::machine::Machine;
 use crate::outcome::{Better, Figure};
 use crate::summary::quantity;
@@ -67,24 +65,40 @@ pub struct Reading {
     pub unit: String,
 }
 
+/// What `growth.toml` says: the curves to measure and the pictures of them. It explains its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Plans {
+    pub(crate) curve: Vec<CurvePlan>,
+    pub(crate) picture: Vec<PicturePlan>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CurvePlan {
+    pub(crate) of: String,
+    pub(crate) name: String,
+    pub(crate) along: String,
+    pub(crate) sizes: Vec<u64>,
+    pub(crate) run: Vec<String>,
+    pub(crate) figures: Vec<(String, String, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PicturePlan {
+    pub(crate) file: String,
+    pub(crate) title: String,
+    pub(crate) along: String,
+    pub(crate) label: String,
+    pub(crate) panels: Vec<(String, Vec<String>, f64)>,
+}
+
+pub(crate) fn plans() -> Plans {
+    toml::from_str(include_str!("growth.toml")).expect("a file of this tool, read by a test")
+}
+
 impl Step {
-    /// One without figures yet.
-    #[must_use]
-    pub fn at(at: u64) -> Step {
-        Step {
-            at,
-            figures: Vec::new(),
-        }
-    }
-
-    /// Enters a figure; what was not to be had stays absent.
-    pub fn enter(&mut self, name: &str, value: Option<f64>, unit: &str) {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            let (name, unit) = (name.to_owned(), unit.to_owned());
-            self.figures.push(Reading { name, value, unit });
-        }
-    }
-
     /// A figure of this size.
     #[must_use]
     pub fn reading(&self, name: &str) -> Option<&Reading> {
@@ -96,29 +110,15 @@ impl Reading {
     /// With its unit, to three digits or so: more are noise.
     #[must_use]
     pub fn text(&self) -> String {
-        let (value, unit) = (self.value, self.unit.as_str());
-        match unit {
-            "1/s" => format!("{}/s", grouped(value.round() as u64)),
-            "ms" | "µs" | "s" => {
-                let digits = [100.0, 10.0].iter().filter(|most| value < **most).count();
-                format!("{value:.digits$} {unit}")
-            }
-            _ => quantity(&Figure {
-                value: value.round(),
-                unit: self.unit.clone(),
+        match self.unit.as_str() {
+            "1/s" => format!("{}/s", grouped(self.value)),
+            unit @ ("ms" | "µs" | "s") => amount(self.value, unit),
+            unit => quantity(&Figure {
+                value: self.value.round(),
+                unit: unit.to_owned(),
                 better: Better::Neither,
             }),
         }
-    }
-}
-
-impl Curve {
-    /// The names of the figures, in order; the last size has all of them.
-    #[must_use]
-    pub fn figures(&self) -> Vec<&str> {
-        let last = self.steps.last().into_iter();
-        last.flat_map(|step| step.figures.iter().map(|reading| reading.name.as_str()))
-            .collect()
     }
 }
 
@@ -126,61 +126,47 @@ impl Curves {
     /// The curves as Markdown, a table for each: a line per size.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let mut out = String::new();
-        for curve in &self.curves {
-            let figures = curve.figures();
-            let _ = writeln!(
-                out,
-                "| {}: {} | {} |",
-                curve.name,
-                curve.along,
-                figures.join(" | ")
-            );
-            let _ = writeln!(out, "|{}", "---:|".repeat(figures.len() + 1));
-            for step in &curve.steps {
-                let cell = |name: &&str| {
-                    step.reading(name)
-                        .map_or_else(|| "–".to_owned(), Reading::text)
-                };
-                let cells: Vec<String> = figures.iter().map(cell).collect();
-                let _ = writeln!(out, "| {} | {} |", grouped(step.at), cells.join(" | "));
-            }
-            out.push('\n');
-        }
-        let Machine {
-            cores, processor, ..
-        } = &self.machine;
-        let processor = processor.as_deref().unwrap_or("unknown processor");
+        let mut out: String = self.curves.iter().map(table).collect();
+        let (cores, seconds, faults) = (self.machine.cores, self.seconds, self.faults.len());
+        let processor = self.machine.processor.as_deref();
+        let processor = processor.unwrap_or("unknown processor");
         let _ = write!(
             out,
-            "Measured on {cores} cores ({processor}) with the generator beside the server, {} s a figure; {} faults.",
-            self.seconds,
-            self.faults.len()
+            "Measured on {cores} cores ({processor}) with the generator beside the server, {seconds} s a figure; {faults} faults."
         );
         if !self.invalid.is_empty() {
             let _ = write!(out, " Not to be believed: {}.", self.invalid.join("; "));
         }
         out
     }
-
-    /// Writes it as JSON.
-    pub fn save(&self, file: &Path) -> Result<(), Stop> {
-        let write = || fs::write(file, serde_json::to_string_pretty(self)? + "\n");
-        write().map_err(|error: std::io::Error| Stop::Own(format!("{}: {error}", file.display())))
-    }
 }
 
-/// 1234567 → 1,234,567.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
+/// The last size has all figures, in the order of the columns.
+fn table(curve: &Curve) -> String {
+    let last = curve.steps.last().map(|step| step.figures.as_slice());
+    let names = last
+        .unwrap_or_default()
+        .iter()
+        .map(|last| last.name.as_str());
+    let names: Vec<&str> = names.collect();
+    let mut out = format!(
+        "| {}: {} | {} |\n",
+        curve.name,
+        curve.along,
+        names.join(" | ")
+    );
+    let _ = writeln!(out, "|{}", "---:|".repeat(names.len() + 1));
+    for step in &curve.steps {
+        let cell = |name: &&str| step.reading(name).map_or_else(|| "–".into(), Reading::text);
+        let cells: Vec<String> = names.iter().map(cell).collect();
+        let _ = writeln!(
+            out,
+            "| {} | {} |",
+            grouped(step.at as f64),
+            cells.join(" | ")
+        );
     }
-    out
+    out + "\n"
 }
 
 #[cfg(test)]
@@ -189,11 +175,22 @@ mod tests {
 
     #[test]
     fn a_table_has_a_line_per_size_and_a_dash_for_what_is_absent() {
-        let (mut small, mut large) = (Step::at(10), Step::at(1_000_000));
-        small.enter("appends", Some(5_000.0), "1/s");
-        large.enter("appends", Some(4_000.0), "1/s");
-        large.enter("page p99", Some(1.5), "ms");
-        large.enter("odd", Some(f64::NAN), "ms");
+        let step = |at, figures: &[(&str, f64, &str)]| Step {
+            at,
+            figures: figures
+                .iter()
+                .map(|(name, value, unit)| Reading {
+                    name: (*name).into(),
+                    value: *value,
+                    unit: (*unit).into(),
+                })
+                .collect(),
+        };
+        let small = step(10, &[("appends", 5_000.0, "1/s")]);
+        let large = step(
+            1_000_000,
+            &[("appends", 4_000.0, "1/s"), ("page p99", 1.5, "ms")],
+        );
         let curves = Curves {
             format: FORMAT,
             tool: "0".into(),

@@ -1,21 +1,19 @@
 //! `fill`: the tables of a document, made from results.
 //!
-//! Owns: the markers between which a document's tables stand. Promises: nothing outside of them changes, and a document
-//! without a place for a result is an error, so that no figure grows old unnoticed. Must not: measure.
+//! Owns: the markers between which a document's tables are, and a profile's table. Promises: nothing outside of them
+//! changes, and a document without a place for a result is an error, so that no figure grows old unnoticed. Must not:
+//! measure.
 //!
 //! A place is `<!-- NAME -->`, what was filled in, `<!-- /NAME -->`, each marker a line of its own. NAME is `peers`,
 //! `growth`, or a profile's.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde_json::Value;
-
-use crate::curve::Curves;
 use crate::exit::{Stop, Verdict};
-use crate::machine::Machine;
 use crate::outcome::Outcome;
-use crate::peers;
+use crate::result::AnyResult;
 use crate::summary::quantity;
 
 /// Arguments of `fill`.
@@ -23,7 +21,7 @@ use crate::summary::quantity;
 pub struct Fill {
     /// The document (Markdown) with `<!-- peers -->` … `<!-- /peers -->` and the like
     pub document: PathBuf,
-    /// Results of `peers`, `growth` or a profile (JSON)
+    /// Results of `tideline-peers`, `growth` or a profile (JSON)
     #[arg(required = true)]
     pub results: Vec<PathBuf>,
 }
@@ -34,33 +32,21 @@ pub struct Fill {
 ///
 /// A file that cannot be read or is no result, a document without the place.
 pub fn run(args: &Fill) -> Result<Verdict, Stop> {
-    let failed = |error| Stop::Usage(format!("{}: {error}", args.document.display()));
-    let mut text = fs::read_to_string(&args.document).map_err(failed)?;
+    let wrong = |error: &dyn std::fmt::Display| {
+        Stop::Usage(format!("{}: {error}", args.document.display()))
+    };
+    let mut text = fs::read_to_string(&args.document).map_err(|error| wrong(&error))?;
     for result in &args.results {
-        let (name, table) = table(result)?;
-        text = filled(&text, &name, &table).ok_or_else(|| {
-            Stop::Usage(format!("{}: no place for {name}", args.document.display()))
-        })?;
+        let (name, table) = match AnyResult::load(result)? {
+            AnyResult::Profile(outcome) => (outcome.profile.clone(), profile(&outcome)),
+            AnyResult::Growth(curves) => ("growth".to_owned(), curves.markdown()),
+            AnyResult::Peers(rows) => ("peers".to_owned(), rows.markdown()),
+        };
+        text = filled(&text, &name, &table)
+            .ok_or_else(|| wrong(&format_args!("no place for {name}")))?;
     }
-    fs::write(&args.document, text).map_err(failed)?;
+    fs::write(&args.document, text).map_err(|error| wrong(&error))?;
     Ok(Verdict::Held)
-}
-
-/// The name of a result's place, and its table.
-fn table(file: &Path) -> Result<(String, String), Stop> {
-    let wrong = |error: &dyn std::fmt::Display| Stop::Usage(format!("{}: {error}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| wrong(&error))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-    if value.get("curves").is_some() {
-        let curves: Curves = serde_json::from_value(value).map_err(|error| wrong(&error))?;
-        return Ok(("growth".to_owned(), curves.markdown()));
-    }
-    if value.get("rows").is_some() {
-        let rows: peers::Outcome = serde_json::from_value(value).map_err(|error| wrong(&error))?;
-        return Ok(("peers".to_owned(), rows.markdown()));
-    }
-    let outcome = Outcome::load(file)?;
-    Ok((outcome.profile.clone(), profile(&outcome)))
 }
 
 /// Latencies by kind of operation, and what was checked.
@@ -71,28 +57,31 @@ fn profile(outcome: &Outcome) -> String {
     for (name, latency) in &outcome.latencies {
         let rate = latency.count as f64 / outcome.seconds.max(0.001);
         let shown = [latency.p50, latency.p99, latency.p999, latency.max].map(ms);
-        out.push_str(&format!("| {name} | {rate:.0} | {} |\n", shown.join(" | ")));
+        // Writing into a String can't fail.
+        let _ = writeln!(out, "| {name} | {rate:.0} | {} |", shown.join(" | "));
     }
     let used = |name: &str| {
-        outcome
-            .figures
-            .get(name)
-            .map_or_else(|| "–".to_owned(), quantity)
+        let figure = outcome.figures.get(name);
+        figure.map_or_else(|| "–".to_owned(), quantity)
     };
-    let checked: u64 = outcome.checks.made.values().sum();
-    let Machine {
-        cores, processor, ..
-    } = &outcome.machine;
-    out.push_str(&format!(
-        "\n{:.0} s, seed {}, {cores} cores ({}); server {} and generator {} of one core; {checked} checks, {} faults{}.",
+    let processor = outcome.machine.processor.as_deref();
+    let _ = write!(
+        out,
+        "\n{:.0} s, seed {}, {} cores ({}); server {} and generator {} of one core; {} checks, {} faults{}.",
         outcome.seconds,
         outcome.seed,
-        processor.as_deref().unwrap_or("unknown processor"),
+        outcome.machine.cores,
+        processor.unwrap_or("unknown processor"),
         used("server_cpu_share"),
         used("generator_cpu_share"),
+        outcome.checks.made.values().sum::<u64>(),
         outcome.checks.faults,
-        if outcome.validity.valid { "" } else { "; **not valid**" },
-    ));
+        if outcome.validity.valid {
+            ""
+        } else {
+            "; **not valid**"
+        },
+    );
     out
 }
 
@@ -101,12 +90,8 @@ fn filled(text: &str, name: &str, table: &str) -> Option<String> {
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let start = text.find(&open)? + open.len();
     let end = start + text[start..].find(&close)?;
-    Some(format!(
-        "{}\n{}\n\n{}",
-        &text[..start],
-        table.trim(),
-        &text[end..]
-    ))
+    let (before, after) = (&text[..start], &text[end..]);
+    Some(format!("{before}\n{}\n\n{after}", table.trim()))
 }
 
 #[cfg(test)]

@@ -2,16 +2,15 @@
 //! borrowed texts in.
 //!
 //! Owns: the handshake and the framing of one connection. Promises: each frame is legal; control frames are handled.
-//! Must not: be used where safety against proxies counts: its masking key is always zero, which is legal on the wire,
-//! costs the server the same, and spares the load generator, which shares the machine with the server, the copying and
-//! the random numbers.
+//! Must not: be used against proxies: its masking key is always zero, which is legal on the wire, costs the server the
+//! same, and spares the load generator, which shares the machine with the server, copies and random numbers.
 
 use std::fmt;
-use std::future::poll_fn;
-use std::io;
-use std::task::{Context, Poll};
+use std::io::{self, Cursor};
 
 use tokio_tungstenite::tungstenite::http::Uri;
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use crate::pipe::Pipe;
 use crate::rpc::address;
@@ -45,29 +44,23 @@ pub fn close_code(error: &io::Error) -> Option<u16> {
 }
 
 /// A frame of the server as found in the buffer.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Found {
-    opcode: u8,
-    finished: bool,
+    opcode: OpCode,
+    is_final: bool,
     /// Where its payload begins, from the first byte of the frame.
     payload: usize,
     /// Where the next frame begins.
     end: usize,
 }
 
-const CONTINUATION: u8 = 0;
-const TEXT: u8 = 1;
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
-const FINAL: u8 = 0x80;
-const MASKED: u8 = 0x80;
+/// No message of the server is larger.
+const FRAME_BYTES_MAX: u64 = 8 << 20;
 
 /// Connects and upgrades; what follows the server's answer is still in the pipe.
-pub(crate) async fn upgrade(url: &str, buffer_bytes: usize) -> io::Result<Pipe> {
+pub async fn upgrade(url: &str) -> io::Result<Pipe> {
     let (uri, host) = place(url)?;
-    ask(Pipe::connect(&host, buffer_bytes).await?, &uri, &host).await
+    ask(Pipe::connect(&host).await?, &uri, &host).await
 }
 
 fn bad(url: &dyn fmt::Display, text: &str) -> io::Error {
@@ -75,7 +68,7 @@ fn bad(url: &dyn fmt::Display, text: &str) -> io::Error {
 }
 
 /// Where an address leads: itself, and host and port.
-fn place(url: &str) -> io::Result<(Uri, String)> {
+pub(crate) fn place(url: &str) -> io::Result<(Uri, String)> {
     let uri: Uri = url.parse().map_err(|_| bad(&url, "not an address"))?;
     let host = address(&uri).ok_or_else(|| bad(&url, "not a ws:// address"))?;
     Ok((uri, host))
@@ -92,7 +85,7 @@ async fn ask(mut pipe: Pipe, uri: &Uri, host: &str) -> io::Result<Pipe> {
     pipe.write(request.as_bytes()).await?;
     loop {
         let answer = pipe.bytes();
-        if let Some(at) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
+        if let Some(at) = memchr::memmem::find(answer, b"\r\n\r\n") {
             if !answer.starts_with(b"HTTP/1.1 101") {
                 return Err(bad(uri, &String::from_utf8_lossy(&answer[..at])));
             }
@@ -106,7 +99,7 @@ async fn ask(mut pipe: Pipe, uri: &Uri, host: &str) -> io::Result<Pipe> {
 impl Lean {
     /// Connects and upgrades.
     pub async fn open(url: &str) -> io::Result<Lean> {
-        Ok(Lean::on(upgrade(url, 1 << 10).await?))
+        Ok(Lean::on(upgrade(url).await?))
     }
 
     /// As `open`, with so little room for what has come that the server notices soon when nobody reads.
@@ -117,16 +110,14 @@ impl Lean {
     }
 
     fn on(pipe: Pipe) -> Lean {
-        Lean {
-            pipe,
-            pongs: Vec::new(),
-            parts: Vec::new(),
-        }
+        let (pongs, parts) = (Vec::new(), Vec::new());
+        Lean { pipe, pongs, parts }
     }
 
     /// Writes frames that `put_text` made.
     pub async fn write(&mut self, frames: &[u8]) -> io::Result<()> {
-        poll_fn(|context| self.pipe.poll_drain(context, &mut self.pongs)).await?;
+        let pongs = std::mem::take(&mut self.pongs);
+        self.pipe.write(&pongs).await?;
         self.pipe.write(frames).await
     }
 
@@ -137,7 +128,9 @@ impl Lean {
     ///
     /// The connection ended ([`close_code`] tells a goodbye), or the server sent what it may not.
     pub async fn read(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        poll_fn(|context| self.poll_read(context, &mut each)).await
+        let Lean { pipe, pongs, parts } = self;
+        let texts = |bytes: &[u8], pongs: &mut Vec<u8>| texts(bytes, pongs, parts, &mut each);
+        pipe.exchange(pongs, texts).await
     }
 
     /// As `read`, and writes meanwhile what the socket takes of `out`, from its front. `out` holds whole frames that
@@ -152,75 +145,63 @@ impl Lean {
         mut each: impl FnMut(&[u8]),
     ) -> io::Result<()> {
         let Lean { pipe, pongs, parts } = self;
-        poll_fn(|context| {
-            // Behind what is there: its first frame may have left in part.
-            out.append(pongs);
-            if let Poll::Ready(Err(error)) = pipe.poll_drain(context, out) {
-                return Poll::Ready(Err(error));
-            }
-            pipe.poll_feed(context, |bytes| texts(bytes, pongs, parts, &mut each))
-        })
-        .await
-    }
-
-    fn poll_read(
-        &mut self,
-        context: &mut Context<'_>,
-        each: &mut impl FnMut(&[u8]),
-    ) -> Poll<io::Result<()>> {
-        let Lean { pipe, pongs, parts } = self;
-        // A socket that takes no pong now is asked again with the next bytes.
-        if let Poll::Ready(Err(error)) = pipe.poll_drain(context, pongs) {
-            return Poll::Ready(Err(error));
-        }
-        pipe.poll_feed(context, |bytes| texts(bytes, pongs, parts, each))
+        // Behind what is there: its first frame may have left in part.
+        out.append(pongs);
+        let texts = |bytes: &[u8], out: &mut Vec<u8>| texts(bytes, out, parts, &mut each);
+        pipe.exchange(out, texts).await
     }
 }
 
 /// Hands every whole text at the start of the bytes to `each`, answers pings into `pongs`, keeps the fragments of a
-/// text in `parts`, and tells how many bytes that were.
-pub(crate) fn texts(
+/// text in `parts`, and returns how many bytes that were.
+pub fn texts(
     bytes: &[u8],
     pongs: &mut Vec<u8>,
     parts: &mut Vec<u8>,
     mut each: impl FnMut(&[u8]),
 ) -> io::Result<usize> {
-    let mut taken = 0;
-    while let Some(found) = find(&bytes[taken..])? {
-        let payload = &bytes[taken + found.payload..taken + found.end];
-        match found.opcode {
-            TEXT if found.finished => each(payload),
-            TEXT => *parts = payload.to_vec(),
-            CONTINUATION => {
+    frames(bytes, |opcode, is_final, payload| {
+        match opcode {
+            OpCode::Data(Data::Text) if is_final => each(payload),
+            OpCode::Data(Data::Text) => *parts = payload.to_vec(),
+            OpCode::Data(Data::Continue) => {
                 parts.extend_from_slice(payload);
-                if found.finished {
+                if is_final {
                     each(&std::mem::take(parts));
                 }
             }
-            PING => put(pongs, PONG, payload),
-            PONG => {}
-            CLOSE => {
-                let code = payload.first_chunk().map(|two| u16::from_be_bytes(*two));
-                return Err(io::Error::other(Closed(code.unwrap_or(1005))));
-            }
+            OpCode::Control(Control::Ping) => put(pongs, OpCode::Control(Control::Pong), payload),
+            OpCode::Control(Control::Pong) => {}
             _ => return Err(io::Error::other("a frame that was not expected")),
         }
-        taken += found.end;
-    }
-    Ok(taken)
+        Ok(())
+    })
 }
 
 /// Hands the payload of every whole data frame at the start of the bytes to `each`, for protocols that are streams and
-/// care for no frames, and tells how many bytes that were.
-pub(crate) fn streamed(bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<usize> {
+/// care for no frames, and returns how many bytes that were.
+pub fn streamed(bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<usize> {
+    frames(bytes, |opcode, _, payload| {
+        if matches!(opcode, OpCode::Data(_)) {
+            each(payload);
+        }
+        Ok(())
+    })
+}
+
+/// Hands every whole frame at the start of the bytes to `each`; a goodbye is the error.
+fn frames(
+    bytes: &[u8],
+    mut each: impl FnMut(OpCode, bool, &[u8]) -> io::Result<()>,
+) -> io::Result<usize> {
     let mut taken = 0;
     while let Some(found) = find(&bytes[taken..])? {
         let payload = &bytes[taken + found.payload..taken + found.end];
-        match found.opcode {
-            CONTINUATION | TEXT | BINARY => each(payload),
-            CLOSE => return Err(io::Error::other("closed by the server")),
-            _ => {}
+        if found.opcode == OpCode::Control(Control::Close) {
+            let code = payload.first_chunk().map(|two| u16::from_be_bytes(*two));
+            return Err(io::Error::other(Closed(code.unwrap_or(1005))));
         }
+        each(found.opcode, found.is_final, payload)?;
         taken += found.end;
     }
     Ok(taken)
@@ -228,61 +209,42 @@ pub(crate) fn streamed(bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<
 
 /// Appends a text frame with the masking key zero. Returns where its payload begins in `out`.
 pub fn put_text(out: &mut Vec<u8>, payload: &[u8]) -> usize {
-    put(out, TEXT, payload);
+    put(out, OpCode::Data(Data::Text), payload);
     out.len() - payload.len()
 }
 
-fn put(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
-    out.push(FINAL | opcode);
-    match payload.len() {
-        length @ 0..126 => out.push(MASKED | length as u8),
-        length @ 126..0x1_0000 => {
-            out.push(MASKED | 126);
-            out.extend_from_slice(&(length as u16).to_be_bytes());
-        }
-        length => {
-            out.push(MASKED | 127);
-            out.extend_from_slice(&(length as u64).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(&[0; 4]);
+fn put(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8]) {
+    let header = FrameHeader {
+        opcode,
+        mask: Some([0; 4]),
+        ..FrameHeader::default()
+    };
+    // Writing into a vector can't fail.
+    let _ = header.format(payload.len() as u64, out);
     out.extend_from_slice(payload);
 }
 
 /// The frame at the start of the bytes, if it is whole.
 fn find(bytes: &[u8]) -> io::Result<Option<Found>> {
-    let [first, second, rest @ ..] = bytes else {
+    let mut cursor = Cursor::new(bytes);
+    let Some((header, length)) = FrameHeader::parse(&mut cursor).map_err(io::Error::other)? else {
         return Ok(None);
     };
-    if second & MASKED != 0 || first & 0x70 != 0 {
-        return Err(io::Error::other(
-            "a masked or reserved frame from the server",
-        ));
+    if header.mask.is_some() || header.rsv1 || header.rsv2 || header.rsv3 {
+        let what = "a masked or reserved frame from the server";
+        return Err(io::Error::other(what));
     }
-    let (payload, length) = match (second & 0x7f, rest) {
-        (126, [a, b, ..]) => (4, usize::from(u16::from_be_bytes([*a, *b]))),
-        (127, [a, b, c, d, e, f, g, h, ..]) => {
-            let length = u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
-            let length = usize::try_from(length)
-                .ok()
-                .filter(|length| *length <= 8 << 20);
-            (
-                10,
-                length.ok_or_else(|| io::Error::other("a frame above 8 MiB"))?,
-            )
-        }
-        (126 | 127, _) => return Ok(None),
-        (short, _) => (2, usize::from(short)),
-    };
-    let end = payload + length;
-    let (opcode, finished) = (first & 0x0f, first & FINAL != 0);
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::other("a frame above 8 MiB"));
+    }
+    let payload = cursor.position() as usize;
     let found = Found {
-        opcode,
-        finished,
+        opcode: header.opcode,
+        is_final: header.is_final,
         payload,
-        end,
+        end: payload + length as usize,
     };
-    Ok((bytes.len() >= end).then_some(found))
+    Ok((bytes.len() >= found.end).then_some(found))
 }
 
 #[cfg(test)]
@@ -305,12 +267,12 @@ mod tests {
             let payload = vec![b'x'; length];
             let frame = from_server(&payload);
             let found = find(&frame).expect("legal").expect("whole");
-            assert_eq!(
-                (found.opcode, found.finished, found.end),
-                (TEXT, true, frame.len())
-            );
+            let text = OpCode::Data(Data::Text);
+            assert_eq!((found.opcode, found.is_final), (text, true));
+            assert_eq!(found.end, frame.len());
             assert_eq!(&frame[found.payload..found.end], payload);
-            assert_eq!(find(&frame[..frame.len() - 1]).expect("legal"), None);
+            let early = find(&frame[..frame.len() - 1]).expect("legal");
+            assert!(early.is_none());
         }
     }
 

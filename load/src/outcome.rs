@@ -15,13 +15,14 @@ use crate::checks::Checked;
 use crate::exit::Stop;
 use crate::machine::Machine;
 use crate::pace::Lateness;
-use crate::recorder::{Recorded, Second};
+pub use crate::recorder::Seconds;
+use crate::recorder::{Recorded, in_one_line};
 
 /// The version of the format.
 pub const FORMAT: u32 = 1;
 
 /// Everything about one run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// [`FORMAT`].
     pub format: u32,
@@ -143,42 +144,13 @@ impl Latency {
     }
 }
 
-/// What changed from second to second: rows of equal meaning stand in one column.
+/// What changed from second to second.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
     /// Operations of each second, by kind.
     pub latencies: BTreeMap<String, Seconds>,
     /// Samples, by name with the unit as its end: `server_resident_bytes`.
     pub samples: BTreeMap<String, Samples>,
-}
-
-/// The seconds of one kind of operation; µs.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Seconds {
-    /// Ended in each second.
-    #[serde(serialize_with = "in_one_line")]
-    pub count: Vec<u64>,
-    /// Their median.
-    #[serde(serialize_with = "in_one_line")]
-    pub p50: Vec<u64>,
-    /// Their 99th percentile.
-    #[serde(serialize_with = "in_one_line")]
-    pub p99: Vec<u64>,
-    /// Their maximum.
-    #[serde(serialize_with = "in_one_line")]
-    pub max: Vec<u64>,
-}
-
-impl Seconds {
-    fn of(seconds: &[Second]) -> Seconds {
-        let column = |of: fn(&Second) -> u64| seconds.iter().map(of).collect();
-        Seconds {
-            count: column(|second| second.count),
-            p50: column(|second| second.p50),
-            p99: column(|second| second.p99),
-            max: column(|second| second.max),
-        }
-    }
 }
 
 /// Samples of something over the run.
@@ -203,9 +175,13 @@ pub struct Moved {
 
 impl Outcome {
     /// Enters what a recorder holds: distribution, seconds, and p50, p99, p99.9 as figures in ms.
-    pub fn latency(&mut self, recorded: &Recorded) {
-        let name = &recorded.name;
-        let latency = Latency::of(&recorded.total);
+    pub fn latency(&mut self, recorded: Recorded) {
+        let Recorded {
+            name,
+            total,
+            series,
+        } = recorded;
+        let latency = Latency::of(&total);
         let quantiles = [
             ("p50", latency.p50),
             ("p99", latency.p99),
@@ -222,26 +198,13 @@ impl Outcome {
             }
         }
         self.latencies.insert(name.clone(), latency);
-        self.series
-            .latencies
-            .insert(name.clone(), Seconds::of(&recorded.series));
+        self.series.latencies.insert(name, series);
     }
 
     /// No promise was broken.
     #[must_use]
     pub fn held(&self) -> bool {
         self.checks.faults == 0
-    }
-
-    /// Writes it as JSON.
-    pub fn save(&self, file: &Path) -> Result<(), Stop> {
-        let write = || -> std::io::Result<()> {
-            if let Some(folder) = file.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            fs::write(file, serde_json::to_string_pretty(self)? + "\n")
-        };
-        write().map_err(|error| Stop::Own(format!("{}: {error}", file.display())))
     }
 
     /// Reads a result file.
@@ -262,10 +225,4 @@ impl Outcome {
         }
         serde_json::from_str(&text).map_err(|error| wrong(&error))
     }
-}
-
-/// Long columns would fill the file with lines of one number each.
-fn in_one_line<T: Serialize, S: serde::Serializer>(rows: &T, out: S) -> Result<S::Ok, S::Error> {
-    let text = serde_json::value::to_raw_value(rows).map_err(serde::ser::Error::custom)?;
-    text.serialize(out)
 }

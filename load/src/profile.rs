@@ -11,8 +11,9 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::exit::{Stop, Verdict};
+use crate::machine::open_files_max;
 use crate::outcome::Outcome;
-use crate::process::{Launch, Server, open_files_max};
+use crate::process::{Launch, Server};
 use crate::run::Run;
 use crate::setup::Setup;
 use crate::{pictures, report, summary};
@@ -35,9 +36,7 @@ pub fn execute(profile: &impl Profile) -> Result<Verdict, Stop> {
     let outcome = measure(profile)?;
     let setup = profile.setup();
     report::say(&summary::text(&outcome));
-    if let Some(file) = &setup.json {
-        outcome.save(file)?;
-    }
+    report::save(&outcome, setup.json.as_deref())?;
     if let Some(folder) = &setup.pictures {
         pictures::draw(&outcome, folder)?;
     }

@@ -1,7 +1,7 @@
 //! What a person sees while a run goes on: the stage, how far it is, how fast.
 //!
-//! Owns: the progress line on standard error. Promises: silent with `--quiet` and where nobody watches (no terminal).
-//! Must not: write to standard output, which is for results.
+//! Owns: the progress line on standard error. Promises: silent with `--quiet` and without a terminal. Must not: write to
+//! standard output, which is for results.
 
 use std::cell::Cell;
 
@@ -21,28 +21,20 @@ impl Progress {
     /// A line that is not shown yet.
     #[must_use]
     pub fn new(quiet: bool) -> Progress {
-        let bar = if quiet {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::new(1)
-        };
+        let (hidden, now) = (ProgressBar::hidden(), Instant::now());
+        let bar = if quiet { hidden } else { ProgressBar::new(1) };
         // The template is a constant that parses; without it the plain bar does.
         if let Ok(style) = ProgressStyle::with_template("{prefix:10} {bar:30} {msg}") {
             bar.set_style(style);
         }
-        let now = Instant::now();
-        Progress {
-            bar,
-            began: Cell::new(now),
-            last: Cell::new((now, 0)),
-        }
+        let (began, last) = (Cell::new(now), Cell::new((now, 0)));
+        Progress { bar, began, last }
     }
 
     /// A stage of so many seconds begins.
     pub fn stage(&self, name: &str, seconds: f64) {
         self.bar.set_prefix(name.to_owned());
         self.bar.set_length((seconds.max(0.0) * 1_000.0) as u64);
-        self.bar.set_position(0);
         self.began.set(Instant::now());
     }
 
@@ -51,10 +43,9 @@ impl Progress {
         let now = Instant::now();
         let (then, before) = self.last.replace((now, count));
         let rate = count.saturating_sub(before) as f64 / (now - then).as_secs_f64().max(0.001);
-        let passed = (now - self.began.get()).as_millis();
-        self.bar
-            .set_position(u64::try_from(passed).unwrap_or(u64::MAX));
-        self.bar.set_message(format!("{rate:.0}/s, {count} so far"));
+        let passed = (now - self.began.get()).as_millis() as u64;
+        self.bar.set_position(passed);
+        self.tell(&format!("{rate:.0}/s, {count} so far"));
     }
 
     /// Says what is going on.

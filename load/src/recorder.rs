@@ -2,7 +2,7 @@
 //!
 //! Owns: what counts into the measurement. Promises: nothing of the warm-up counts; a closed loop's operation counts if
 //! it *ended* within the measurement, an open loop's if it was *scheduled* within it, whenever it ended. Must not: cost
-//! more than tens of nanoseconds: it stands in the hot loop beside the server.
+//! more than tens of nanoseconds: it is in the hot loop beside the server.
 //!
 //! Use: `let acks = run.recorder("ack", Counts::Ended)` before the measurement, `acks.record(from, now)` for each
 //! operation, also in warm-up: the recorder knows when measuring is on.
@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 /// What belongs to the measurement.
@@ -53,24 +54,49 @@ impl Window {
     /// How long it was, or has been so far.
     #[must_use]
     pub fn length(&self) -> Duration {
-        let Some(began) = self.began.get() else {
-            return Duration::ZERO;
-        };
-        self.ended.get().unwrap_or_else(Instant::now) - began
+        let ended = self.ended.get().unwrap_or_else(Instant::now);
+        self.began
+            .get()
+            .map_or(Duration::ZERO, |began| ended - began)
     }
 }
 
-/// One second of a measurement. Times in µs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Second {
-    /// Operations that ended in it.
-    pub count: u64,
-    /// Half took at most this.
-    pub p50: u64,
-    /// 99 in 100.
-    pub p99: u64,
-    /// The longest.
-    pub max: u64,
+/// The seconds of a measurement, one kind of operation; µs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Seconds {
+    /// Ended in each second.
+    #[serde(serialize_with = "in_one_line")]
+    pub count: Vec<u64>,
+    /// Their median.
+    #[serde(serialize_with = "in_one_line")]
+    pub p50: Vec<u64>,
+    /// Their 99th percentile.
+    #[serde(serialize_with = "in_one_line")]
+    pub p99: Vec<u64>,
+    /// Their maximum.
+    #[serde(serialize_with = "in_one_line")]
+    pub max: Vec<u64>,
+}
+
+/// Long columns would fill the file with lines of one number each.
+pub(crate) fn in_one_line<T: Serialize, S: serde::Serializer>(
+    rows: &T,
+    out: S,
+) -> Result<S::Ok, S::Error> {
+    let text = serde_json::value::to_raw_value(rows).map_err(serde::ser::Error::custom)?;
+    text.serialize(out)
+}
+
+impl Seconds {
+    fn columns(&mut self) -> [&mut Vec<u64>; 4] {
+        [&mut self.count, &mut self.p50, &mut self.p99, &mut self.max]
+    }
+
+    fn resize(&mut self, seconds: usize) {
+        for column in self.columns() {
+            column.resize(seconds, 0);
+        }
+    }
 }
 
 /// Latencies of one kind of operation.
@@ -85,10 +111,9 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Inner {
     total: Histogram<u64>,
+    /// The second that is not yet in `series`.
     second: Histogram<u64>,
-    /// Whole seconds from the beginning to `second`.
-    at: usize,
-    series: Vec<Second>,
+    series: Seconds,
 }
 
 /// What a recorder gives at the end.
@@ -99,21 +124,26 @@ pub struct Recorded {
     /// All of the measurement, in µs.
     pub total: Histogram<u64>,
     /// Its seconds, from the first.
-    pub series: Vec<Second>,
+    pub series: Seconds,
 }
 
 impl Recorded {
     /// Takes in what another thread recorded of the same operations. A second's quantiles are then those of the thread
     /// that had it worse; those of the whole measurement are exact.
-    pub fn add(&mut self, other: &Recorded) {
+    pub fn add(&mut self, mut other: Recorded) {
         self.total += &other.total;
-        let seconds = self.series.len().max(other.series.len());
-        self.series.resize(seconds, Second::default());
-        for (mine, theirs) in self.series.iter_mut().zip(&other.series) {
-            mine.count += theirs.count;
-            mine.p50 = mine.p50.max(theirs.p50);
-            mine.p99 = mine.p99.max(theirs.p99);
-            mine.max = mine.max.max(theirs.max);
+        let seconds = self.series.count.len().max(other.series.count.len());
+        self.series.resize(seconds);
+        other.series.resize(seconds);
+        let [count, quantiles @ ..] = self.series.columns();
+        let [more, others @ ..] = other.series.columns();
+        for (mine, theirs) in count.iter_mut().zip(more) {
+            *mine += *theirs;
+        }
+        for (mine, theirs) in quantiles.into_iter().zip(others) {
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                *mine = (*mine).max(*theirs);
+            }
         }
     }
 }
@@ -136,8 +166,7 @@ impl Recorder {
             inner: RefCell::new(Inner {
                 total: histogram(),
                 second: histogram(),
-                at: 0,
-                series: Vec::new(),
+                series: Seconds::default(),
             }),
         }
     }
@@ -164,7 +193,11 @@ impl Recorder {
             inner.total.saturating_record_n(micros, count);
         }
         if let Some(offset) = ended {
-            inner.in_second(offset.as_secs() as usize, micros, count);
+            let second = offset.as_secs() as usize;
+            if second > inner.series.count.len() {
+                inner.roll(second);
+            }
+            inner.second.saturating_record_n(micros, count);
         }
         counts
     }
@@ -185,18 +218,13 @@ impl Recorder {
     #[must_use]
     pub fn recorded(&self) -> Recorded {
         let mut inner = self.inner.borrow_mut();
-        // A last part of a second would show as a drop of the rate.
-        let whole = self.window.length().as_millis().div_ceil(1_000) as usize;
-        let last = self.window.length().subsec_millis();
-        let seconds = if (1..900).contains(&last) {
-            whole.saturating_sub(1)
-        } else {
-            whole
-        };
-        let next = seconds.max(inner.at + 1);
+        let length = self.window.length();
+        // A last part of a second would show as a drop of the rate; what is almost a second counts as one.
+        let seconds = (length.as_millis() as usize + 100) / 1_000;
+        let next = seconds.max(inner.series.count.len() + 1);
         inner.roll(next);
         let mut series = inner.series.clone();
-        series.truncate(seconds);
+        series.resize(seconds);
         Recorded {
             name: self.name.clone(),
             total: inner.total.clone(),
@@ -206,25 +234,16 @@ impl Recorder {
 }
 
 impl Inner {
-    fn in_second(&mut self, second: usize, micros: u64, count: u64) {
-        if second > self.at {
-            self.roll(second);
-        }
-        self.second.saturating_record_n(micros, count);
-    }
-
     /// Closes the seconds before `next`.
     fn roll(&mut self, next: usize) {
-        let (histogram, quantile) = (&self.second, |at| self.second.value_at_quantile(at));
-        self.series.push(Second {
-            count: histogram.len(),
-            p50: quantile(0.5),
-            p99: quantile(0.99),
-            max: histogram.max(),
-        });
+        let quantile = |at| self.second.value_at_quantile(at);
+        let (p50, p99) = (quantile(0.5), quantile(0.99));
+        let row = [self.second.len(), p50, p99, self.second.max()];
+        for (column, value) in self.series.columns().into_iter().zip(row) {
+            column.push(value);
+        }
         self.second.reset();
-        self.series.resize(next, Second::default());
-        self.at = next;
+        self.series.resize(next);
     }
 }
 
@@ -268,9 +287,8 @@ mod tests {
         }
         window.end(at(began, 5_000));
         let recorded = recorder.recorded();
-        let counts: Vec<u64> = recorded.series.iter().map(|second| second.count).collect();
-        assert_eq!(counts, [3, 0, 1, 0, 1]);
-        assert!((1_900..=2_100).contains(&recorded.series[0].p50));
+        assert_eq!(recorded.series.count, [3, 0, 1, 0, 1]);
+        assert!((1_900..=2_100).contains(&recorded.series.p50[0]));
         assert_eq!(recorded.total.len(), 5);
     }
 }

@@ -18,11 +18,11 @@ use crate::exit::Stop;
 use crate::history::digest;
 use crate::irc::{self, Log};
 use crate::judge::{Verdict, joined, judge};
-use crate::process::Launch;
+use crate::process::{Launch, Server};
 use crate::rpc::Client;
+use crate::scan;
 use crate::subscriber;
 use crate::writer::{self, Outgoing, Shared, Source};
-use crate::{report, scan};
 
 /// The user that all messages are sent as; message IDs are unique per sender, so it is part of what makes a repetition
 /// one.
@@ -179,7 +179,7 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
     let lines: u64 = logs.iter().map(|log| log.lines.len() as u64).sum();
     let bar = tokio::spawn(show(Arc::clone(&shared), lines, args.quiet));
     let killer = launch.zip(server).map(|(launch, server)| {
-        tokio::spawn(report::killed_evenly(
+        tokio::spawn(killed_evenly(
             launch,
             server,
             Arc::clone(&shared),
@@ -387,9 +387,36 @@ async fn show(shared: Arc<Shared>, lines: u64, quiet: bool) {
         bar.set_style(style);
     }
     loop {
-        bar.set_position(report::total(&shared));
+        bar.set_position(total(&shared));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// Acknowledged messages of all timelines so far.
+fn total(shared: &Shared) -> u64 {
+    let one = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    shared.progress.iter().map(one).sum()
+}
+
+/// Kills the server so often, each time another part of `lines` is acknowledged, and starts it again.
+async fn killed_evenly(
+    launch: Launch,
+    mut server: Server,
+    shared: Arc<Shared>,
+    lines: u64,
+    kills: u32,
+) -> Result<Server, Stop> {
+    for kill in 1..=u64::from(kills) {
+        let at = lines * kill / (u64::from(kills) + 1);
+        while total(&shared) < at {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        server.kill();
+        let again = launch.clone();
+        let started = tokio::task::spawn_blocking(move || again.start()).await;
+        server = started.map_err(|error| Stop::Own(error.to_string()))??;
+    }
+    Ok(server)
 }
 
 #[cfg(test)]

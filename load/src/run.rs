@@ -9,25 +9,24 @@
 //! clients, check, enter figures. A profile with other phases calls `begin` and `finish` itself.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::checks::Checks;
 use crate::exit::Stop;
-use crate::machine::{Machine, wall_micros};
-use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples, Series, Validity};
-use crate::pace::{Gaps, LATE_SHARE_MAX, Lateness, Pace};
+use crate::machine::{Machine, Usage, wall_micros};
+use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples};
+use crate::pace::{Gaps, LATE_SHARE_MAX, Pace};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::recorder::{Counts, Recorded, Recorder, Window};
 use crate::setup::Setup;
-use crate::watch::{self, Metrics, Usage};
+use crate::watch::{self, Metrics};
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,23 +53,16 @@ pub struct Run {
     pub checks: Checks,
     /// The server's process, if known.
     pub pid: Option<u32>,
-    began_ms: u64,
     phase: Cell<Phase>,
     window: Rc<Window>,
-    early: Notify,
     ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
-    /// From recorders on other threads.
-    recorded: RefCell<Vec<Recorded>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
-    samples: RefCell<BTreeMap<String, Samples>>,
-    figures: RefCell<BTreeMap<String, Figure>>,
-    details: RefCell<Map<String, Value>>,
-    reasons: RefCell<Vec<String>>,
-    lateness: Cell<Option<Lateness>>,
-    metrics: RefCell<(Metrics, Metrics)>,
-    /// (generator, server) at the beginning.
-    usage: Cell<(Usage, Usage)>,
+    /// The result, as far as it is known.
+    outcome: RefCell<Outcome>,
+    /// At the beginning of the measurement.
+    metrics: RefCell<Metrics>,
+    usage: Cell<[Usage; 2]>,
     progress: Progress,
 }
 
@@ -78,26 +70,28 @@ impl Run {
     /// A run against a server.
     #[must_use]
     pub fn new(setup: &Setup, url: String, pid: Option<u32>) -> Rc<Run> {
+        let seed = setup.seed.unwrap_or_else(Random::fresh_seed);
         Rc::new(Run {
             url,
-            seed: setup.seed.unwrap_or_else(Random::fresh_seed),
+            seed,
             tag: Random::new(Random::fresh_seed()).text(8),
             setup: setup.clone(),
             checks: Checks::default(),
             pid,
-            began_ms: wall_micros() / 1_000,
             phase: Cell::new(Phase::WarmingUp),
             window: Rc::new(Window::default()),
-            early: Notify::new(),
             ended: Notify::new(),
             recorders: RefCell::default(),
-            recorded: RefCell::default(),
             gauges: RefCell::default(),
-            samples: RefCell::default(),
-            figures: RefCell::default(),
-            details: RefCell::default(),
-            reasons: RefCell::default(),
-            lateness: Cell::new(None),
+            outcome: RefCell::new(Outcome {
+                format: FORMAT,
+                tool: env!("CARGO_PKG_VERSION").to_owned(),
+                label: setup.label.clone(),
+                began_ms: wall_micros() / 1_000,
+                seed,
+                machine: Machine::here(),
+                ..Outcome::default()
+            }),
             metrics: RefCell::default(),
             usage: Cell::default(),
             progress: Progress::new(setup.quiet),
@@ -110,6 +104,12 @@ impl Run {
         Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
     }
 
+    /// What names begin with: as the flags say, or so that no earlier run used it.
+    #[must_use]
+    pub fn prefix(&self, given: Option<&str>, kind: &str) -> String {
+        given.map_or_else(|| format!("{kind}-{}/", self.tag), str::to_owned)
+    }
+
     /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.
     pub fn recorder(&self, name: &str, counts: Counts) -> Rc<Recorder> {
         let recorder = Rc::new(Recorder::new(name, counts, Rc::clone(&self.window)));
@@ -119,15 +119,14 @@ impl Run {
 
     /// Enters what a recorder on another thread held.
     pub fn recorded(&self, recorded: Recorded) {
-        self.recorded.borrow_mut().push(recorded);
+        self.outcome.borrow_mut().latency(recorded);
     }
 
     /// A number that is sampled every second, for pictures: `connections`. Its unit is the end of its name.
     pub fn gauge(&self, name: &str) -> Rc<Cell<f64>> {
         let gauge = Rc::new(Cell::new(0.0));
-        self.gauges
-            .borrow_mut()
-            .push((name.to_owned(), Rc::clone(&gauge)));
+        let mut gauges = self.gauges.borrow_mut();
+        gauges.push((name.to_owned(), Rc::clone(&gauge)));
         gauge
     }
 
@@ -148,7 +147,6 @@ impl Run {
         if self.phase.get() != Phase::Ending {
             self.window.end(Instant::now());
             self.phase.set(Phase::Ending);
-            self.early.notify_one();
             self.ended.notify_waiters();
         }
     }
@@ -164,16 +162,18 @@ impl Run {
     /// A schedule of `rate` operations a second, for the part of the run whose seed it takes.
     #[must_use]
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
+        let late = Duration::from_secs_f64(self.setup.late_ms.max(0.0) / 1_000.0);
         Pace::new(rate, gaps, self.seed_of(part))
             .within(Rc::clone(&self.window))
-            .late_above(Duration::from_secs_f64(
-                self.setup.late_ms.max(0.0) / 1_000.0,
-            ))
+            .late_above(late)
     }
 
     /// The figures may not be believed, and why.
     pub fn invalid(&self, reason: impl Into<String>) {
-        let (reason, mut reasons) = (reason.into(), self.reasons.borrow_mut());
+        let (reason, reasons) = (
+            reason.into(),
+            &mut self.outcome.borrow_mut().validity.reasons,
+        );
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -181,28 +181,26 @@ impl Run {
 
     /// Enters how an open loop kept to its schedule; more than 1 % late makes the run invalid.
     pub fn paced(&self, pace: &Pace) {
-        let mut lateness = self.lateness.get().unwrap_or_default();
-        lateness.add(pace.lateness());
-        self.lateness.set(Some(lateness));
+        let lateness = &mut self.outcome.borrow_mut().validity.lateness;
+        lateness.get_or_insert_default().add(pace.lateness());
     }
 
     /// Enters a figure.
     pub fn figure(&self, name: &str, value: f64, unit: &str, better: Better) {
         let unit = unit.to_owned();
-        self.figures.borrow_mut().insert(
-            name.to_owned(),
-            Figure {
-                value,
-                unit,
-                better,
-            },
-        );
+        let figure = Figure {
+            value,
+            unit,
+            better,
+        };
+        let figures = &mut self.outcome.borrow_mut().figures;
+        figures.insert(name.to_owned(), figure);
     }
 
     /// A figure that was entered.
     #[must_use]
     pub fn value(&self, figure: &str) -> Option<f64> {
-        Some(self.figures.borrow().get(figure)?.value)
+        Some(self.outcome.borrow().figures.get(figure)?.value)
     }
 
     /// Enters a figure of so many in the measurement, by the second.
@@ -214,7 +212,8 @@ impl Run {
     /// Enters something that is neither figure nor setting: prefix, counts by kind.
     pub fn detail(&self, name: &str, value: impl Serialize) {
         if let Ok(value) = serde_json::to_value(value) {
-            self.details.borrow_mut().insert(name.to_owned(), value);
+            let details = &mut self.outcome.borrow_mut().details;
+            details.insert(name.to_owned(), value);
         }
     }
 
@@ -238,19 +237,17 @@ impl Run {
         self.finish().await;
     }
 
-    /// Lets time go by, showing it, until it is over or the run was ended early.
+    /// Lets so many seconds go by, showing it, unless the run is ended early.
     pub async fn pass(&self, seconds: f64) {
-        // Centuries stand for "until it is ended": an instant can't be infinite.
+        // Centuries mean "until it is ended": an instant can't be infinite.
         let most = Duration::from_secs(1 << 33);
-        let length = Duration::try_from_secs_f64(seconds.max(0.0))
-            .unwrap_or(most)
-            .min(most);
-        let until = Instant::now() + length;
+        let length = Duration::try_from_secs_f64(seconds.max(0.0));
+        let until = Instant::now() + length.unwrap_or(most).min(most);
         while self.phase.get() != Phase::Ending && Instant::now() < until {
             let tick = Instant::now() + Duration::from_millis(250);
             tokio::select! {
                 () = tokio::time::sleep_until(until.min(tick)) => {}
-                () = self.early.notified() => {}
+                () = self.ended() => {}
             }
             let first = self.recorders.borrow().first().map(|first| first.count());
             self.progress.tick(first.unwrap_or(0));
@@ -260,7 +257,7 @@ impl Run {
     /// Measuring begins.
     pub async fn begin(self: &Rc<Run>) {
         let metrics = watch::metrics(&self.url).await;
-        self.metrics.borrow_mut().0 = metrics.unwrap_or_default();
+        self.metrics.replace(metrics.unwrap_or_default());
         if self.phase.get() == Phase::Ending {
             return;
         }
@@ -275,31 +272,26 @@ impl Run {
     pub async fn finish(&self) {
         self.end_early();
         self.sample();
-        let (generator, server) = self.use_now();
-        let (generator_before, server_before) = self.usage.get();
-        let seconds = self.window.length().as_secs_f64();
-        for (who, before, after) in [
-            ("generator", generator_before, generator),
-            ("server", server_before, server),
-        ] {
+        let (before, after) = (self.usage.get(), self.use_now());
+        let seconds = self.window.length().as_secs_f64().max(0.001);
+        for ((who, before), after) in PROCESSES.into_iter().zip(before).zip(after) {
             let used = |of: fn(&Usage) -> Option<f64>| Some(of(&after)? - of(&before)?);
             if let Some(cpu) = used(|usage| usage.cpu_seconds) {
                 self.figure(&format!("{who}_cpu_seconds"), cpu, "s", Better::Neither);
-                let share = cpu * 100.0 / seconds.max(0.001);
+                let share = cpu * 100.0 / seconds;
                 self.figure(&format!("{who}_cpu_share"), share, "%", Better::Neither);
             }
-            let written = used(|usage| usage.written_bytes);
-            if let Some(written) = written.filter(|_| who == "server") {
+            if let Some(written) = used(|usage| usage.written_bytes).filter(|_| who == "server") {
                 self.figure("server_written_bytes", written, "bytes", Better::Lower);
             }
         }
-        let metrics = watch::metrics(&self.url).await;
-        self.metrics.borrow_mut().1 = metrics.unwrap_or_default();
+        let after = watch::metrics(&self.url).await.unwrap_or_default();
+        self.outcome.borrow_mut().metrics = watch::moved(&self.metrics.borrow(), after);
     }
 
-    fn use_now(&self) -> (Usage, Usage) {
+    fn use_now(&self) -> [Usage; 2] {
         let server = self.pid.map(Usage::of).unwrap_or_default();
-        (Usage::of(std::process::id()), server)
+        [Usage::of(std::process::id()), server]
     }
 
     async fn sampling(self: Rc<Run>) {
@@ -315,83 +307,59 @@ impl Run {
 
     /// Samples gauges and processes now; profiles may do so at their own moments, too.
     pub fn sample(&self) {
-        let at = self.window.length().as_secs_f64();
-        let mut samples = self.samples.borrow_mut();
-        let mut put = |name: String, value: Option<f64>| {
-            if let Some(value) = value {
-                let column = samples.entry(name).or_default();
-                column.at.push((at * 1_000.0).round() / 1_000.0);
-                column.value.push(value);
-            }
+        let at = (self.window.length().as_secs_f64() * 1_000.0).round() / 1_000.0;
+        let samples = &mut self.outcome.borrow_mut().series.samples;
+        let mut put = |name: String, value: f64| {
+            let column = samples.entry(name).or_default();
+            column.at.push(at);
+            column.value.push(value);
         };
         for (name, gauge) in self.gauges.borrow().iter() {
-            put(name.clone(), Some(gauge.get()));
+            put(name.clone(), gauge.get());
         }
-        let (generator, server) = self.use_now();
-        for (who, usage) in [("generator", generator), ("server", server)] {
-            put(format!("{who}_cpu_seconds"), usage.cpu_seconds);
-            put(format!("{who}_resident_bytes"), usage.resident_bytes);
-            put(format!("{who}_descriptors"), usage.descriptors);
-            put(format!("{who}_written_bytes"), usage.written_bytes);
+        for (who, usage) in PROCESSES.into_iter().zip(self.use_now()) {
+            for (name, value) in usage.values() {
+                if let Some(value) = value {
+                    put(format!("{who}_{name}"), value);
+                }
+            }
         }
     }
 
     /// What was sampled under a name so far.
     #[must_use]
     pub fn samples(&self, name: &str) -> Option<Samples> {
-        self.samples.borrow().get(name).cloned()
+        self.outcome.borrow().series.samples.get(name).cloned()
     }
 
     /// The result, when the profile is through.
     pub fn outcome(&self, profile: &str, settings: &impl Serialize) -> Result<Outcome, Stop> {
-        let settings = serde_json::to_value(settings)
-            .map_err(|error| Stop::Own(format!("settings: {error}")))?;
+        let settings = serde_json::to_value(settings);
+        let settings = settings.map_err(|error| Stop::Own(format!("settings: {error}")))?;
         let Value::Object(settings) = settings else {
             return Err(Stop::Own("settings that are no object".into()));
         };
         self.progress.clear();
-        if let Some(lateness) = self.lateness.get()
-            && lateness.share() > LATE_SHARE_MAX
-        {
+        let lateness = self.outcome.borrow().validity.lateness;
+        if let Some(lateness) = lateness.filter(|lateness| lateness.share() > LATE_SHARE_MAX) {
             let percent = lateness.share() * 100.0;
             self.invalid(format!(
                 "the generator fell behind: {percent:.1} % of the operations were sent more than {} ms late",
                 self.setup.late_ms
             ));
         }
-        let reasons = self.reasons.borrow().clone();
-        let (before, after) = &*self.metrics.borrow();
-        let mut outcome = Outcome {
-            format: FORMAT,
-            tool: env!("CARGO_PKG_VERSION").to_owned(),
-            profile: profile.to_owned(),
-            label: self.setup.label.clone(),
-            began_ms: self.began_ms,
-            seconds: self.window.length().as_secs_f64(),
-            seed: self.seed,
-            settings,
-            machine: Machine::here(),
-            validity: Validity {
-                valid: reasons.is_empty(),
-                reasons,
-                lateness: self.lateness.get(),
-            },
-            checks: self.checks.checked(),
-            figures: self.figures.borrow().clone(),
-            latencies: BTreeMap::new(),
-            series: Series {
-                latencies: BTreeMap::new(),
-                samples: self.samples.borrow().clone(),
-            },
-            metrics: watch::moved(before, after.clone()),
-            details: self.details.borrow().clone(),
-        };
+        let mut outcome = self.outcome.borrow().clone();
+        outcome.profile = profile.to_owned();
+        outcome.settings = settings;
+        outcome.seconds = self.window.length().as_secs_f64();
+        outcome.validity.valid = outcome.validity.reasons.is_empty();
+        outcome.checks = self.checks.checked();
         for recorder in self.recorders.borrow().iter() {
-            outcome.latency(&recorder.recorded());
-        }
-        for recorded in self.recorded.borrow().iter() {
-            outcome.latency(recorded);
+            outcome.latency(recorder.recorded());
         }
         Ok(outcome)
     }
 }
+
+/// Whose use of the machine is looked at.
+const PROCESSES: [&str; 2] = ["generator", "server"];

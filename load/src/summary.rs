@@ -3,93 +3,68 @@
 //! Owns: the text on standard output. Promises: what the run is worth comes first: whether it is valid and whether all
 //! held. Must not: leave out a fault or a reason.
 
-use std::fmt::Write as _;
-
 use crate::outcome::{Figure, Latency, Outcome};
 
 /// All of it.
 #[must_use]
 pub fn text(outcome: &Outcome) -> String {
-    let mut out = String::new();
-    // Writing into a String can't fail.
-    let _ = write_all(&mut out, outcome);
-    out.truncate(out.trim_end().len());
-    out
-}
-
-fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let (profile, seconds, seed) = (&outcome.profile, outcome.seconds, outcome.seed);
-    let label = outcome
-        .label
-        .as_deref()
-        .map_or(String::new(), |label| format!(" ({label})"));
-    writeln!(
-        out,
+    let Outcome {
+        profile,
+        seconds,
+        seed,
+        ..
+    } = outcome;
+    let label = outcome.label.as_deref().map(|label| format!(" ({label})"));
+    let label = label.unwrap_or_default();
+    let mut lines = vec![format!(
         "{profile}{label}: {seconds:.1} s measured, seed {seed}"
-    )?;
-    for reason in &outcome.validity.reasons {
-        writeln!(out, "INVALID: {reason}")?;
-    }
-    for (name, figure) in &outcome.figures {
-        writeln!(out, "  {name:<32} {}", quantity(figure))?;
-    }
-    for (name, latency) in &outcome.latencies {
-        writeln!(out, "  {name} latency: {}", line(latency))?;
-    }
+    )];
+    let reasons = outcome.validity.reasons.iter();
+    lines.extend(reasons.map(|reason| format!("INVALID: {reason}")));
+    let figures = outcome.figures.iter();
+    lines.extend(figures.map(|(name, figure)| format!("  {name:<32} {}", quantity(figure))));
+    let latencies = outcome.latencies.iter();
+    lines.extend(latencies.map(|(name, latency)| format!("  {name} latency: {}", line(latency))));
     if let Some(lateness) = outcome.validity.lateness {
         let (share, worst) = (lateness.share() * 100.0, lateness.worst_micros as f64 / 1e3);
         let sent = lateness.sent;
-        writeln!(
-            out,
+        lines.push(format!(
             "  schedule: {sent} operations sent, {share:.2} % late, worst {worst:.1} ms"
-        )?;
+        ));
     }
-    let made: Vec<String> = outcome
-        .checks
-        .made
-        .iter()
+    let made = outcome.checks.made.iter();
+    let made: Vec<String> = made
         .map(|(kind, count)| format!("{count} {kind}"))
         .collect();
     let faults = outcome.checks.faults;
-    writeln!(out, "  checked: {}; {faults} faults", made.join(", "))?;
-    for fault in &outcome.checks.told {
-        writeln!(out, "FAULT: {fault}")?;
-    }
-    Ok(())
+    lines.push(format!("  checked: {}; {faults} faults", made.join(", ")));
+    let told = outcome.checks.told.iter();
+    lines.extend(told.map(|fault| format!("FAULT: {fault}")));
+    lines.join("\n")
 }
 
 /// A figure with its unit.
 #[must_use]
 pub fn quantity(figure: &Figure) -> String {
     let (value, unit) = (figure.value, figure.unit.as_str());
-    match unit {
-        "bytes" | "bytes/h" if value.abs() >= 1e4 => {
-            let (scaled, scale) = match value.abs() {
-                large if large >= 1e9 => (value / 1e9, "GB"),
-                large if large >= 1e6 => (value / 1e6, "MB"),
-                _ => (value / 1e3, "KB"),
-            };
-            let rest = unit.strip_prefix("bytes").unwrap_or_default();
-            format!("{scaled:.2} {scale}{rest}")
-        }
-        _ => {
-            let digits = if value.abs() >= 1_000.0 || value.fract() == 0.0 {
-                0
-            } else {
-                2
-            };
-            let unit = if unit == "1" { "" } else { unit };
-            let gap = if unit.is_empty() || unit.starts_with(['1', '/']) {
-                ""
-            } else {
-                " "
-            };
-            format!(
-                "{value:.digits$}{gap}{}",
-                unit.strip_prefix('1').unwrap_or(unit)
-            )
-        }
+    let is_large = value.abs() >= 1e4;
+    if let Some(rest) = unit.strip_prefix("bytes").filter(|_| is_large) {
+        let (scaled, scale) = match value.abs() {
+            large if large >= 1e9 => (value / 1e9, "GB"),
+            large if large >= 1e6 => (value / 1e6, "MB"),
+            _ => (value / 1e3, "KB"),
+        };
+        return format!("{scaled:.2} {scale}{rest}");
     }
+    let is_rough = value.abs() >= 1_000.0 || value.fract() == 0.0;
+    let digits = if is_rough { 0 } else { 2 };
+    let unit = unit.strip_prefix('1').unwrap_or(unit);
+    let gap = if unit.is_empty() || unit.starts_with('/') {
+        ""
+    } else {
+        " "
+    };
+    format!("{value:.digits$}{gap}{unit}")
 }
 
 fn line(latency: &Latency) -> String {

@@ -1,19 +1,16 @@
-//! Looking at the server while it is measured: its metrics before and after, its process every second.
+//! The server's metrics, before and after a measurement.
 //!
-//! Owns: the samples. Promises: a look costs the server one scrape at each end of the measurement and nothing between;
-//! the process is read from /proc. Must not: fail a run because something can't be read: it is absent then.
+//! Owns: reading Prometheus' text. Promises: a look costs the server one scrape. Must not: fail a run because something
+//! can't be read: it is absent then.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::http::Uri;
-
+use crate::frame::place;
+use crate::http;
 use crate::outcome::Moved;
-use crate::process::{cpu_seconds, resident_bytes};
-use crate::rpc::address;
+use crate::pipe::Pipe;
 
 /// Metrics by name with labels, as the text shows them.
 pub type Metrics = BTreeMap<String, f64>;
@@ -24,21 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Reads `/metrics` of the server behind a `ws://` address.
 pub async fn metrics(url: &str) -> io::Result<Metrics> {
     let asking = async {
-        let uri: Uri = url.parse().map_err(io::Error::other)?;
-        let host = address(&uri).ok_or_else(|| io::Error::other("not a ws:// address"))?;
-        let mut stream = TcpStream::connect(&host).await?;
-        // HTTP/1.0: the body then comes as it is, up to the end of the connection.
-        let request = format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await?;
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        if !head.starts_with("HTTP/1.0 200") && !head.starts_with("HTTP/1.1 200") {
-            return Err(io::Error::other(
-                head.lines().next().unwrap_or("").to_owned(),
-            ));
-        }
-        Ok(parse(body))
+        let (_, host) = place(url)?;
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let read = |answer: http::Answer<'_>| match answer.status {
+            200 => Ok(parse(&String::from_utf8_lossy(answer.body))),
+            status => Err(io::Error::other(format!("/metrics: status {status}"))),
+        };
+        http::ask(&mut Pipe::connect(&host).await?, request.as_bytes(), read).await?
     };
     tokio::time::timeout(PATIENCE, asking).await?
 }
@@ -69,50 +58,6 @@ pub fn moved(before: &Metrics, after: Metrics) -> BTreeMap<String, Moved> {
     after.into_iter().map(pair).collect()
 }
 
-/// A process at one moment. What can't be read is absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
-    /// Processor time so far, seconds.
-    pub cpu_seconds: Option<f64>,
-    /// Memory, bytes.
-    pub resident_bytes: Option<f64>,
-    /// Open descriptors.
-    pub descriptors: Option<f64>,
-    /// Bytes handed to disks so far.
-    pub written_bytes: Option<f64>,
-}
-
-impl Usage {
-    /// Reads it.
-    #[must_use]
-    pub fn of(pid: u32) -> Usage {
-        Usage {
-            cpu_seconds: cpu_seconds(pid),
-            resident_bytes: resident_bytes(pid).ok().map(|bytes| bytes as f64),
-            descriptors: descriptors(pid).map(|count| count as f64),
-            written_bytes: written_bytes(pid).map(|bytes| bytes as f64),
-        }
-    }
-}
-
-/// Open descriptors of a process. Since Linux 6.2 the folder's size is their count; before, it is 0.
-fn descriptors(pid: u32) -> Option<u64> {
-    let folder = format!("/proc/{pid}/fd");
-    match std::fs::metadata(&folder).ok()?.len() {
-        0 => Some(std::fs::read_dir(&folder).ok()?.count() as u64),
-        count => Some(count),
-    }
-}
-
-/// Bytes that a process caused to be written to disks so far.
-fn written_bytes(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("write_bytes: "))?;
-    line.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,12 +80,5 @@ mod tests {
             }
         );
         assert_eq!(moved["new"].before, 0.0);
-    }
-
-    #[test]
-    fn this_process_can_be_read() {
-        let usage = Usage::of(std::process::id());
-        assert!(usage.resident_bytes.is_some_and(|bytes| bytes > 0.0));
-        assert!(usage.descriptors.is_some_and(|count| count >= 3.0));
     }
 }

@@ -1,29 +1,25 @@
-//! What operators and browsers get over plain HTTP: health, readiness, metrics, a page that says what this is.
+//! What operators and browsers get over plain HTTP: readiness, metrics, a page that says what this is.
 //!
-//! Owns: the bodies of these answers. Promises: none but the metrics touches the store or waits. Must not: know
-//! routes, sockets or anything a client has stored; `gateway/http.rs` serves them.
+//! Owns: the bodies of these answers. Promises: none but the metrics touches the store or waits. Must not: know routes,
+//! sockets or anything that a client has stored; `gateway/http.rs` serves the pages.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::metrics::Exposition;
+use crate::gateway::Pages;
 
-/// What the pages tell of. One per server.
+/// What the pages show. One per server.
 pub struct Admin {
     ready: AtomicBool,
-    exposition: Exposition,
-    /// Brings gauges up to date before they are shown.
-    observe: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    metrics: Box<dyn Fn() -> String + Send + Sync>,
 }
 
 impl Admin {
-    /// Not ready yet.
+    /// Not ready yet. `metrics` brings gauges up to date and returns Prometheus' text; it may wait for the disk.
     #[must_use]
-    pub fn new(exposition: Exposition) -> Admin {
+    pub fn new(metrics: impl Fn() -> String + Send + Sync + 'static) -> Admin {
         Admin {
             ready: AtomicBool::new(false),
-            exposition,
-            observe: OnceLock::new(),
+            metrics: Box::new(metrics),
         }
     }
 
@@ -31,9 +27,14 @@ impl Admin {
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::SeqCst);
     }
+}
 
-    /// What `/readyz` tells: whether a write would be taken and committed, or in a line why not.
-    pub fn readiness(&self, can_commit: bool) -> Result<(), &'static str> {
+impl Pages for Admin {
+    fn start(&self) -> String {
+        PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn readiness(&self, can_commit: bool) -> Result<(), &'static str> {
         if !self.ready.load(Ordering::SeqCst) {
             Err("not ready: starting, or shutting down")
         } else if !can_commit {
@@ -43,24 +44,8 @@ impl Admin {
         }
     }
 
-    /// What is to be asked for gauges before each scrape; the first one given stays.
-    pub fn observe(&self, observe: impl Fn() + Send + Sync + 'static) {
-        let _ = self.observe.set(Box::new(observe));
-    }
-
-    /// Prometheus' text. May wait for the disk.
-    #[must_use]
-    pub fn metrics(&self) -> String {
-        if let Some(observe) = self.observe.get() {
-            observe();
-        }
-        self.exposition.render()
-    }
-
-    /// The page at `/`.
-    #[must_use]
-    pub fn page() -> String {
-        PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))
+    fn metrics(&self) -> String {
+        (self.metrics)()
     }
 }
 
@@ -71,8 +56,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_ready_says_why() {
-        let admin = Admin::new(crate::metrics::install());
+    fn a_server_that_is_not_ready_says_why() {
+        let admin = Admin::new(String::new);
         assert!(
             admin
                 .readiness(true)
@@ -95,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_page_names_the_version_and_needs_nothing_from_elsewhere() {
-        let page = Admin::page();
+        let page = Admin::new(String::new).start();
         assert!(page.contains(env!("CARGO_PKG_VERSION")) && !page.contains("{version}"));
         assert!(
             !page.contains("<script") && !page.contains("http://") && !page.contains("https://")

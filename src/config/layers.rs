@@ -4,9 +4,11 @@
 //! in, the next one can take; the compiler checks it. Must not: decide a default: those of settings are with the keys,
 //! all others in the layers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, DEVELOPMENT};
+use crate::metrics::Metrics;
 use crate::{feed, gateway, partition, timeline, wire};
 
 /// A request that is let in must fit into what it goes through, or it could never succeed.
@@ -22,7 +24,7 @@ const _: () = {
 impl Config {
     /// For the partitions.
     #[must_use]
-    pub fn partition_options(&self) -> partition::Options {
+    pub fn partition_options(&self, metrics: &Arc<Metrics>) -> partition::Options {
         partition::Options {
             partitions: self.partitions,
             memtable_bytes: self.memtable_bytes,
@@ -38,6 +40,7 @@ impl Config {
                 map_bytes: self.map_bytes,
                 ..partition::ImageOptions::default()
             },
+            metrics: Arc::clone(metrics),
             ..partition::Options::default()
         }
     }
@@ -64,7 +67,7 @@ impl Config {
 
     /// For the gateway.
     #[must_use]
-    pub fn gateway_options(&self) -> gateway::Options {
+    pub fn gateway_options(&self, metrics: &Arc<Metrics>) -> gateway::Options {
         gateway::Options {
             limits: self.wire_limits(),
             inbound_bytes_max: self.inbound_bytes_max,
@@ -75,7 +78,9 @@ impl Config {
             connections_max: self.connections_max,
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
+            dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),
+            metrics: Arc::clone(metrics),
         }
     }
 
@@ -111,7 +116,7 @@ mod tests {
                 ..Config::default()
             };
             config.check().unwrap();
-            let credentials = config.gateway_options().tablestore.credentials;
+            let credentials = config.tablestore_options().credentials;
             credentials.into_iter().map(|known| known.id).collect()
         };
         assert_eq!(ids("127.0.0.1:7070", &[DEVELOPMENT]), ["development"]);

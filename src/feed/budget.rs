@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, Weak};
 use super::fresh::Fresh;
 use super::mailbox::lock;
 use super::topic::Topic;
-use crate::metrics;
+use crate::metrics::Gauge;
 
 /// Bounds the bytes of all groups, oldest out first, whatever timeline they belong to.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes_max: usize,
+    gauge: Gauge,
     kept: Mutex<Kept>,
 }
 
@@ -25,9 +26,10 @@ struct Kept {
 }
 
 impl Budget {
-    pub(super) fn new(bytes_max: usize) -> Budget {
+    pub(super) fn new(bytes_max: usize, gauge: Gauge) -> Budget {
         Budget {
             bytes_max,
+            gauge,
             kept: Mutex::default(),
         }
     }
@@ -50,8 +52,7 @@ impl Budget {
             }
             kept.bytes
         };
-        #[allow(clippy::cast_precision_loss)] // a gauge
-        metrics::feed().ring_bytes.set(bytes as f64);
+        self.gauge.count(bytes as u64);
         for (topic, fresh) in evicted {
             if let Some(topic) = topic.upgrade() {
                 topic.forget(&fresh);

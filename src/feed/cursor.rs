@@ -1,13 +1,13 @@
 //! A cursor into one timeline, and what can come next for it.
 //!
-//! Owns: where a reader stands, and the page that it reads. Promises: a page is encoded at most once per encoding,
+//! Owns: where a reader stands, and the page that it reads. Promises: a page is encoded at most once in each form,
 //! whoever asks first. Must not: know who reads, or what the log has told.
 
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::fresh::{ENCODINGS, Fresh};
+use super::fresh::{FORMS_MAX, Fresh};
 use crate::timeline::Changed;
 
 /// Where a reader stands.
@@ -95,7 +95,7 @@ pub enum Next {
 pub struct Page {
     /// What the store returned.
     pub changed: Changed,
-    frames: [OnceLock<Arc<[Bytes]>>; ENCODINGS],
+    frames: [OnceLock<Arc<[Bytes]>>; FORMS_MAX],
 }
 
 impl Page {
@@ -106,13 +106,9 @@ impl Page {
         }
     }
 
-    /// The push frames in an encoding, made by `encode` if nobody has asked before.
-    pub fn frames(
-        &self,
-        encoding: usize,
-        encode: impl FnOnce(&Changed) -> Vec<Bytes>,
-    ) -> Arc<[Bytes]> {
-        Arc::clone(self.frames[encoding].get_or_init(|| encode(&self.changed).into()))
+    /// The push frames in a form, made by `encode` if nobody has asked before.
+    pub fn frames(&self, form: usize, encode: impl FnOnce(&Changed) -> Vec<Bytes>) -> Arc<[Bytes]> {
+        Arc::clone(self.frames[form].get_or_init(|| encode(&self.changed).into()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fresh messages, kept for a while so that subscribers need not read them back from the store.
 //!
-//! Owns: one group of consecutive messages with its encoded forms. Promises: a group is encoded at most once per
-//! encoding, whoever asks first. Must not: be changed after it was made: an edit removes the group, and readers find
+//! Owns: one group of consecutive messages with its encoded forms. Promises: a group is encoded at most once in
+//! each form, whoever asks first. Must not: be changed after it was made: an edit removes the group, and readers find
 //! the newest form in the store.
 
 use std::sync::{Arc, OnceLock};
@@ -11,8 +11,8 @@ use bytes::Bytes;
 use crate::model::Value;
 use crate::timeline::Message;
 
-/// How many different encodings of a push there can be.
-pub const ENCODINGS: usize = 4;
+/// How many different forms of a push there can be, over all dialects.
+pub const FORMS_MAX: usize = 6;
 
 /// Consecutive messages that one batch appended to one timeline.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Fresh {
     pub messages: Vec<Message>,
     /// The timeline's head after the batch.
     pub head: u64,
-    frames: [OnceLock<Bytes>; ENCODINGS],
+    frames: [OnceLock<Bytes>; FORMS_MAX],
 }
 
 impl Fresh {
@@ -48,9 +48,9 @@ impl Fresh {
         self.messages.last().map_or(0, |message| message.sequence)
     }
 
-    /// The push frame in an encoding (its number is below [`ENCODINGS`]), made by `encode` if nobody has asked before.
-    pub fn frame(&self, encoding: usize, encode: impl FnOnce(&Fresh) -> Bytes) -> Bytes {
-        self.frames[encoding].get_or_init(|| encode(self)).clone()
+    /// The push frame in a form (a number below [`FORMS_MAX`]), made by `encode` if nobody has asked before.
+    pub fn frame(&self, form: usize, encode: impl FnOnce(&Fresh) -> Bytes) -> Bytes {
+        self.frames[form].get_or_init(|| encode(self)).clone()
     }
 
     /// About what the group holds in memory, one encoded form included.

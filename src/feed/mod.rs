@@ -19,12 +19,13 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::metrics;
+use crate::ids::PartitionId;
+use crate::metrics::Metrics;
 use crate::partition::Partitions;
 use crate::timeline::Timelines;
 
 pub use cursor::{Cursor, Next, Page};
-pub use fresh::{ENCODINGS, Fresh};
+pub use fresh::{FORMS_MAX, Fresh};
 pub use mailbox::Mailbox;
 pub use registry::Watch;
 pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
@@ -36,6 +37,7 @@ use registry::Registry;
 pub struct Feed {
     registry: Arc<Registry>,
     timelines: Timelines,
+    metrics: Arc<Metrics>,
     followers: Arc<[Arc<tailer::Follower>]>,
     stop: CancellationToken,
 }
@@ -47,15 +49,18 @@ impl Feed {
         partitions: &Partitions,
         timelines: Timelines,
         fresh_bytes_max: usize,
+        metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
     ) -> Feed {
-        let followers: Vec<_> = partitions
-            .ids()
-            .map(|id| Arc::new(tailer::Follower::new(partitions.tail(id))))
-            .collect();
+        let follower = |id: PartitionId| {
+            let (tail, metrics) = (partitions.tail(id), metrics.follower(id.0));
+            Arc::new(tailer::Follower::new(tail, metrics))
+        };
+        let followers: Vec<_> = partitions.ids().map(follower).collect();
         let feed = Feed {
-            registry: Arc::new(Registry::new(fresh_bytes_max)),
+            registry: Arc::new(Registry::new(fresh_bytes_max, Arc::clone(metrics))),
             timelines,
+            metrics: Arc::clone(metrics),
             followers: followers.into(),
             stop: CancellationToken::new(),
         };
@@ -76,21 +81,19 @@ impl Feed {
     /// A subscription on a watched timeline, from a cursor that a `resume` after the watch has given.
     #[must_use]
     pub fn subscription(&self, watch: Watch, cursor: Cursor) -> Subscription {
-        Subscription::new(watch, cursor, self.timelines.clone())
+        Subscription::new(
+            watch,
+            cursor,
+            self.timelines.clone(),
+            Arc::clone(&self.metrics),
+        )
     }
 
     /// Brings the gauges of the followers up to date. May block on the disk.
     pub fn observe(&self) {
-        let (mut batches, mut oldest_ms) = (0, None);
         for follower in &*self.followers {
-            let (behind, since_ms) = follower.lag();
-            batches += behind;
-            oldest_ms = oldest_ms.into_iter().chain(since_ms).min();
+            follower.observe(self.timelines.now_ms());
         }
-        let now_ms = self.timelines.now_ms();
-        let age_ms = oldest_ms.map_or(0, |since| now_ms.saturating_sub(since));
-        metrics::feed().lag.count(batches);
-        metrics::feed().lag_seconds.set(age_ms as f64 / 1e3);
     }
 
     /// Stops the followers. Watchers hear nothing more.

@@ -12,7 +12,7 @@ use super::budget::Budget;
 use super::cursor::Cursor;
 use super::mailbox::{Mailbox, lock};
 use super::topic::Topic;
-use crate::metrics;
+use crate::metrics::Metrics;
 use crate::timeline::TimelineEvent;
 
 /// Topics by name, in shards so that sessions and followers seldom meet.
@@ -22,15 +22,17 @@ pub(super) struct Registry {
     hasher: RandomState,
     topics: AtomicUsize,
     budget: Budget,
+    metrics: Arc<Metrics>,
 }
 
 impl Registry {
-    pub(super) fn new(fresh_bytes_max: usize) -> Registry {
+    pub(super) fn new(fresh_bytes_max: usize, metrics: Arc<Metrics>) -> Registry {
         Registry {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             topics: AtomicUsize::new(0),
-            budget: Budget::new(fresh_bytes_max),
+            budget: Budget::new(fresh_bytes_max, metrics.feed.ring_bytes.clone()),
+            metrics,
         }
     }
 
@@ -58,7 +60,7 @@ impl Registry {
             let topic = Arc::new(Topic::new(Arc::clone(&name)));
             shard.insert(name, Arc::clone(&topic));
             registry.topics.fetch_add(1, Ordering::SeqCst);
-            metrics::feed().topics.increment(1.0);
+            registry.metrics.feed.topics.increment(1.0);
             topic
         };
         let place = topic.join(mailbox, slot);
@@ -75,7 +77,8 @@ impl Registry {
             .get(event.timeline.as_str())
             .cloned();
         if let Some(topic) = topic {
-            publish(&topic, event, &self.budget);
+            let woken = publish(&topic, event, &self.budget);
+            self.metrics.feed.fanout.count(woken);
         }
     }
 
@@ -99,20 +102,21 @@ impl Registry {
         if topic.leave(place) {
             shard.remove(&topic.name);
             self.topics.fetch_sub(1, Ordering::SeqCst);
-            metrics::feed().topics.decrement(1.0);
+            self.metrics.feed.topics.decrement(1.0);
         }
     }
 }
 
 const SHARDS: usize = 16;
 
-/// Tells a topic what a committed batch did. Groups are counted in before anybody comes to fetch them, and with none of
-/// the topic's locks held, because the budget takes those of the topics that lose a group.
-pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) {
+/// Tells a topic what a committed batch did; returns how many watchers that woke. Groups are counted in before anybody
+/// comes to fetch them, and with none of the topic's locks held, because the budget takes those of the topics that lose
+/// a group.
+pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> usize {
     for fresh in &topic.apply(event) {
         budget.add(topic, fresh);
     }
-    metrics::feed().fanout.count(topic.wake());
+    topic.wake()
 }
 
 /// A standing watch on one timeline; it ends when this is dropped.

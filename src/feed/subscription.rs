@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::Fresh;
 use super::registry::Watch;
-use crate::metrics;
+use crate::metrics::Metrics;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Timelines};
 
 /// Why a subscription is over.
@@ -40,14 +40,21 @@ pub struct Subscription {
     watch: Watch,
     cursor: Cursor,
     timelines: Timelines,
+    metrics: Arc<Metrics>,
 }
 
 impl Subscription {
-    pub(super) fn new(watch: Watch, cursor: Cursor, timelines: Timelines) -> Subscription {
+    pub(super) fn new(
+        watch: Watch,
+        cursor: Cursor,
+        timelines: Timelines,
+        metrics: Arc<Metrics>,
+    ) -> Subscription {
         Subscription {
             watch,
             cursor,
             timelines,
+            metrics,
         }
     }
 
@@ -77,7 +84,7 @@ impl Subscription {
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
     pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
         let topic = Arc::clone(&self.watch.topic);
-        let timelines = self.timelines.clone();
+        let (timelines, metrics) = (self.timelines.clone(), Arc::clone(&self.metrics));
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
@@ -101,7 +108,7 @@ impl Subscription {
                     Ok(Arc::new(Page::new(changed)))
                 })
                 .await;
-            let counted = metrics::feed();
+            let counted = &metrics.feed;
             if own {
                 &counted.store_pages
             } else {
@@ -111,7 +118,8 @@ impl Subscription {
             match page {
                 Ok(page) => match page.changed.state {
                     ResumeState::Ok => {
-                        metrics::pages().push.count(page.changed.messages.len());
+                        let messages = page.changed.messages.len();
+                        metrics.pages.push.count(messages);
                         Pull::Page(Arc::clone(page))
                     }
                     ResumeState::TooOld => Pull::Ended(Ended::TooOld),

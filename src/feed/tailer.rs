@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Feed;
 use super::registry::Registry;
 use crate::ids::{PartitionId, Position};
-use crate::metrics;
+use crate::metrics::{self, Counter};
 use crate::partition::{Batch, ReadError, Tail, caught};
 use crate::timeline::Timelines;
 
@@ -23,22 +23,35 @@ pub(super) struct Tailer {
     timelines: Timelines,
     registry: Arc<Registry>,
     follower: Arc<Follower>,
+    panics: Counter,
 }
 
-/// How far a follower is, for who asks.
+/// How far a follower is, and its metrics.
 pub(super) struct Follower {
     tail: Tail,
     told: AtomicU64,
+    metrics: metrics::Follower,
 }
 
 impl Follower {
-    pub(super) fn new(tail: Tail) -> Follower {
-        let told = AtomicU64::new(tail.position().0);
-        Follower { tail, told }
+    pub(super) fn new(tail: Tail, metrics: metrics::Follower) -> Follower {
+        Follower {
+            told: AtomicU64::new(tail.position().0),
+            tail,
+            metrics,
+        }
     }
 
-    /// Batches that are not told yet, and the commit time of the oldest of them. May block on the disk.
-    pub(super) fn lag(&self) -> (u64, Option<u64>) {
+    /// Brings the gauges up to date. May block on the disk.
+    pub(super) fn observe(&self, now_ms: u64) {
+        let (batches, since_ms) = self.lag();
+        self.metrics.lag.count(batches);
+        let age_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+        self.metrics.lag_seconds.set(age_ms as f64 / 1e3);
+    }
+
+    /// Batches that are not told yet, and the commit time of the oldest of them.
+    fn lag(&self) -> (u64, Option<u64>) {
         let told = self.told.load(Ordering::Relaxed);
         let behind = self.tail.position().0.saturating_sub(told);
         if behind == 0 {
@@ -64,6 +77,7 @@ impl Tailer {
             timelines: feed.timelines.clone(),
             registry: Arc::clone(&feed.registry),
             follower: Arc::clone(follower),
+            panics: feed.metrics.server.panics.clone(),
         }
     }
 
@@ -78,8 +92,9 @@ impl Tailer {
                     for batch in batches {
                         self.position = batch.position;
                         if caught("telling of a batch", || self.tell(&batch)).is_none() {
+                            self.panics.increment(1);
                             // Who was not told of it asks the store.
-                            metrics::feed().resyncs.increment(1);
+                            self.follower.metrics.resyncs.increment(1);
                             self.registry.doubt_all();
                         }
                         self.follower
@@ -89,7 +104,7 @@ impl Tailer {
                 }
                 Err(error) => {
                     tracing::error!(partition = %self.partition, error = error.0, "the feed lost its place in the log");
-                    metrics::feed().resyncs.increment(1);
+                    self.follower.metrics.resyncs.increment(1);
                     self.position = self.tail.position();
                     self.follower.told.store(self.position.0, Ordering::Relaxed);
                     self.registry.doubt_all();
@@ -111,7 +126,7 @@ impl Tailer {
     }
 
     fn tell(&self, batch: &Batch) {
-        let metrics = metrics::feed();
+        let metrics = &self.follower.metrics;
         metrics.batches.increment(1);
         // Whoever starts to watch from now on reads the store after that, where this batch is already visible.
         if self.registry.is_empty() {

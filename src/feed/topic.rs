@@ -226,10 +226,15 @@ mod tests {
     use super::*;
     use crate::feed::budget::Budget;
     use crate::feed::registry::publish;
+    use crate::metrics::Metrics;
     use crate::timeline::{Head, Message};
 
+    fn budget(bytes_max: usize) -> Budget {
+        Budget::new(bytes_max, Metrics::default().feed.ring_bytes)
+    }
+
     fn topic() -> (Arc<Topic>, Budget) {
-        (Arc::new(Topic::new(Arc::from("t"))), Budget::new(1 << 20))
+        (Arc::new(Topic::new(Arc::from("t"))), budget(1 << 20))
     }
 
     fn event(epoch: &str, head: u64, change_head: u64, appended: &[u64]) -> TimelineEvent {
@@ -340,7 +345,7 @@ mod tests {
     #[test]
     fn the_budget_puts_the_oldest_group_out_first() {
         let topic = Arc::new(Topic::new(Arc::from("t")));
-        let budget = Budget::new(2_000);
+        let budget = budget(2_000);
         for sequence in 1..=50 {
             publish(&topic, event("A", sequence, 0, &[sequence]), &budget);
         }

@@ -11,7 +11,6 @@ use tokio::time::{Instant, timeout_at};
 use super::Shared;
 use super::budget::Share;
 use super::patience::is_late;
-use crate::metrics;
 
 /// A whole body.
 pub(super) struct Body {
@@ -63,9 +62,8 @@ pub(super) async fn read(
             read.take(&data, whole, bytes_max)?;
         }
     }
-    metrics::gateway()
-        .received_bytes
-        .increment(read.bytes.len() as u64);
+    let received = &shared.metrics.gateway.received_bytes;
+    received.increment(read.bytes.len() as u64);
     Ok(read)
 }
 

@@ -1,30 +1,29 @@
 //! Bounds on bytes over all connections.
 //!
-//! Owns: how many bytes all connections together hold of one kind, and who may hold more. Promises: a small share is
-//! always granted, so that nobody who sends or reads little is ever refused; what a share held is given back when it is
-//! dropped. Must not: wait; who is refused decides what that means.
+//! Owns: how many bytes all connections together hold of one kind, and which may hold more. Promises: a small share is
+//! always granted, so that a client that sends or reads little is never refused; what a share held is given back when
+//! it is dropped. Must not: wait; the caller decides what a refusal means.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::metrics::{self, Counter, Gauge};
+use crate::metrics::{Counter, Gauge};
 
 /// One bound, and how much of it is in use.
 pub(super) struct Budget {
     bytes_max: usize,
     used: AtomicUsize,
-    gauge: &'static Gauge,
+    gauge: Gauge,
     refused: Counter,
 }
 
 impl Budget {
-    /// `limit`: its name in the configuration.
-    pub(super) fn new(limit: &'static str, bytes_max: usize, gauge: &'static Gauge) -> Arc<Budget> {
+    pub(super) fn new(bytes_max: usize, gauge: &Gauge, refused: Counter) -> Arc<Budget> {
         Arc::new(Budget {
             bytes_max,
             used: AtomicUsize::new(0),
-            gauge,
-            refused: metrics::refusals().of(&[limit]),
+            gauge: gauge.clone(),
+            refused,
         })
     }
 
@@ -124,10 +123,13 @@ pub(super) const SMALL_BYTES: usize = 16 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Metrics;
 
     #[test]
     fn a_full_budget_refuses_large_shares_only_and_takes_back_what_is_dropped() {
-        let budget = Budget::new("inbound_bytes_max", 100_000, &metrics::gateway().inbound);
+        let metrics = Metrics::default();
+        let refused = metrics.families.refusals.of(&["inbound_bytes_max"]);
+        let budget = Budget::new(100_000, &metrics.gateway.inbound, refused);
         let (mut large, mut other) = (budget.share(), budget.share());
         assert!(large.resize(90_000) && !budget.is_full());
         assert!(!other.resize(20_000) && other.is_small());

@@ -1,77 +1,66 @@
 //! Requests by method and result, and their time by method.
 //!
-//! Owns: which methods and results there are as labels. Promises: what a client sends never becomes a label; each
-//! handle is bound once. Must not: know what a method does.
+//! Owns: which methods and results there are as labels. Promises: what a client sends never becomes a label; a series
+//! is shown from its first answer on, and bound once. Must not: know what a method does.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::metrics::{self, Counter, Histogram};
+use crate::metrics::{Counter, Families, Histogram, Metrics};
 use crate::wire::tablestore::{Code, Failure as TablestoreFailure, Operation};
-use crate::wire::{Failure, Reason};
+use crate::wire::{Failure, Method, Reason};
 
 /// The counters of both protocols.
 pub(super) struct Counters {
     methods: Grid,
     operations: Grid,
+    metrics: Arc<Metrics>,
 }
 
-/// The methods of one protocol by the results of one.
+/// The handles of one protocol: a row for each method, a column for each result.
 struct Grid {
-    methods: Vec<&'static str>,
-    /// "ok" first.
-    results: Vec<&'static str>,
+    columns: usize,
     answers: Vec<OnceLock<Counter>>,
     seconds: Vec<OnceLock<Histogram>>,
 }
 
-/// Names of methods as labels; [`UNKNOWN`] stands for what could not be decoded.
-const METHODS: [&str; 18] = [
-    "message.append",
-    "message.append_batch",
-    "message.range",
-    "message.get",
-    "sync",
-    "subscribe",
-    "unsubscribe",
-    "message.update",
-    "message.delete",
-    "timeline.create",
-    "timeline.get",
-    "timeline.update",
-    "timeline.delete",
-    "timeline.trim",
-    "timeline.list",
-    "session.open",
-    "ping",
-    "rpc.discover",
-];
-const UNKNOWN: &str = "?";
-const OK: &str = "ok";
+/// A row or a column of a [`Grid`] and its label. Number 0 is what is in no enum.
+type Place = (usize, &'static str);
 
-impl Default for Counters {
-    fn default() -> Counters {
-        let operations = Operation::ALL.iter().map(|operation| operation.name());
-        Counters {
-            methods: Grid::new(METHODS, Reason::ALL.iter().map(|reason| reason.name())),
-            operations: Grid::new(operations, Code::ALL.iter().map(|code| code.name())),
-        }
-    }
-}
+/// The method of what could not be decoded.
+const UNKNOWN: Place = (0, "?");
+const OK: Place = (0, "ok");
 
 impl Counters {
-    /// Counts one answer, which took this long.
-    pub(super) fn count(&self, method: &str, result: Result<(), &Failure>, took: Duration) {
-        let result = match result {
-            Ok(()) => OK,
-            Err(failure) => {
-                if let Some(limit) = failure.limit_name {
-                    metrics::refusals().of(&[limit]).increment(1);
-                }
-                failure.reason.name()
-            }
-        };
-        self.methods.count(method, result, took);
+    pub(super) fn new(metrics: Arc<Metrics>) -> Counters {
+        Counters {
+            methods: Grid::new(Method::ALL.len(), Reason::ALL.len()),
+            operations: Grid::new(Operation::ALL.len(), Code::ALL.len()),
+            metrics,
+        }
+    }
+
+    /// Counts one answer, which took this long; without a method, that of a call that could not be decoded.
+    pub(super) fn count(
+        &self,
+        method: Option<Method>,
+        result: Result<(), &Failure>,
+        took: Duration,
+    ) {
+        if let Err(Failure {
+            limit_name: Some(limit),
+            ..
+        }) = result
+        {
+            self.metrics.refused(limit, 1);
+        }
+        let row = method.map_or(UNKNOWN, |one| (1 + one as usize, one.name()));
+        let column = result.map_or_else(
+            |failure| (1 + failure.reason as usize, failure.reason.name()),
+            |()| OK,
+        );
+        self.methods
+            .count(&self.metrics.families, row, column, took);
     }
 
     /// Counts one answer of Tablestore's protocol, which took this long.
@@ -81,37 +70,86 @@ impl Counters {
         result: Result<(), &TablestoreFailure>,
         took: Duration,
     ) {
-        let result = result.map_or_else(|failure| failure.code.name(), |()| OK);
-        let operation = operation.map_or(UNKNOWN, Operation::name);
-        self.operations.count(operation, result, took);
+        let row = operation.map_or(UNKNOWN, |one| (1 + one as usize, one.name()));
+        let column = result.map_or_else(
+            |failure| (1 + failure.code as usize, failure.code.name()),
+            |()| OK,
+        );
+        self.operations
+            .count(&self.metrics.families, row, column, took);
     }
 }
 
 impl Grid {
-    fn new(
-        methods: impl IntoIterator<Item = &'static str>,
-        failures: impl Iterator<Item = &'static str>,
-    ) -> Grid {
-        let methods: Vec<_> = methods.into_iter().chain([UNKNOWN]).collect();
-        let results: Vec<_> = std::iter::once(OK).chain(failures).collect();
-        let answers = methods.len() * results.len();
+    fn new(methods: usize, failures: usize) -> Grid {
+        let (rows, columns) = (1 + methods, 1 + failures);
         Grid {
-            answers: (0..answers).map(|_| OnceLock::new()).collect(),
-            seconds: methods.iter().map(|_| OnceLock::new()).collect(),
-            methods,
-            results,
+            columns,
+            answers: (0..rows * columns).map(|_| OnceLock::new()).collect(),
+            seconds: (0..rows).map(|_| OnceLock::new()).collect(),
         }
     }
 
-    fn count(&self, method: &str, result: &str, took: Duration) {
-        let at = |names: &[&str], name| names.iter().position(|known| *known == name);
-        let method = at(&self.methods, method).unwrap_or(self.methods.len() - 1);
-        let result = at(&self.results, result).unwrap_or(0);
-        self.answers[method * self.results.len() + result]
-            .get_or_init(|| metrics::requests().of(&[self.methods[method], self.results[result]]))
+    fn count(
+        &self,
+        families: &Families,
+        (row, method): Place,
+        (column, result): Place,
+        took: Duration,
+    ) {
+        self.answers[row * self.columns + column]
+            .get_or_init(|| families.requests.of(&[method, result]))
             .increment(1);
-        self.seconds[method]
-            .get_or_init(|| metrics::request_seconds().of(&[self.methods[method]]))
+        self.seconds[row]
+            .get_or_init(|| families.request_seconds.of(&[method]))
             .record(took.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_method_and_result_has_a_series_of_its_own() {
+        let metrics = Arc::new(Metrics::default());
+        let counters = Counters::new(Arc::clone(&metrics));
+        let took = Duration::from_millis(1);
+        for method in Method::ALL {
+            counters.count(Some(*method), Ok(()), took);
+            for reason in Reason::ALL {
+                counters.count(Some(*method), Err(&reason.into()), took);
+            }
+        }
+        for operation in Operation::ALL {
+            counters.count_operation(Some(*operation), Ok(()), took);
+            for code in Code::ALL {
+                counters.count_operation(
+                    Some(*operation),
+                    Err(&TablestoreFailure::new(*code)),
+                    took,
+                );
+            }
+        }
+        counters.count(None, Err(&Reason::ParseError.into()), took);
+        let text = metrics.render();
+        let shown = text
+            .lines()
+            .filter(|line| line.starts_with("tideline_requests_total{"));
+        let shown: Vec<_> = shown.collect();
+        assert!(shown.iter().all(|line| line.ends_with(" 1")), "{shown:?}");
+        let of_methods = Method::ALL.len() * (1 + Reason::ALL.len());
+        let of_operations = Operation::ALL.len() * (1 + Code::ALL.len());
+        assert_eq!(shown.len(), of_methods + of_operations + 1);
+        for line in [
+            "{method=\"message.get\",result=\"message_not_found\"}",
+            "{method=\"PutRow\",result=\"OTSServerBusy\"}",
+            "{method=\"?\",result=\"parse_error\"}",
+        ] {
+            assert!(
+                text.contains(&format!("tideline_requests_total{line} 1\n")),
+                "{line}"
+            );
+        }
     }
 }

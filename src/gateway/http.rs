@@ -25,38 +25,33 @@ use hyper_util::rt::TokioTimer;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::form::Form;
 use super::patience::{Impatient, farewell};
 use super::respond::{Answer, full, not_allowed, say};
 use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
-use crate::metrics;
-use crate::wire::jsonrpc::Dialect;
 
 /// A connection that has become a WebSocket.
 pub(super) struct Upgraded {
     pub(super) socket: TcpStream,
     /// What came behind the handshake.
     pub(super) read: Bytes,
-    pub(super) dialect: Dialect,
+    pub(super) form: Form,
 }
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
 pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgraded> {
     let local = socket.local_addr().ok()?;
-    let upgraded: Arc<Mutex<Option<Dialect>>> = Arc::default();
+    let upgraded: Arc<Mutex<Option<Form>>> = Arc::default();
     let time_max = shared.options.request_time_max;
     let draining = shared.draining.clone();
     let http = serve_http(socket, local.ip(), shared, Arc::clone(&upgraded));
     let (socket, read) = Box::pin(http).await;
-    let dialect = upgraded
+    let form = upgraded
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
-    if let Some(dialect) = dialect {
-        return Some(Upgraded {
-            socket,
-            read,
-            dialect,
-        });
+    if let Some(form) = form {
+        return Some(Upgraded { socket, read, form });
     }
     tokio::select! {
         () = farewell(socket, time_max) => {}
@@ -69,7 +64,7 @@ async fn serve_http(
     socket: TcpStream,
     local: IpAddr,
     shared: Arc<Shared>,
-    upgraded: Arc<Mutex<Option<Dialect>>>,
+    upgraded: Arc<Mutex<Option<Form>>>,
 ) -> (TcpStream, Bytes) {
     let options = &shared.options;
     let io = Impatient::new(socket, options.request_time_max);
@@ -109,7 +104,7 @@ async fn answer(
     mut request: Request<Incoming>,
     local: IpAddr,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Dialect>>,
+    upgraded: &Mutex<Option<Form>>,
 ) -> Answer {
     // Reading would ask for a body that the client holds back.
     let holds_back = request.headers().contains_key(EXPECT);
@@ -146,12 +141,12 @@ async fn route(
     request: &mut Request<Incoming>,
     local: IpAddr,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Dialect>>,
+    upgraded: &Mutex<Option<Form>>,
 ) -> Answer {
     let admitted = match shared.origins.admit(request.headers(), local) {
         Ok(admitted) => admitted,
         Err(foreign) => {
-            metrics::gateway().refused_origin.increment(1);
+            shared.metrics.gateway.refused_origin.increment(1);
             shared.origins.log(&foreign);
             let mut answer = say(StatusCode::FORBIDDEN, &foreign.to_string());
             cors::vary(&mut answer);
@@ -172,7 +167,7 @@ async fn page(
     request: &mut Request<Incoming>,
     is_direct: bool,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Dialect>>,
+    upgraded: &Mutex<Option<Form>>,
 ) -> Answer {
     let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     match request.uri().path() {
@@ -231,21 +226,21 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
 fn connect(
     request: &Request<Incoming>,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Dialect>>,
+    upgraded: &Mutex<Option<Form>>,
 ) -> Answer {
     if shared.draining.is_cancelled() {
         return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
     }
-    match upgrade::accept(request.headers(), request.version()) {
-        Ok((response, dialect)) => {
+    match upgrade::accept(request.headers(), request.version(), &shared.dialects) {
+        Ok((response, form)) => {
             let mut place = upgraded
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *place = Some(dialect);
+            *place = Some(form);
             response.map(|()| Full::default())
         }
         Err((status, why)) => {
-            let mut answer = say(status, why);
+            let mut answer = say(status, &why);
             if status == StatusCode::UPGRADE_REQUIRED {
                 let headers = answer.headers_mut();
                 headers.insert(UPGRADE, HeaderValue::from_static("websocket"));

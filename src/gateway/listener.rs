@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::patience::farewell;
 use super::{Shared, http, session};
-use crate::metrics;
+use crate::metrics::CONNECTIONS;
 
 /// Accepts until `stop`.
 pub(super) async fn accept(
@@ -26,21 +26,22 @@ pub(super) async fn accept(
 ) {
     let places = Arc::new(Semaphore::new(shared.options.connections_max));
     let leaving = Arc::new(Semaphore::new(LEAVING_MAX));
+    let metrics = Arc::clone(&shared.metrics);
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         let socket = match accepted {
             Ok((socket, _)) => socket,
             Err(error) if is_about_one_connection(&error) => continue,
             Err(error) => {
                 // Out of files, mostly. The backlog keeps the others; trying at once would only burn the processor.
-                metrics::gateway().accept_failed.increment(1);
+                metrics.gateway.accept_failed.increment(1);
                 tracing::warn!(%error, "cannot accept connections");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        metrics::gateway().accepted.increment(1);
+        metrics.gateway.accepted.increment(1);
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            metrics::refusals().of(&[metrics::CONNECTIONS]).increment(1);
+            metrics.refused(CONNECTIONS, 1);
             // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
             let _ = socket.try_write(FULL);
             // A request that is under way would destroy the answer at a close.
@@ -52,13 +53,13 @@ pub(super) async fn accept(
             }
             continue;
         };
-        let shared = Arc::clone(&shared);
+        let (shared, panics) = (Arc::clone(&shared), metrics.server.panics.clone());
         sessions.spawn(async move {
             let served = std::panic::AssertUnwindSafe(serve(socket, shared))
                 .catch_unwind()
                 .await;
             if served.is_err() {
-                metrics::gateway().panics.increment(1);
+                panics.increment(1);
                 tracing::error!("a connection ended in a panic");
             }
             drop(place);

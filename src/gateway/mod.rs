@@ -9,6 +9,7 @@ mod budget;
 mod cors;
 mod counters;
 mod dispatch;
+mod form;
 mod http;
 mod listener;
 mod origin;
@@ -35,12 +36,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
 use crate::ids::Clock;
-use crate::metrics;
+use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
 use crate::table::Tables;
 use crate::timeline::Timelines;
-use crate::wire::Limits;
+use crate::wire::{Dialect, Limits};
 use budget::Budget;
 use counters::Counters;
+use form::Dialects;
 use tablestore::Tablestore;
 
 /// Options of the gateway. Units are in the names or the types.
@@ -65,8 +67,12 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Names under which the server may be called, besides its address and localhost.
     pub allowed_hosts: Vec<String>,
+    /// The dialects that are spoken over WebSockets; the first one is that of clients that ask for none.
+    pub dialects: &'static [&'static dyn Dialect],
     /// Who may call Tablestore's operations.
     pub tablestore: TablestoreOptions,
+    /// Where figures go.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Bytes of one connection's requests in flight; at it the socket is not read. Room for two of the largest messages.
@@ -103,6 +109,8 @@ struct Shared {
     /// One scrape at a time: it takes a thread, and what it looks up is the same for all.
     scrapes: Semaphore,
     counters: Counters,
+    dialects: Dialects,
+    metrics: Arc<Metrics>,
     /// Requests that come in or are not answered yet.
     inbound: Arc<Budget>,
     /// Answers that wait for their readers.
@@ -129,20 +137,25 @@ impl Gateway {
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
         let origins = origin::Allowed::new(&options.allowed_origins, &options.allowed_hosts);
-        let gauges = metrics::gateway();
-        let inbound = options.inbound_bytes_max;
-        let answers = options.answers_bytes_max;
+        let metrics = Arc::clone(&options.metrics);
+        let budget = |limit, bytes_max, gauge| {
+            Budget::new(bytes_max, gauge, metrics.families.refusals.of(&[limit]))
+        };
+        let gauges = &metrics.gateway;
+        let dialects = Dialects::new(options.dialects);
         let shared = Arc::new(Shared {
-            inbound: Budget::new(metrics::INBOUND_BYTES, inbound, &gauges.inbound),
-            answers: Budget::new(metrics::ANSWERS_BYTES, answers, &gauges.answers),
-            tablestore: Tablestore::new(tables, &options.tablestore),
+            inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
+            answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
+            tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
             options,
             timelines,
             feed,
             clock,
             pages,
             scrapes: Semaphore::new(1),
-            counters: Counters::default(),
+            counters: Counters::new(Arc::clone(&metrics)),
+            metrics,
+            dialects,
             origins,
             waits_over: CancellationToken::new(),
             draining: CancellationToken::new(),

@@ -1,8 +1,8 @@
 //! From what the feed brings to the frames that go out, and the queue in front of a socket.
 //!
-//! Owns: pushes as bytes; what waits to be written on one connection. Promises: a push is encoded once per encoding and
-//! shared; no message passes the outbound limit unless a single entry does; long messages go out in fragments, so that
-//! a socket's buffer stays small. Must not: decide what is sent to whom.
+//! Owns: pushes as bytes; what waits to be written on one connection. Promises: a push is encoded once in each form,
+//! from where its messages are, and shared; no message passes the outbound limit unless a single entry does; long
+//! messages go out in fragments, so that a socket's buffer stays small. Must not: decide what is sent to whom.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,73 +17,63 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::dispatch::{wire_message, wire_messages};
+use super::dispatch::shape::{entry, shared_message};
+use super::form::Form;
 use crate::feed::{Ended, Fresh};
 use crate::timeline::{Changed, Message, Meta};
-use crate::wire::jsonrpc::{self, Dialect, Encoding};
-use crate::wire::{self, Entry, Integers, Push, push};
-
-/// The number of an encoding, below [`crate::feed::ENCODINGS`].
-pub(super) fn encoding_number(encoding: Encoding) -> usize {
-    let dialect = match encoding.dialect {
-        Dialect::Json => 0,
-        Dialect::MessagePack => 2,
-    };
-    dialect + usize::from(encoding.integers == Integers::Text)
-}
+use crate::wire::{self, Frames, Integers, Push, push};
 
 /// `message` for a group of fresh messages.
-pub(super) fn fresh(timeline: &str, fresh: &Fresh, encoding: Encoding) -> Bytes {
-    let push = Push::Message(push::Messages {
-        timeline: timeline.to_owned(),
-        epoch: fresh.epoch.as_ref().to_owned(),
-        messages: fresh.messages.iter().cloned().map(wire_message).collect(),
+pub(super) fn fresh(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
+    let shared = |message| shared_message(message, form.integers);
+    form.dialect.push(&Push::Message(push::Messages {
+        timeline: timeline.into(),
+        epoch: (*fresh.epoch).into(),
+        messages: fresh.messages.iter().map(shared).collect(),
         head: fresh.head,
-    });
-    jsonrpc::push(&push, encoding)
+    }))
 }
 
 /// `message` and `message.changed` for a page of the store, in as many frames as the limit asks for.
-pub(super) fn page(
-    timeline: &str,
-    changed: &Changed,
-    encoding: Encoding,
-    bytes_max: usize,
-) -> Vec<Bytes> {
+pub(super) fn page(timeline: &str, changed: &Changed, form: Form, bytes_max: usize) -> Vec<Bytes> {
     let mut frames = Vec::new();
-    for messages in split(&changed.messages, bytes_max) {
-        let push = Push::Message(push::Messages {
-            timeline: timeline.to_owned(),
-            epoch: changed.head.epoch.clone(),
+    for messages in split(&changed.messages, form.integers, bytes_max) {
+        frames.push(form.dialect.push(&Push::Message(push::Messages {
+            timeline: timeline.into(),
+            epoch: changed.head.epoch.as_str().into(),
             messages,
             head: changed.head.head,
-        });
-        frames.push(jsonrpc::push(&push, encoding));
+        })));
     }
-    let parts = split(changed.changed.as_deref().unwrap_or_default(), bytes_max);
+    let all = changed.changed.as_deref().unwrap_or_default();
+    let parts = split(all, form.integers, bytes_max);
     let last = parts.len().saturating_sub(1);
     for (part, messages) in parts.into_iter().enumerate() {
         // Readers store this number and resume behind it: it must not run ahead of what they were sent. They come in
         // change order, so a part reaches as far as its last message.
         let reached = messages.last().and_then(|message| message.change);
-        let push = Push::MessageChanged(push::Changed {
-            timeline: timeline.to_owned(),
-            epoch: changed.head.epoch.clone(),
+        frames.push(form.dialect.push(&Push::MessageChanged(push::Changed {
+            timeline: timeline.into(),
+            epoch: changed.head.epoch.as_str().into(),
             messages,
             change_head: match reached {
                 Some(reached) if part < last => reached,
                 _ => changed.change_position,
             },
-        });
-        frames.push(jsonrpc::push(&push, encoding));
+        })));
     }
     frames
 }
 
-fn split(messages: &[Message], bytes_max: usize) -> Vec<Vec<wire::message::Message>> {
+fn split(
+    messages: &[Message],
+    integers: Integers,
+    bytes_max: usize,
+) -> Vec<Vec<wire::message::Message<'_>>> {
     let mut parts: Vec<Vec<_>> = Vec::new();
     let mut left = 0;
-    for message in wire_messages(messages.to_vec()) {
+    for message in messages {
+        let message = shared_message(message, integers);
         let size = message.encoded_bytes_max();
         match parts.last_mut() {
             Some(part) if size <= left => {
@@ -100,38 +90,36 @@ fn split(messages: &[Message], bytes_max: usize) -> Vec<Vec<wire::message::Messa
 }
 
 /// `timeline.changed`.
-pub(super) fn meta(timeline: &str, meta: Meta, version: u64, encoding: Encoding) -> Bytes {
-    let push = push::TimelineChanged {
-        timeline: timeline.to_owned(),
-        meta: Entry(meta),
-        version,
-    };
-    jsonrpc::push(&Push::TimelineChanged(push), encoding)
+pub(super) fn meta(timeline: &str, meta: Meta, version: u64, form: Form) -> Bytes {
+    form.dialect
+        .push(&Push::TimelineChanged(push::TimelineChanged {
+            timeline: timeline.into(),
+            meta: entry(meta, form.integers),
+            version,
+        }))
 }
 
 /// `subscription.ended`.
-pub(super) fn ended(timeline: &str, epoch: &str, why: Ended, encoding: Encoding) -> Bytes {
+pub(super) fn ended(timeline: &str, epoch: &str, why: Ended, form: Form) -> Bytes {
     let reason = match why {
         Ended::Deleted => push::Ended::Deleted,
         Ended::EpochChanged => push::Ended::EpochChanged,
         Ended::TooOld => push::Ended::TooOld,
         Ended::Unavailable => push::Ended::Unavailable,
     };
-    let push = push::SubscriptionEnded {
-        timeline: timeline.to_owned(),
-        epoch: epoch.to_owned(),
-        reason,
-        resubscribe: reason.resubscribe(),
-    };
-    jsonrpc::push(&Push::SubscriptionEnded(push), encoding)
+    form.dialect
+        .push(&Push::SubscriptionEnded(push::SubscriptionEnded {
+            timeline: timeline.into(),
+            epoch: epoch.into(),
+            reason,
+            resubscribe: reason.resubscribe(),
+        }))
 }
 
 /// `draining`.
-pub(super) fn draining(reconnect_in_ms: u64, encoding: Encoding) -> Bytes {
-    jsonrpc::push(
-        &Push::Draining(push::Draining { reconnect_in_ms }),
-        encoding,
-    )
+pub(super) fn draining(reconnect_in_ms: u64, form: Form) -> Bytes {
+    let push = push::Draining { reconnect_in_ms };
+    form.dialect.push(&Push::Draining(push))
 }
 
 /// Around the messages of a push: names, the timeline's ID at its longest and escaped, the epoch.
@@ -151,14 +139,14 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(dialect: Dialect) -> Outbox {
+    pub(super) fn new(frames: Frames) -> Outbox {
         Outbox {
             queue: VecDeque::new(),
             bytes: 0,
             sent: 0,
-            data: match dialect {
-                Dialect::Json => Data::Text,
-                Dialect::MessagePack => Data::Binary,
+            data: match frames {
+                Frames::Text => Data::Text,
+                Frames::Binary => Data::Binary,
             },
             flushing: false,
             stalled: None,

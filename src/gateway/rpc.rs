@@ -15,9 +15,8 @@ use super::body::{self, Body, Unread};
 use super::dispatch::Caller;
 use super::respond::{Answer, busy, counted, full, say};
 use super::session::batch;
-use crate::metrics;
-use crate::wire::check_user;
-use crate::wire::jsonrpc::{self, Dialect, Id};
+use crate::wire::jsonrpc::JSON;
+use crate::wire::{Dialect, Id, check_user};
 
 /// Answers one request.
 pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>) -> Answer {
@@ -40,17 +39,19 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
         Ok(body) => body,
         Err(why) => return refuse(&why),
     };
-    let decoded = jsonrpc::decode(Dialect::Json, &bytes, limits);
+    let dialect: &'static dyn Dialect = &JSON;
+    let decoded = dialect.decode(&bytes, limits);
     drop(bytes);
     let mut writes = false;
     let reply = match decoded {
         Ok(incoming) => {
-            writes = batch::writes(&incoming);
-            batch::run(shared, &mut caller, incoming, Dialect::Json).await
+            let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
+            writes = requests.any(|request| request.method().has_effect());
+            batch::run(shared, &mut caller, incoming, dialect).await
         }
         Err(failure) => {
-            shared.counters.count("?", Err(&failure), Duration::ZERO);
-            Some(jsonrpc::failure(&Id::Null, &failure, Dialect::Json))
+            shared.counters.count(None, Err(&failure), Duration::ZERO);
+            Some(dialect.encode(&Id::Null, Err(&failure)))
         }
     };
     drop(share);
@@ -68,7 +69,11 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
         }
         unread.force(reply.len());
     }
-    metrics::gateway().sent_bytes.increment(reply.len() as u64);
+    shared
+        .metrics
+        .gateway
+        .sent_bytes
+        .increment(reply.len() as u64);
     full(StatusCode::OK, "application/json", counted(reply, unread))
 }
 

@@ -3,6 +3,8 @@
 //! Owns: the checks of the handshake and the choice of the sub-protocol. Promises: no extension is ever agreed on. Must
 //! not: touch the socket; `http.rs` hands it over after the answer is written.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{
@@ -12,69 +14,74 @@ use hyper::header::{
 use hyper::{Response, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::wire::jsonrpc::Dialect;
+use super::form::{Dialects, Form};
 
-/// Checks a handshake; gives the 101 and the dialect, or a status and what to say with it.
+/// A status, and what to say with it.
+type Refusal = (StatusCode, Cow<'static, str>);
+
+/// Checks a handshake; returns the 101 and the chosen dialect, or the refusal.
 pub(super) fn accept(
     headers: &HeaderMap,
     version: Version,
-) -> Result<(Response<()>, Dialect), (StatusCode, &'static str)> {
+    dialects: &Dialects,
+) -> Result<(Response<()>, Form), Refusal> {
+    let refuse = |status, why: &'static str| Err((status, Cow::Borrowed(why)));
     if version != Version::HTTP_11
         || !lists(headers, &CONNECTION, "upgrade")
         || !lists(headers, &UPGRADE, "websocket")
     {
-        return Err((StatusCode::UPGRADE_REQUIRED, "this is a WebSocket"));
+        return refuse(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket");
     }
     if headers
         .get(SEC_WEBSOCKET_VERSION)
         .is_none_or(|version| version != "13")
     {
-        return Err((
+        return refuse(
             StatusCode::UPGRADE_REQUIRED,
             "WebSocket version 13 is spoken here",
-        ));
+        );
     }
-    let key = headers
-        .get(SEC_WEBSOCKET_KEY)
-        .filter(|key| STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == 16))
-        .ok_or((
+    let key = headers.get(SEC_WEBSOCKET_KEY);
+    let is_key = |key: &&HeaderValue| STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == 16);
+    let Some(key) = key.filter(is_key) else {
+        return refuse(
             StatusCode::BAD_REQUEST,
             "Sec-WebSocket-Key must be 16 bytes in base64",
-        ))?;
-    let (dialect, echo) = choose(headers)?;
+        );
+    };
+    let (form, echo) = choose(headers, dialects)?;
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let answer = response.headers_mut();
     answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
-        .map_err(|_| (StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is not valid"))?;
+    let accept =
+        HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("an accept key is base64");
     answer.insert(SEC_WEBSOCKET_ACCEPT, accept);
     if echo {
         answer.insert(
             SEC_WEBSOCKET_PROTOCOL,
-            HeaderValue::from_static(dialect.subprotocol()),
+            HeaderValue::from_static(form.dialect.subprotocol()),
         );
     }
-    Ok((response, dialect))
+    Ok((response, form))
 }
 
-/// The client's first known sub-protocol; JSON without an echo if it offers none.
-fn choose(headers: &HeaderMap) -> Result<(Dialect, bool), (StatusCode, &'static str)> {
+/// The client's first known sub-protocol; the usual dialect without an echo if it offers none.
+fn choose(headers: &HeaderMap, dialects: &Dialects) -> Result<(Form, bool), Refusal> {
     let mut offered = false;
     for name in items(headers, &SEC_WEBSOCKET_PROTOCOL) {
         offered = true;
-        if let Some(dialect) = Dialect::from_subprotocol(name) {
-            return Ok((dialect, true));
+        if let Some(form) = dialects.of_subprotocol(name) {
+            return Ok((form, true));
         }
     }
     if offered {
-        return Err((
-            StatusCode::BAD_REQUEST,
-            "no known sub-protocol: tideline.v1.json and tideline.v1.msgpack are spoken here",
-        ));
+        let known = dialects.subprotocols();
+        let why = format!("no known sub-protocol: {known} are spoken here");
+        return Err((StatusCode::BAD_REQUEST, why.into()));
     }
-    Ok((Dialect::Json, false))
+    Ok((dialects.usual(), false))
 }
 
 fn items<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
@@ -94,6 +101,11 @@ fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::jsonrpc::DIALECTS;
+
+    fn accept(headers: &HeaderMap, version: Version) -> Result<(Response<()>, Form), Refusal> {
+        super::accept(headers, version, &Dialects::new(&DIALECTS))
+    }
 
     fn handshake(protocols: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -112,16 +124,16 @@ mod tests {
 
     #[test]
     fn the_sub_protocol_is_the_clients_first_known_one() {
-        let (response, dialect) = accept(&handshake(&[]), Version::HTTP_11).unwrap();
-        assert_eq!(dialect, Dialect::Json);
+        let (response, form) = accept(&handshake(&[]), Version::HTTP_11).unwrap();
+        assert_eq!(form.dialect.subprotocol(), "tideline.v1.json");
         assert_eq!(
             response.headers()[SEC_WEBSOCKET_ACCEPT],
             "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
         );
         assert!(!response.headers().contains_key(SEC_WEBSOCKET_PROTOCOL));
         let offers = handshake(&["chat, tideline.v1.msgpack", "tideline.v1.json"]);
-        let (response, dialect) = accept(&offers, Version::HTTP_11).unwrap();
-        assert_eq!(dialect, Dialect::MessagePack);
+        let (response, form) = accept(&offers, Version::HTTP_11).unwrap();
+        assert_eq!(form.number(), 2);
         assert_eq!(
             response.headers()[SEC_WEBSOCKET_PROTOCOL],
             "tideline.v1.msgpack"

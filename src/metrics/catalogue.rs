@@ -1,63 +1,59 @@
 //! The list: name, labels, meaning and what to do when it moves, of every metric.
 //!
-//! Owns: the texts. Promises: a name stands here once; `docs/METRICS.md` is made from it. Must not: know how a handle
-//! is bound or shown.
+//! Owns: the texts. Promises: a name is written here once; `docs/METRICS.md` is made from it. Must not: know how a
+//! handle is bound or shown.
 
-use std::sync::OnceLock;
+use ::metrics::Label;
 
-use super::{Bind, Counter, Counters, Gauge, Gauges, Histogram, Histograms, Metric, Seconds};
+use super::Metric;
+use super::handles::{Bind, Counter, Family, Gauge, Histogram, Seconds};
+use super::registry::Registry;
 
-macro_rules! handles {
-    ($( $title:literal $(#[$doc:meta])* $group:ident $accessor:ident { $(
-        $field:ident: $kind:ident $name:literal $help:literal, $moves:literal;
+/// A struct of handles for each group. `by [...]` is the label of all its metrics; those of a family have their own.
+macro_rules! groups {
+    ($( $title:literal by [$($by:literal)?] $(#[$doc:meta])* $group:ident { $(
+        $field:ident: $kind:ty, $name:literal $([$($label:literal),+])? $help:literal, $moves:literal;
     )+ } )+) => {
         $(
             $(#[$doc])*
             #[derive(Debug)]
             pub struct $group { $( #[doc = $help] pub $field: $kind, )+ }
 
-            $(#[$doc])*
-            pub fn $accessor() -> &'static $group {
-                static BOUND: OnceLock<$group> = OnceLock::new();
-                BOUND.get_or_init(|| $group {
-                    $( $field: <$kind as Bind>::bind(&line::<$kind>($name, &[], $help, $moves)), )+
-                })
+            impl $group {
+                const BY: &[&str] = &[$($by)?];
+                const METRICS: &[Metric] = &[
+                    $( line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves), )+
+                ];
+
+                /// Binds all handles of the group, with this value of its label.
+                pub(super) fn bind(registry: &Registry, by: &[Label]) -> $group {
+                    $group { $(
+                        $field: <$kind as Bind>::bind(
+                            registry,
+                            &line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves),
+                            by.to_vec(),
+                        ),
+                    )+ }
+                }
             }
         )+
-        pub(super) fn bind_handles() { $( $accessor(); )+ }
 
-        const HANDLES: &[(&str, &[Metric])] = &[$(
-            ($title, &[$( line::<$kind>($name, &[], $help, $moves), )+]),
-        )+];
-    };
-}
-
-macro_rules! families {
-    ($( $accessor:ident: $kind:ident $name:literal [$($label:literal),+] $help:literal, $moves:literal; )+) => {
-        $(
-            #[doc = $help]
-            pub fn $accessor() -> &'static $kind {
-                static BOUND: OnceLock<$kind> = OnceLock::new();
-                BOUND.get_or_init(|| {
-                    <$kind as Bind>::bind(&line::<$kind>($name, &[$($label),+], $help, $moves))
-                })
-            }
-        )+
-        const FAMILIES: &[Metric] = &[$( line::<$kind>($name, &[$($label),+], $help, $moves), )+];
+        /// The metrics by part of the server.
+        pub(super) const GROUPS: &[(&str, &[Metric])] = &[$( ($title, $group::METRICS), )+];
     };
 }
 
 const fn line<K: Bind>(
     name: &'static str,
-    labels: &'static [&'static str],
+    by: &'static [&'static str],
+    own: &'static [&'static str],
     help: &'static str,
     moves: &'static str,
 ) -> Metric {
-    let kind = K::KIND;
     Metric {
         name,
-        kind,
-        labels,
+        kind: K::KIND,
+        labels: if own.is_empty() { by } else { own },
         help,
         moves,
     }
@@ -65,317 +61,319 @@ const fn line<K: Bind>(
 
 /// All metrics.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    groups().flat_map(|(_, metrics)| metrics)
+    GROUPS.iter().flat_map(|(_, metrics)| *metrics)
 }
 
-/// The metrics by part of the server.
-pub(super) fn groups() -> impl Iterator<Item = (&'static str, &'static [Metric])> {
-    std::iter::once(("By label", FAMILIES)).chain(HANDLES.iter().copied())
-}
+groups! {
+    "By label" by []
+    /// Metrics with labels of their own.
+    Families {
+        requests: Family<Counter>, "tideline_requests_total" ["method", "result"]
+            "Answered requests by method and result (`ok` or an error's reason).",
+            "The reason says it: `busy` and `outcome_unknown` need a look at the disk, others at a client.";
+        request_seconds: Family<Histogram>, "tideline_request_seconds" ["method"]
+            "Seconds from a decoded request to its answer, the wait for its turn and the sync of a write included.",
+            "`message.append` is the time to acknowledgement: against tideline_commit_sync_seconds the rest is queueing. Reads: the disk, or reads_max.";
+        refusals: Family<Counter>, "tideline_refusals_total" ["limit"]
+            "Requests, writes and connections that were refused at a limit, by the limit's name in the configuration (or `compaction`, `disk_space`).",
+            "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much. Others: a client asks for too much at once.";
+        capacity_units: Family<Counter>, "tideline_capacity_units_total" ["kind"]
+            "Capacity units (of 4 KiB) that Tablestore's operations used: `read`, `write`.",
+            "What clients would be billed for elsewhere; beside tideline_requests_total it shows how large rows are.";
+        closes: Family<Counter>, "tideline_closes_total" ["reason"]
+            "Connections that the server closed, by the close code's name.",
+            "`slow_consumer`: bad networks, or a client that stopped reading. `idle`: clients went without a word, normal on phones. `protocol_error`, `too_big`…: a client with an error.";
+        sync_by_news: Family<Counter>, "tideline_sync_answers_total" ["news"]
+            "Answered syncs with some news and with none.",
+            "Mostly `none` = clients poll more often than there is news: let them wait (wait_ms) or subscribe.";
+        resumes: Family<Counter>, "tideline_resumes_total" ["state"]
+            "Subscribes by where the client stood: `ok`, `too_old` (trimmed meanwhile), `epoch_changed` (made anew).",
+            "A burst of `ok` = many came back at once. `too_old` = clients are away for longer than you keep messages.";
+        page_messages: Family<Histogram>, "tideline_page_messages" ["source"]
+            "Messages in one page from the store, by what asked: `range`, `sync` (timelines with news), `subscribe`, `push` (a lagging subscription).",
+            "Small pages of `push` in large numbers = readers lag by a little all the time. At the page's limit = they are far behind.";
+        reclaimed_rows: Family<Counter>, "tideline_reclaimed_rows_total" ["reason"]
+            "Rows that compaction gave up whole, by reason: `expired`, `table_deleted`, `marked` (trimmed or deleted timelines, message IDs past their window); `surplus` shortens rows only.",
+            "Follows what expires and what is deleted, with the delay of merges.";
+        reclaimed_bytes: Family<Counter>, "tideline_reclaimed_bytes_total" ["reason"]
+            "Bytes of keys and values that compaction gave up, those of shortened rows too, by reason: `expired`, `surplus` (versions above max versions), `table_deleted`, `marked`.",
+            "As the rows. Flat while tideline_image_dead_bytes rises = compaction does not come to it.";
+        limit: Family<Gauge>, "tideline_limit" ["limit"]
+            "Limits in force, by their name in the configuration; per partition where the configuration says so.",
+            "To hold a gauge against: the alerts do.";
+        build_info: Family<Gauge>, "tideline_build_info" ["version", "arch"]
+            "1, with what was built in the labels.",
+            "Changes at an upgrade.";
+    }
 
-families! {
-    requests: Counters "tideline_requests_total" ["method", "result"]
-        "Answered requests by method and result (`ok` or an error's reason).",
-        "The reason says it: `busy` and `outcome_unknown` need a look at the disk, others at a client.";
-    request_seconds: Histograms "tideline_request_seconds" ["method"]
-        "Seconds from a decoded request to its answer, the wait for its turn and the sync of a write included.",
-        "`message.append` is the time to acknowledgement: against tideline_commit_sync_seconds the rest is queueing. Reads: the disk, or reads_max.";
-    refusals: Counters "tideline_refusals_total" ["limit"]
-        "Requests, writes and connections that were refused at a limit, by the limit's name in the configuration (or `compaction`, `disk_space`).",
-        "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much. Others: a client asks for too much at once.";
-    capacity_units: Counters "tideline_capacity_units_total" ["kind"]
-        "Capacity units (of 4 KiB) that Tablestore's operations used: `read`, `write`.",
-        "What clients would be billed for elsewhere; beside tideline_requests_total it tells how large rows are.";
-    closes: Counters "tideline_closes_total" ["reason"]
-        "Connections that the server closed, by the close code's name.",
-        "`slow_consumer`: bad networks, or a client that stopped reading. `idle`: clients went without a word, normal on phones. `protocol_error`, `too_big`…: a client with an error.";
-    sync_by_news: Counters "tideline_sync_answers_total" ["news"]
-        "Answered syncs with some news and with none.",
-        "Mostly `none` = clients poll more often than there is news: let them wait (wait_ms) or subscribe.";
-    resumes: Counters "tideline_resumes_total" ["state"]
-        "Subscribes by where the client stood: `ok`, `too_old` (trimmed meanwhile), `epoch_changed` (made anew).",
-        "A burst of `ok` = many came back at once. `too_old` = clients are away for longer than you keep messages.";
-    page_messages: Histograms "tideline_page_messages" ["source"]
-        "Messages in one page from the store, by who asked: `range`, `sync` (timelines with news), `subscribe`, `push` (a lagging subscription).",
-        "Small pages of `push` in large numbers = readers lag by a little all the time. At the page's limit = they are far behind.";
-    reclaimed_rows: Counters "tideline_reclaimed_rows_total" ["reason"]
-        "Rows that compaction gave up whole, by reason: `expired`, `table_deleted`, `marked` (trimmed or deleted timelines, message IDs past their window); `surplus` shortens rows only.",
-        "Follows what expires and what is deleted, with the delay of merges.";
-    reclaimed_bytes: Counters "tideline_reclaimed_bytes_total" ["reason"]
-        "Bytes of keys and values that compaction gave up, those of shortened rows too, by reason: `expired`, `surplus` (versions over max versions), `table_deleted`, `marked`.",
-        "As the rows. Flat while tideline_image_dead_bytes rises = compaction does not come to it.";
-    limit: Gauges "tideline_limit" ["limit"]
-        "Limits in force, by their name in the configuration; per partition where the configuration says so.",
-        "To hold a gauge against: the alerts do.";
-    build_info: Gauges "tideline_build_info" ["version", "arch"]
-        "1, with what was built in the labels.",
-        "Changes at an upgrade.";
-}
-
-handles! {
-    "Commit"
-    /// Handles of the commit path, over all partitions.
-    Commit commit {
-        batches: Counter "tideline_commit_batches_total"
+    "Commit" by ["partition"]
+    /// Handles of the commit path of one partition.
+    Commit {
+        batches: Counter, "tideline_commit_batches_total"
             "Batches written to commit logs.",
             "Its rate is the rate of syncs; compare with tideline_commit_batch_closures.";
-        batch_closures: Histogram "tideline_commit_batch_closures"
+        batch_closures: Histogram, "tideline_commit_batch_closures"
             "Writes per batch.",
             "1 under load = nothing gathers: the clients wait for each answer. High and slow = the disk's sync is slow.";
-        batch_bytes: Histogram "tideline_commit_batch_bytes"
+        batch_bytes: Histogram, "tideline_commit_batch_bytes"
             "Bytes per batch frame.",
             "Near commit_bytes_max = batches are cut by size: large messages.";
-        fill_seconds: Histogram "tideline_commit_fill_seconds"
+        fill_seconds: Histogram, "tideline_commit_fill_seconds"
             "Seconds to evaluate the writes of a batch.",
             "Above the sync's time = the processor is the limit, not the disk.";
-        write_seconds: Histogram "tideline_commit_write_seconds"
+        write_seconds: Histogram, "tideline_commit_write_seconds"
             "Seconds to hand a frame to the operating system.",
             "Rises when the disk's cache is full or a segment is made instead of reused.";
-        sync_seconds: Histogram "tideline_commit_sync_seconds"
+        sync_seconds: Histogram, "tideline_commit_sync_seconds"
             "Seconds of an fdatasync of the commit log.",
             "Every acknowledgement waits for it. Look for other writers on the disk, or a worn device.";
-        queue_depth: Gauge "tideline_commit_queue_depth"
-            "Writes that wait for their partition's writer.",
+        queue_depth: Gauge, "tideline_commit_queue_depth"
+            "Writes that wait for the partition's writer.",
             "Steadily high = more is asked than the writer does; at queue_jobs_max clients hear `busy`.";
-        queue_bytes: Gauge "tideline_commit_queue_bytes"
+        queue_bytes: Gauge, "tideline_commit_queue_bytes"
             "Bytes that waiting writes hold.",
             "As the depth; at queue_bytes_max clients hear `busy`.";
-        queue_fill: Gauge "tideline_commit_queue_fill_ratio"
-            "How full the fullest partition's queue is, in writes or bytes, 0 to 1.",
+        queue_fill: Gauge, "tideline_commit_queue_fill_ratio"
+            "How full the queue is, in writes or bytes, 0 to 1.",
             "Near 1 clients hear `busy`. Look at sync and fill seconds, and at level 0.";
-        slowed: Counter "tideline_commit_slowed_batches_total"
+        slowed: Counter, "tideline_commit_slowed_batches_total"
             "Batches that were held back a little because flush or compaction is behind.",
             "Rising = the disk does not keep up with flush and compaction.";
-        failed: Counter "tideline_commit_failed_total"
-            "Partitions that stopped after a disk failure.",
+        failed: Counter, "tideline_commit_failed_total"
+            "Failures of the disk that stopped the partition.",
             "Needs a human: see the log; restart after the disk was looked at.";
-        partitions: Gauge "tideline_partitions"
-            "Partitions of the data directory.",
-            "Never, while the server runs.";
-        stopped: Gauge "tideline_partitions_stopped"
-            "Partitions that take no more writes after a failure of the disk.",
+        stopped: Gauge, "tideline_partitions_stopped"
+            "1 if the partition takes no more writes after a failure of the disk, else 0.",
             "Must be 0. Reads go on; see the log, look at the disk, restart.";
     }
 
-    "Memtables and flush"
-    /// Handles of memtables and their flush.
-    Memtables memtables {
-        bytes: Gauge "tideline_memtable_bytes"
+    "Memtables and flush" by ["partition"]
+    /// Handles of memtables and their flush, of one partition.
+    Memtables {
+        bytes: Gauge, "tideline_memtable_bytes"
             "Bytes in memtables that are not flushed yet.",
             "Should saw between 0 and a few times memtable_bytes.";
-        rows: Gauge "tideline_memtable_rows"
+        rows: Gauge, "tideline_memtable_rows"
             "Rows in memtables that are not flushed yet.",
             "As the bytes.";
-        frozen: Gauge "tideline_memtables_frozen"
-            "Full memtables that wait to be flushed, in the partition with most.",
+        frozen: Gauge, "tideline_memtables_frozen"
+            "Full memtables that wait to be flushed.",
             "Above half of frozen_memtables_max writers are slowed down, at it they hear `busy`: the disk is behind.";
-        flush_seconds: Histogram "tideline_flush_seconds"
+        flush_seconds: Histogram, "tideline_flush_seconds"
             "Seconds to write one memtable as a sorted run.",
             "Rises with disk load. If flushes do not keep up, writers are slowed down.";
-        flush_rows: Counter "tideline_flush_rows_total"
+        flush_rows: Counter, "tideline_flush_rows_total"
             "Rows written by flushes.",
             "Load; some rows for each message.";
-        flush_bytes: Counter "tideline_flush_bytes_total"
+        flush_bytes: Counter, "tideline_flush_bytes_total"
             "Bytes of memtables that were flushed.",
-            "Load. With the log's and compaction's bytes it tells the write amplification.";
+            "Load. With the log's and compaction's bytes it shows the write amplification.";
     }
 
-    "Reclaiming"
-    /// Handles of compaction.
-    Compaction compaction {
-        seconds: Histogram "tideline_compaction_slice_seconds"
+    "Reclaiming" by ["partition"]
+    /// Handles of compaction, of one partition.
+    Compaction {
+        seconds: Histogram, "tideline_compaction_slice_seconds"
             "Seconds of one slice of compaction.",
             "Rises with disk load.";
-        bytes: Counter "tideline_compaction_bytes_total"
+        bytes: Counter, "tideline_compaction_bytes_total"
             "Bytes of rows that compaction wrote, about; what LMDB adds for its pages is not in it.",
-            "Against tideline_flush_bytes_total it tells the write amplification.";
-        rows: Counter "tideline_compaction_rows_total"
+            "Against tideline_flush_bytes_total it shows the write amplification.";
+        rows: Counter, "tideline_compaction_rows_total"
             "Rows that compaction read.",
             "Its work.";
-        dropped: Counter "tideline_compaction_dropped_rows_total"
-            "Rows that compaction did not write again: older versions, and what was trimmed, deleted or over.",
+        dropped: Counter, "tideline_compaction_dropped_rows_total"
+            "Rows that compaction did not write again: older versions, and what was trimmed, was deleted or has expired.",
             "Follows trims, deletions and the age of message IDs, with the delay of merges.";
-        pending: Gauge "tideline_compaction_pending_bytes"
+        pending: Gauge, "tideline_compaction_pending_bytes"
             "Bytes of runs that wait for a merge: level 0, and inputs of running merges.",
             "Ever more = the disk does not keep up; level 0 then slows writers down.";
-        surveyed: Counter "tideline_survey_rows_total"
-            "Rows that were looked at, while there was nothing to merge, for what is over.",
-            "At most 50,000 a second and partition while a walk over all rows lasts, then a minute of rest.";
-        survey_age: Gauge "tideline_survey_age_seconds"
-            "Seconds since the last walk over all rows of a partition ended, in the partition where it is longest ago; 0 before the first one.",
+        surveyed: Counter, "tideline_survey_rows_total"
+            "Rows that were looked at, while there was nothing to merge, for what can be given up.",
+            "At most 50,000 a second while a walk over all rows lasts, then a minute of rest.";
+        survey_age: Gauge, "tideline_survey_age_seconds"
+            "Seconds since the last walk over all rows ended; 0 before the first one.",
             "The walk finds what was trimmed, marked or is surplus. (What expires or was deleted with its table is known without it.) Ever older = merges leave no time for it.";
     }
 
-    "Image (LMDB)"
-    /// Handles of the image: the sorted runs of all partitions together.
-    Image image {
-        runs: Gauge "tideline_image_runs"
+    "Image (LMDB)" by ["partition"]
+    /// Handles of the image, the sorted runs of one partition.
+    Image {
+        runs: Gauge, "tideline_image_runs"
             "Sorted runs in the image.",
             "Each is one more place to look for a reader. A few per level are normal; ever more = compaction is behind.";
-        level0_runs: Gauge "tideline_image_level0_runs"
-            "Flushed memtables that no merge has taken yet (level 0), in the partition with most.",
+        level0_runs: Gauge, "tideline_image_level0_runs"
+            "Flushed memtables that no merge has taken yet (level 0).",
             "At level0_slow_runs writers are slowed down, at level0_busy_runs they hear `busy`.";
-        used_bytes: Gauge "tideline_image_used_bytes"
+        used_bytes: Gauge, "tideline_image_used_bytes"
             "Bytes of the pages that runs take.",
             "The data. Compare with tideline_image_file_bytes: the rest is free pages, used again by the next writes.";
-        dead_bytes: Gauge "tideline_image_dead_bytes"
-            "Bytes of the pages of runs that hold what is over, as far as that is known: an estimate.",
+        dead_bytes: Gauge, "tideline_image_dead_bytes"
+            "Bytes of the pages of runs that hold what has expired or was deleted, as far as that is known: an estimate.",
             "A run is rewritten when half of it is dead; from an eighth on when a quarter of the image is. Lasting above that = compaction is behind.";
-        file_bytes: Gauge "tideline_image_file_bytes"
-            "Bytes of the LMDB files, free pages included.",
-            "They never shrink. Rising while tideline_image_used_bytes stays = a reader keeps old pages, or merges are large.";
-        free_bytes: Gauge "tideline_image_free_bytes"
+        file_bytes: Gauge, "tideline_image_file_bytes"
+            "Bytes of the LMDB file, free pages included.",
+            "It never shrinks. Rising while tideline_image_used_bytes stays = a reader keeps old pages, or merges are large.";
+        free_bytes: Gauge, "tideline_image_free_bytes"
             "Bytes of pages that hold nothing any more, LMDB's list of them included.",
             "Used again by later writes, unless an old reader still may see them.";
-        map_bytes: Gauge "tideline_image_map_bytes"
-            "Bytes of address space that are reserved for the LMDB files.",
-            "The files can't grow past it: raise map_bytes when they come near.";
-        readers: Gauge "tideline_image_readers"
+        map_bytes: Gauge, "tideline_image_map_bytes"
+            "Bytes of address space that are reserved for the LMDB file.",
+            "The file can't grow past it: raise map_bytes when it comes near.";
+        readers: Gauge, "tideline_image_readers"
             "Open read transactions.",
-            "Follows the number of reads under way; at 1024 in a partition reads fail.";
-        reader_seconds: Gauge "tideline_image_oldest_reader_seconds"
+            "Follows the number of reads under way; at 1024 reads fail.";
+        reader_seconds: Gauge, "tideline_image_oldest_reader_seconds"
             "Age of the oldest read transaction, seconds; 0 without one.",
             "A read lives for a page. Seconds = a disk that hangs, or an error of ours: the file grows meanwhile.";
-        reader_transactions: Gauge "tideline_image_oldest_reader_transactions"
+        reader_transactions: Gauge, "tideline_image_oldest_reader_transactions"
             "Transactions committed since the oldest reader began.",
             "The pages that these freed can't be used again before it ends.";
-        free_slots: Gauge "tideline_image_free_slots"
-            "Sub-databases that runs could still take, in the partition with fewest; a part of a run takes two.",
-            "Below two its writers hear `busy`.";
-        filter_bytes: Gauge "tideline_image_filter_bytes"
+        free_slots: Gauge, "tideline_image_free_slots"
+            "Sub-databases that runs could still take; a part of a run takes two.",
+            "Below two writers hear `busy`.";
+        filter_bytes: Gauge, "tideline_image_filter_bytes"
             "Bytes of memory that loaded filters take.",
             "At filter_memory_bytes runs are read without a filter: more reads of the disk for message IDs.";
     }
 
-    "Log"
-    /// Handles of the commit logs.
-    Log log {
-        position: Gauge "tideline_log_position"
-            "Position of the newest visible batch, summed over partitions.",
+    "Log" by ["partition"]
+    /// Handles of the commit log of one partition.
+    Log {
+        position: Gauge, "tideline_log_position"
+            "Position of the newest visible batch.",
             "Rises by one with each batch.";
-        oldest_position: Gauge "tideline_log_oldest_position"
-            "Position of the oldest batch that the log still has, summed over partitions.",
-            "Steps up when retention lets a segment go. Who follows the log from below it must start anew.";
-        oldest_seconds: Gauge "tideline_log_oldest_seconds"
-            "Age of the oldest batch that the log still has, seconds; of the partition that reaches back least; 0 while empty.",
+        oldest_position: Gauge, "tideline_log_oldest_position"
+            "Position of the oldest batch that the log still has.",
+            "Steps up when retention lets a segment go. A follower that is below it must start anew.";
+        oldest_seconds: Gauge, "tideline_log_oldest_seconds"
+            "Age of the oldest batch that the log still has, seconds; 0 while empty.",
             "Below retention_age_ms = retention_bytes cuts: raise it if followers need longer.";
-        bytes: Gauge "tideline_log_bytes"
+        bytes: Gauge, "tideline_log_bytes"
             "Bytes of the log's segments on disk.",
             "Saws around retention_bytes. Above = the image is behind, or something holds the log.";
-        segments: Gauge "tideline_log_segments"
+        segments: Gauge, "tideline_log_segments"
             "Segments of the log.",
             "As its bytes.";
     }
 
-    "Reads"
-    /// Handles of reads of the store.
-    Reads reads {
-        running: Gauge "tideline_reads_running"
+    "Server" by []
+    /// Handles of the server as a whole.
+    Server {
+        partitions: Gauge, "tideline_partitions"
+            "Partitions of the data directory.",
+            "Never, while the server runs.";
+        panics: Counter, "tideline_panics_total"
+            "Connections, writes and reads that ended in a panic.",
+            "An error of ours: report it with the log.";
+        reads_running: Gauge, "tideline_reads_running"
             "Reads of the store that run now; reads_max is the bound, others wait.",
             "Steadily at reads_max = reads queue: a slow disk, or too many resumes at once.";
-        positions: Histogram "tideline_sync_positions"
+        sync_positions: Histogram, "tideline_sync_positions"
             "Timelines asked for in one sync.",
             "Small ones in large numbers = clients could ask for all their timelines at once.";
     }
 
-    "Feed"
-    /// Handles of the feed: followers of the log and their subscribers.
-    Feed feed {
-        batches: Counter "tideline_feed_batches_total"
-            "Batches that the feed has taken from the logs.",
+    "Feed, by partition" by ["partition"]
+    /// Handles of the feed's follower of one partition's log.
+    Follower {
+        batches: Counter, "tideline_feed_batches_total"
+            "Batches that the feed has taken from the log.",
             "Should keep pace with tideline_commit_batches_total.";
-        lag: Gauge "tideline_feed_lag_batches"
+        lag: Gauge, "tideline_feed_lag_batches"
             "Batches that are committed and not yet seen by the feed.",
             "Should be near 0: pushes are late by this much.";
-        lag_seconds: Gauge "tideline_feed_lag_seconds"
+        lag_seconds: Gauge, "tideline_feed_lag_seconds"
             "Age of the oldest committed batch that the feed has not seen, seconds; 0 if there is none.",
             "Should be near 0. Rising = the feed's processor share is too small, or the disk hangs where it reads the log.";
-        delay_seconds: Histogram "tideline_feed_delay_seconds"
-            "Seconds from a batch's begin (its commit time, whole milliseconds) to when watchers were told of it.",
+        delay_seconds: Histogram, "tideline_feed_delay_seconds"
+            "Seconds from a batch's begin (its commit time, whole milliseconds) to when its watchers were woken.",
             "Holds the sync. Far above tideline_commit_sync_seconds = the feed is late.";
-        topics: Gauge "tideline_feed_topics"
-            "Timelines that someone watches.",
-            "Follows the number of clients.";
-        subscriptions: Gauge "tideline_subscriptions"
-            "Open subscriptions.",
-            "Follows the number of clients.";
-        waits: Gauge "tideline_sync_waits"
-            "Waiting sync calls.",
-            "Follows the number of polling clients.";
-        ring_bytes: Gauge "tideline_feed_ring_bytes"
-            "Bytes of fresh messages that are kept for subscribers.",
-            "At fresh_bytes_max readers that lag read from the store.";
-        fanout: Histogram "tideline_feed_fanout_subscribers"
-            "Watchers that were told of one batch's messages in one timeline.",
-            "The size of rooms in use. Large and frequent = the processor goes into pushes.";
-        store_pages: Counter "tideline_feed_store_pages_total"
-            "Catch-ups: pages that subscriptions read from the store.",
-            "Rising = readers lag behind the ring, or many resume at once.";
-        store_pages_shared: Counter "tideline_feed_store_pages_shared_total"
-            "Catch-ups that took the page which another subscription was reading.",
-            "High after many clients resumed at the same place.";
-        deliveries: Counter "tideline_deliveries_total"
-            "Messages pushed to subscribers.",
-            "The fan-out's work.";
-        resyncs: Counter "tideline_feed_resyncs_total"
-            "Times that a follower lost its place in the log and told all its readers to read the store.",
+        resyncs: Counter, "tideline_feed_resyncs_total"
+            "Times that the feed lost its place in the log and had all readers read the store.",
             "Should be 0: the feed was behind the log's retention, or the log could not be read.";
     }
 
-    "Gateway"
-    /// Handles of the gateway: sockets and sessions.
-    Gateway gateway {
-        connections: Gauge "tideline_connections"
-            "Open WebSocket connections.",
-            "At connections_max new ones are refused.";
-        accepted: Counter "tideline_connections_accepted_total"
-            "Accepted TCP connections.",
-            "A steep rise = a reconnect storm or an attack.";
-        accept_failed: Counter "tideline_accept_failed_total"
-            "Failed accepts, mostly for want of file descriptors.",
-            "Raise the limit of open files (ulimit -n).";
-        refused_origin: Counter "tideline_refused_origin_total"
-            "Requests with a foreign Origin or Host.",
-            "A page of yours is missing in allowed_origins or allowed_hosts, or someone tries.";
-        in_flight: Gauge "tideline_requests_in_flight"
-            "Requests that are not answered yet.",
-            "Rises with latency.";
-        inbound: Gauge "tideline_inbound_bytes"
-            "Bytes of requests that come in or are not answered yet, over all connections; up to 16 KiB of each are not counted.",
-            "At inbound_bytes_max large requests are refused. A client that sends large messages slowly, or an attack.";
-        answers: Gauge "tideline_unread_bytes"
-            "Bytes of answers that wait for clients that do not read them, over all connections; up to 16 KiB of each are not counted.",
-            "At answers_bytes_max large reads are refused and slow readers are cut.";
-        received_bytes: Counter "tideline_received_bytes_total"
-            "Bytes of messages from clients.",
-            "Load.";
-        sent_bytes: Counter "tideline_sent_bytes_total"
-            "Bytes of replies to clients.",
-            "Load; pushes are counted in tideline_deliveries_total.";
-        panics: Counter "tideline_panics_total"
-            "Connections, writes and reads that ended in a panic.",
-            "An error of ours: report it with the log.";
+    "Feed" by []
+    /// Handles of the feed: watched timelines and their subscribers.
+    Feed {
+        topics: Gauge, "tideline_feed_topics"
+            "Timelines that someone watches.",
+            "Follows the number of clients.";
+        subscriptions: Gauge, "tideline_subscriptions"
+            "Open subscriptions.",
+            "Follows the number of clients.";
+        waits: Gauge, "tideline_sync_waits"
+            "Waiting sync calls.",
+            "Follows the number of polling clients.";
+        ring_bytes: Gauge, "tideline_feed_ring_bytes"
+            "Bytes of fresh messages that are kept for subscribers.",
+            "At fresh_bytes_max readers that lag read from the store.";
+        fanout: Histogram, "tideline_feed_fanout_subscribers"
+            "Watchers that one batch's messages in one timeline woke.",
+            "The size of rooms in use. Large and frequent = the processor goes into pushes.";
+        store_pages: Counter, "tideline_feed_store_pages_total"
+            "Catch-ups: pages that subscriptions read from the store.",
+            "Rising = readers lag behind the ring, or many resume at once.";
+        store_pages_shared: Counter, "tideline_feed_store_pages_shared_total"
+            "Catch-ups that took the page which another subscription was reading.",
+            "High after many clients resumed at the same place.";
+        deliveries: Counter, "tideline_deliveries_total"
+            "Messages pushed to subscribers.",
+            "The fan-out's work.";
     }
 
-    "Process"
-    /// Handles of what the operating system tells of the process.
-    Process process {
-        cpu: Seconds "process_cpu_seconds_total"
+    "Gateway" by []
+    /// Handles of the gateway: sockets and sessions.
+    Gateway {
+        connections: Gauge, "tideline_connections"
+            "Open WebSocket connections.",
+            "At connections_max new ones are refused.";
+        accepted: Counter, "tideline_connections_accepted_total"
+            "Accepted TCP connections.",
+            "A steep rise = a reconnect storm or an attack.";
+        accept_failed: Counter, "tideline_accept_failed_total"
+            "Failed accepts, mostly for want of file descriptors.",
+            "Raise the limit of open files (ulimit -n).";
+        refused_origin: Counter, "tideline_refused_origin_total"
+            "Requests with a foreign Origin or Host.",
+            "A page of yours is missing in allowed_origins or allowed_hosts, or someone tries.";
+        in_flight: Gauge, "tideline_requests_in_flight"
+            "Requests that are not answered yet.",
+            "Rises with latency.";
+        inbound: Gauge, "tideline_inbound_bytes"
+            "Bytes of requests that come in or are not answered yet, over all connections; up to 16 KiB of each are not counted.",
+            "At inbound_bytes_max large requests are refused. A client that sends large messages slowly, or an attack.";
+        answers: Gauge, "tideline_unread_bytes"
+            "Bytes of answers that wait for clients that do not read them, over all connections; up to 16 KiB of each are not counted.",
+            "At answers_bytes_max large reads are refused and slow readers are cut.";
+        received_bytes: Counter, "tideline_received_bytes_total"
+            "Bytes of messages from clients.",
+            "Load.";
+        sent_bytes: Counter, "tideline_sent_bytes_total"
+            "Bytes of replies to clients.",
+            "Load; pushes are counted in tideline_deliveries_total.";
+    }
+
+    "Process" by []
+    /// Handles of what the operating system says of the process.
+    Process {
+        cpu: Seconds, "process_cpu_seconds_total"
             "Processor time in user and system mode, seconds.",
             "Its rate is the number of processors in use.";
-        resident: Gauge "process_resident_memory_bytes"
+        resident: Gauge, "process_resident_memory_bytes"
             "Resident memory, bytes; pages of the LMDB file that are mapped count too.",
             "Connections, heads_max, fresh_bytes_max, memtables and filters take it; the map's part is given back under pressure.";
-        open_fds: Gauge "process_open_fds"
+        open_fds: Gauge, "process_open_fds"
             "Open file descriptors.",
             "One per connection, and some.";
-        max_fds: Gauge "process_max_fds"
+        max_fds: Gauge, "process_max_fds"
             "Limit of open file descriptors.",
             "Raise it (ulimit -n) above connections_max.";
-        threads: Gauge "process_threads"
+        threads: Gauge, "process_threads"
             "Threads of the process.",
             "Three per partition, one per processor, and up to reads_max and some for reads.";
-        start: Gauge "process_start_time_seconds"
+        start: Gauge, "process_start_time_seconds"
             "When the process started, seconds since 1970.",
             "Changes at a restart.";
     }

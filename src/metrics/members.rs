@@ -1,53 +1,53 @@
-//! Members of labelled metrics that are known beforehand, and handles on those that are touched often.
+//! Members of families that are known beforehand, and handles on those that are touched often.
 //!
-//! Owns: which label values there are from the start. Promises: after [`bind_all`] each metric has a sample, so that a
-//! rate has a first value to count from. Must not: take a label value from outside.
+//! Owns: which label values there are from the start. Promises: each family has a member, so that a rate has a first
+//! value to count from. Must not: take a label value from outside.
 
-use std::sync::OnceLock;
+use super::{Counter, Families, Histogram};
 
-use super::catalogue::{
-    bind_handles, capacity_units, closes, page_messages, reclaimed_bytes, reclaimed_rows, refusals,
-    request_seconds, requests, resumes, sync_by_news,
-};
-use super::{Counter, Histogram};
-
-/// Binds everything.
-pub(super) fn bind_all() {
-    bind_handles();
-    pages();
-    sync_answers();
-    for state in ["ok", "too_old", "epoch_changed"] {
-        let _ = resumes().of(&[state]);
-    }
-    for limit in REFUSED_AT {
-        let _ = refusals().of(&[limit]);
-    }
-    for reason in [
-        "slow_consumer",
-        "idle",
-        "draining",
-        "overloaded",
-        "slow_request",
-        "protocol_error",
-        "too_big",
-    ] {
-        let _ = closes().of(&[reason]);
-    }
-    for reason in ["expired", "surplus", "table_deleted", "marked"] {
-        let _ = (
-            reclaimed_rows().of(&[reason]),
-            reclaimed_bytes().of(&[reason]),
-        );
-    }
-    for kind in ["read", "write"] {
-        let _ = capacity_units().of(&[kind]);
-    }
-    for method in ["message.append", "sync", "subscribe"] {
-        let _ = requests().of(&[method, "ok"]);
-        let _ = request_seconds().of(&[method]);
+impl Families {
+    /// Binds what is known beforehand.
+    pub(super) fn bind_known(&self) {
+        for state in ["ok", "too_old", "epoch_changed"] {
+            let _ = self.resumes.of(&[state]);
+        }
+        for limit in REFUSED_AT {
+            let _ = self.refusals.of(&[limit]);
+        }
+        for reason in CLOSED_FOR {
+            let _ = self.closes.of(&[reason]);
+        }
+        for reason in ["expired", "surplus", "table_deleted", "marked"] {
+            let reason = [reason];
+            let _ = (
+                self.reclaimed_rows.of(&reason),
+                self.reclaimed_bytes.of(&reason),
+            );
+        }
+        for kind in ["read", "write"] {
+            let _ = self.capacity_units.of(&[kind]);
+        }
+        for method in ["message.append", "sync", "subscribe"] {
+            let _ = (
+                self.requests.of(&[method, "ok"]),
+                self.request_seconds.of(&[method]),
+            );
+        }
+        self.build_info
+            .of(&[env!("CARGO_PKG_VERSION"), std::env::consts::ARCH])
+            .set(1.0);
     }
 }
 
+const CLOSED_FOR: [&str; 7] = [
+    "slow_consumer",
+    "idle",
+    "draining",
+    "overloaded",
+    "slow_request",
+    "protocol_error",
+    "too_big",
+];
 /// Places where the server refuses that no client's error names: the queue, the stores, the listener.
 const REFUSED_AT: [&str; 7] = [
     QUEUE_JOBS,
@@ -73,7 +73,7 @@ pub const INBOUND_BYTES: &str = "inbound_bytes_max";
 /// Refused or closed for `answers_bytes_max`.
 pub const ANSWERS_BYTES: &str = "answers_bytes_max";
 
-/// Handles of [`page_messages`], by who asked for the page.
+/// Sizes of pages, by what asked for the page.
 #[derive(Debug)]
 pub struct Pages {
     /// `message.range`.
@@ -86,22 +86,32 @@ pub struct Pages {
     pub push: Histogram,
 }
 
-/// The page sizes, bound.
-pub fn pages() -> &'static Pages {
-    static BOUND: OnceLock<Pages> = OnceLock::new();
-    BOUND.get_or_init(|| {
-        let of = |source| page_messages().of(&[source]);
+impl Pages {
+    pub(super) fn of(families: &Families) -> Pages {
+        let of = |source| families.page_messages.of(&[source]);
         Pages {
             range: of("range"),
             sync: of("sync"),
             subscribe: of("subscribe"),
             push: of("push"),
         }
-    })
+    }
 }
 
-/// Answers of `sync`: with news, and without.
-pub fn sync_answers() -> &'static [Counter; 2] {
-    static BOUND: OnceLock<[Counter; 2]> = OnceLock::new();
-    BOUND.get_or_init(|| [sync_by_news().of(&["some"]), sync_by_news().of(&["none"])])
+/// Answers of `sync`.
+#[derive(Debug)]
+pub struct SyncAnswers {
+    /// With news.
+    pub some: Counter,
+    /// Without.
+    pub none: Counter,
+}
+
+impl SyncAnswers {
+    pub(super) fn of(families: &Families) -> SyncAnswers {
+        SyncAnswers {
+            some: families.sync_by_news.of(&["some"]),
+            none: families.sync_by_news.of(&["none"]),
+        }
+    }
 }

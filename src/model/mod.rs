@@ -1,18 +1,36 @@
 //! The vocabulary of rows: what the tables, the timelines and the wires all speak of.
 //!
-//! Owns: values. Promises: pure data. Must not: know a schema in the catalog, a format on disk or an encoding.
+//! Owns: keys, values, cells and rows; what a read selects and a write changes; tables' definitions; the limits of all
+//! of them, and [`Error`], every reason to refuse a call. Promises: pure data and pure rules. A request is checked
+//! once, by the constructors and checks here, when it is decoded; the tables check only what needs a definition or a
+//! stored row. Must not: know the catalog, a format on disk or an encoding.
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
+mod check;
+mod definition;
+mod error;
+mod filter;
+mod key;
+pub mod limits;
+mod options;
+mod read;
+mod row;
 mod value;
+mod write;
 
+pub use check::{KeyUse, check_column_name, check_table_name, check_version};
+pub use definition::{
+    ColumnType, DefinedColumn, Definition, NewTable, TableUpdate, Throughput,
+    check_defined_columns, check_key_columns,
+};
+pub use error::Error;
+pub use filter::{
+    Cast, ColumnPage, Comparator, Condition, Existence, Filter, Predicate, Relation, Transfer,
+};
+pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};
+pub use options::{OptionsUpdate, TableOptions};
+pub use read::{Direction, GetRange, Selection};
+pub use row::{Cell, Consumed, FoundCell, FoundRow, RowRef, RowSink, column, units};
 pub use value::{Value, ValueRef, json_bytes, json_text_bytes};
-
-/// Which way a range is walked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Keys rising.
-    Forward,
-    /// Keys falling.
-    Backward,
-}
+pub use write::{CellChange, PutCell, ReturnContent, RowChange, RowWrite};

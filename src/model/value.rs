@@ -53,6 +53,17 @@ impl ValueRef<'_> {
         }
     }
 
+    /// How many bytes it counts.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            ValueRef::String(text) | ValueRef::Json(text) => text.len(),
+            ValueRef::Binary(bytes) => bytes.len(),
+            ValueRef::Integer(_) | ValueRef::Double(_) => 8,
+            ValueRef::Boolean(_) => 1,
+        }
+    }
+
     /// About how many bytes the cell of such a value takes, without its name.
     #[must_use]
     pub fn cell_bytes_about(self) -> usize {
@@ -142,6 +153,19 @@ mod tests {
                 Value::Double(double).json_bytes(),
                 serde_json::to_string(&double).unwrap().len()
             );
+        }
+    }
+
+    #[test]
+    fn values_count_their_bytes() {
+        for (value, bytes) in [
+            (Value::String("äb".to_owned()), 3),
+            (Value::Integer(i64::MAX), 8),
+            (Value::Double(0.5), 8),
+            (Value::Boolean(true), 1),
+            (Value::Binary(Bytes::from_static(&[1, 2])), 2),
+        ] {
+            assert_eq!(ValueRef::from(&value).size(), bytes);
         }
     }
 

@@ -18,7 +18,6 @@ use crate::disk;
 use crate::ids::Clock;
 use crate::image::{self, Error, Image};
 use crate::log::Keeper;
-use crate::metrics;
 
 /// What wakes the flusher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +219,7 @@ impl Flusher {
         // A flush takes long. A note that fails is tried again, and told, by the log's upkeep.
         let mut note = || drop(self.keeper.note());
         flush(&self.image, &memtable, &*self.rules, &mut note)?;
-        let metrics = metrics::memtables();
+        let metrics = &self.shared.metrics.memtables;
         metrics
             .flush_seconds
             .record(started.elapsed().as_secs_f64());
@@ -254,7 +253,7 @@ impl Flusher {
         if let Some(place) = &done.damaged {
             tracing::error!(%place, "compaction met damage; what it concerns stays as it is, and reads of it fail");
         }
-        let metrics = metrics::compaction();
+        let metrics = &self.shared.metrics.compaction;
         metrics.surveyed.increment(done.rows_surveyed);
         if done.rows_read > 0 {
             metrics.seconds.record(started.elapsed().as_secs_f64());
@@ -262,10 +261,11 @@ impl Flusher {
             metrics.rows.increment(done.rows_read);
             let dropped = done.rows_read.saturating_sub(done.rows_written);
             metrics.dropped.increment(dropped);
+            let families = &self.shared.metrics.all.families;
             for reason in Reason::ALL {
                 let (tally, label) = (done.reclaimed.of(reason), [reason.name()]);
-                metrics::reclaimed_rows().of(&label).increment(tally.rows);
-                metrics::reclaimed_bytes().of(&label).increment(tally.bytes);
+                families.reclaimed_rows.of(&label).increment(tally.rows);
+                families.reclaimed_bytes.of(&label).increment(tally.bytes);
             }
         }
         Ok(done.more)

@@ -133,6 +133,9 @@ fn one<R, E>(
     run: impl FnOnce(&mut Txn<'_>) -> Result<R, E>,
 ) -> Result<R, Fallen<E>> {
     let result = caught("a write", || run(txn));
+    if result.is_none() {
+        txn.panicked();
+    }
     let result = match (txn.over(), result) {
         (None, Some(result)) => result.map_err(Fallen::Refused),
         (over, _) => {

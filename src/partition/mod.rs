@@ -51,6 +51,7 @@ pub use crate::image::Options as ImageOptions;
 pub use crate::image::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
 use crate::log::LocalStorage;
 pub use crate::log::Options as LogOptions;
+use crate::metrics::Metrics;
 use directory::Directory;
 pub use error::{OpenError, ReadError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
@@ -78,6 +79,7 @@ struct Inner {
     history: HistoryId,
     partitions: Vec<Arc<Shared>>,
     reads: Arc<Reads>,
+    metrics: Arc<Metrics>,
     /// Last, so that the lock outlives the threads.
     _directory: Directory,
 }
@@ -124,7 +126,8 @@ impl Partitions {
         let inner = Inner {
             history: directory.history,
             partitions,
-            reads: Reads::new(READS_MAX),
+            reads: Reads::new(READS_MAX, options.metrics.server.panics.clone()),
+            metrics: options.metrics,
             _directory: directory,
         };
         Ok(Partitions {

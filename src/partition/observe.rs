@@ -1,104 +1,67 @@
-//! The gauges of all partitions together, worked out when somebody asks.
+//! The gauges of each partition, brought up to date at a scrape.
 //!
-//! Owns: how partitions add up, and where the worst one counts. Promises: nothing on the way of a write or a read is
-//! touched for a gauge. Must not: be called from a thread that may not wait: it looks into files and LMDB.
+//! Owns: which figure goes into which gauge. Promises: no write or read touches a gauge. Must not: be called from a
+//! thread that may not wait: it looks into files and LMDB.
 
 use super::Partitions;
 use super::shared::Figures;
-use crate::metrics;
+use crate::metrics::Partition;
 
 impl Partitions {
     /// Brings the gauges of queues, memtables, logs and images up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
         let inner = &self.inner;
-        let all: Vec<Figures> = inner.partitions.iter().map(|one| one.figures()).collect();
-        observe_writes(&all);
-        observe_log(&all, now_ms);
-        observe_image(&all, now_ms);
-        metrics::reads().running.count(inner.reads.running() as u64);
+        for one in &inner.partitions {
+            observe(&one.metrics, &one.figures(), now_ms);
+        }
+        let server = &inner.metrics.server;
+        server.partitions.count(inner.partitions.len() as u64);
+        server.reads_running.count(inner.reads.running() as u64);
     }
 }
 
-fn sum(all: &[Figures], of: impl Fn(&Figures) -> u64) -> u64 {
-    all.iter().map(of).sum()
-}
-
-fn most(all: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
-    all.iter().map(of).fold(0.0, f64::max)
-}
-
-fn observe_writes(all: &[Figures]) {
-    let commit = metrics::commit();
-    commit
-        .queue_depth
-        .count(sum(all, |one| one.queue_jobs as u64));
-    commit
-        .queue_bytes
-        .count(sum(all, |one| one.queue_bytes as u64));
-    commit.queue_fill.set(most(all, |one| one.queue_fill));
-    commit.partitions.count(all.len() as u64);
-    commit.stopped.count(sum(all, |one| u64::from(one.stopped)));
-    let memtables = metrics::memtables();
-    memtables
-        .bytes
-        .count(sum(all, |one| one.memtable_bytes as u64));
-    memtables
-        .rows
-        .count(sum(all, |one| one.memtable_rows as u64));
-    memtables.frozen.set(most(all, |one| one.frozen as f64));
-}
-
-fn observe_log(all: &[Figures], now_ms: u64) {
-    let log = metrics::log();
-    log.position.count(sum(all, |one| one.tail.0));
-    log.oldest_position.count(sum(all, |one| one.log.first.0));
-    log.bytes.count(sum(all, |one| one.log.bytes));
-    log.segments.count(sum(all, |one| one.log.segments as u64));
-    let newest = all.iter().filter_map(|one| one.log.first_ms).max();
-    let age_ms = newest.map_or(0, |since| now_ms.saturating_sub(since));
-    log.oldest_seconds.set(age_ms as f64 / 1e3);
-}
-
-fn observe_image(all: &[Figures], now_ms: u64) {
-    let image = metrics::image();
-    image.runs.count(sum(all, |one| one.image.runs as u64));
-    image
-        .level0_runs
-        .set(most(all, |one| one.image.level0_runs as f64));
-    image.used_bytes.count(sum(all, |one| one.image.bytes_used));
-    image.dead_bytes.count(sum(all, |one| one.image.dead_bytes));
-    image.file_bytes.count(sum(all, |one| one.image.file_bytes));
-    image.map_bytes.count(sum(all, |one| one.image.map_bytes));
-    image
-        .filter_bytes
-        .count(sum(all, |one| one.image.filter_bytes));
-    let fewest = all.iter().map(|one| one.image.free_slots).min();
-    image.free_slots.count(fewest.unwrap_or(0) as u64);
-    let pending = sum(all, |one| one.image.pending_bytes);
-    metrics::compaction().pending.count(pending);
-    let walked = all.iter().map(|one| one.image.walked_ms);
-    let age_ms = walked
-        .filter(|since| *since > 0)
-        .map(|since| now_ms.saturating_sub(since))
-        .max();
-    let age_seconds = age_ms.unwrap_or(0) as f64 / 1e3;
-    metrics::compaction().survey_age.set(age_seconds);
-    let looked: Vec<_> = all
-        .iter()
-        .filter_map(|one| one.environment.as_ref())
-        .collect();
-    image
-        .free_bytes
-        .count(looked.iter().map(|one| one.free_bytes).sum());
-    image
-        .readers
-        .count(looked.iter().map(|one| one.readers as u64).sum());
-    let oldest = looked
-        .iter()
-        .map(|one| one.oldest_age)
-        .max()
-        .unwrap_or_default();
-    image.reader_seconds.set(oldest.as_secs_f64());
-    let behind = looked.iter().map(|one| one.oldest_behind).max();
-    image.reader_transactions.count(behind.unwrap_or(0));
+fn observe(metrics: &Partition, figures: &Figures, now_ms: u64) {
+    let age = |since_ms: u64| now_ms.saturating_sub(since_ms) as f64 / 1e3;
+    let commit = &metrics.commit;
+    commit.queue_depth.count(figures.queue_jobs as u64);
+    commit.queue_bytes.count(figures.queue_bytes as u64);
+    commit.queue_fill.set(figures.queue_fill);
+    commit.stopped.count(u64::from(figures.stopped));
+    let memtables = &metrics.memtables;
+    memtables.bytes.count(figures.memtable_bytes as u64);
+    memtables.rows.count(figures.memtable_rows as u64);
+    memtables.frozen.count(figures.frozen as u64);
+    let log = &metrics.log;
+    log.position.count(figures.tail.0);
+    log.oldest_position.count(figures.log.first.0);
+    log.bytes.count(figures.log.bytes);
+    log.segments.count(figures.log.segments as u64);
+    log.oldest_seconds
+        .set(figures.log.first_ms.map_or(0.0, age));
+    let image = &metrics.image;
+    image.runs.count(figures.image.runs as u64);
+    image.level0_runs.count(figures.image.level0_runs as u64);
+    image.used_bytes.count(figures.image.bytes_used);
+    image.dead_bytes.count(figures.image.dead_bytes);
+    image.file_bytes.count(figures.image.file_bytes);
+    image.map_bytes.count(figures.image.map_bytes);
+    image.filter_bytes.count(figures.image.filter_bytes);
+    image.free_slots.count(figures.image.free_slots as u64);
+    metrics
+        .compaction
+        .pending
+        .count(figures.image.pending_bytes);
+    let walked_ms = Some(figures.image.walked_ms).filter(|since| *since > 0);
+    metrics
+        .compaction
+        .survey_age
+        .set(walked_ms.map_or(0.0, age));
+    if let Some(environment) = &figures.environment {
+        image.free_bytes.count(environment.free_bytes);
+        image.readers.count(environment.readers as u64);
+        image
+            .reader_seconds
+            .set(environment.oldest_age.as_secs_f64());
+        image.reader_transactions.count(environment.oldest_behind);
+    }
 }

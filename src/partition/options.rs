@@ -3,9 +3,12 @@
 //! Owns: the options with their defaults, and how they shrink on a small disk. Promises: every unit is in its field's
 //! name. Must not: depend on the configuration module, which fills these in.
 
+use std::sync::Arc;
+
 #[cfg(any(test, feature = "faults"))]
 use super::Fault;
 use super::{BATCH_BYTES_MAX, ImageOptions, LogOptions};
+use crate::metrics::Metrics;
 
 /// Limits of a partition. Every unit is in its field's name.
 #[derive(Clone, Debug)]
@@ -28,6 +31,8 @@ pub struct Options {
     pub log: LogOptions,
     /// Of the image.
     pub image: ImageOptions,
+    /// Where figures go.
+    pub metrics: Arc<Metrics>,
     /// A promise to break, for the controls of tests.
     #[cfg(any(test, feature = "faults"))]
     pub fault: Option<Fault>,
@@ -45,6 +50,7 @@ impl Default for Options {
             reserve_bytes: 0,
             log: LogOptions::default(),
             image: ImageOptions::default(),
+            metrics: Arc::default(),
             #[cfg(any(test, feature = "faults"))]
             fault: Fault::from_environment(),
         }

@@ -1,12 +1,10 @@
 //! Panics in code that is called for one call only.
 //!
-//! Owns: catching one. Promises: it is logged once, with its text, and counted. Must not: be put around what owns a
-//! part of the store: nobody knows what state that is in then.
+//! Owns: catching one. Promises: it is logged once, with its text; the caller counts it. Must not: be put around what
+//! owns a part of the store: nobody knows what state that is in then.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use crate::metrics;
 
 /// Runs `run`; `None` = it panicked. `what` panicked is for the log. What `run` has half changed must not be used
 /// again.
@@ -14,7 +12,6 @@ pub(crate) fn caught<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Some(result),
         Err(panic) => {
-            metrics::gateway().panics.increment(1);
             tracing::error!(panic = text_of(&*panic), "{what} panicked");
             None
         }

@@ -16,6 +16,7 @@ use super::merge::{Direction, Entries};
 use crate::ids::{EntryKind, Position};
 use crate::image::Entry;
 use crate::log::{EffectRef, FRAME_BYTES_MAX};
+use crate::metrics::Counter;
 
 /// A batch while it is being filled.
 pub(super) struct Pending {
@@ -41,6 +42,8 @@ pub(super) struct Pending {
     /// What the running closure replaced, to be put back if it refuses.
     replaced: Vec<(u32, Staged)>,
     mark: Mark,
+    /// Closures that panicked.
+    pub(super) panics: Counter,
 }
 
 /// A place in what is held.
@@ -69,7 +72,7 @@ struct Mark {
 
 impl Pending {
     /// A batch is full at `enough` bytes, of frame or memory.
-    pub(super) fn new(enough: usize) -> Pending {
+    pub(super) fn new(enough: usize, panics: Counter) -> Pending {
         Pending {
             frame_bytes: 0,
             // A larger one and one more closure would not fit into a frame.
@@ -86,6 +89,7 @@ impl Pending {
             memo: None,
             replaced: Vec::new(),
             mark: Mark::default(),
+            panics,
         }
     }
 

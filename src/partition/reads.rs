@@ -12,12 +12,14 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::panics::caught;
+use crate::metrics::Counter;
 
 type Read = Box<dyn FnOnce() + Send>;
 
 /// See the top. How many may wait is bounded by those who wait: connections, and what each may have in flight.
 pub(super) struct Reads {
     at_once_max: usize,
+    panics: Counter,
     state: Mutex<State>,
 }
 
@@ -33,9 +35,10 @@ struct State {
 pub const READS_MAX: usize = 16;
 
 impl Reads {
-    pub(super) fn new(at_once_max: usize) -> Arc<Reads> {
+    pub(super) fn new(at_once_max: usize, panics: Counter) -> Arc<Reads> {
         Arc::new(Reads {
             at_once_max: at_once_max.max(1),
+            panics,
             state: Mutex::default(),
         })
     }
@@ -52,12 +55,15 @@ impl Reads {
         read: impl FnOnce() -> R + Send + 'static,
     ) -> Option<R> {
         let (answer, answered) = oneshot::channel();
+        let panics = self.panics.clone();
         self.queue(Box::new(move || {
-            if !answer.is_closed()
-                && let Some(read) = caught("a read", read)
-            {
+            if answer.is_closed() {
+                return;
+            }
+            match caught("a read", read) {
                 // Errors mean that nobody waits any more.
-                let _ = answer.send(read);
+                Some(read) => drop(answer.send(read)),
+                None => panics.increment(1),
             }
         }));
         answered.await.ok()
@@ -107,12 +113,13 @@ const TURN: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Metrics;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
 
     #[tokio::test]
     async fn all_are_answered_and_never_more_run_than_may() {
-        let reads = Reads::new(3);
+        let reads = Reads::new(3, Metrics::default().server.panics.clone());
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let asked = (0..200).map(|number| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));
@@ -130,7 +137,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_ends_one_read_and_what_nobody_waits_for_is_not_read() {
-        let reads = Reads::new(1);
+        let reads = Reads::new(1, Metrics::default().server.panics.clone());
         let (go, gone) = mpsc::sync_channel::<()>(1);
         let first = tokio::spawn(Arc::clone(&reads).run(move || gone.recv().is_err()));
         while reads.running() == 0 {

@@ -50,6 +50,7 @@ pub(super) fn start(
     let stores = (image.clone(), log.reader());
     let shared = Shared::new(
         queue,
+        options.metrics.partition(id.0),
         tail_watched,
         memtables,
         stores,
@@ -75,6 +76,7 @@ pub(super) fn start(
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = start_flusher(id, flusher).map_err(thread)?;
+    let panics = options.metrics.server.panics.clone();
     let writer = Writer {
         shared: Arc::clone(&shared),
         options: options.clone(),
@@ -85,7 +87,7 @@ pub(super) fn start(
         rules,
         clock,
         position,
-        pending: Pending::new(options.batch_bytes_max),
+        pending: Pending::new(options.batch_bytes_max, panics),
         rest: None,
         answers: Vec::new(),
         in_flight: None,
@@ -119,6 +121,7 @@ fn start_flusher(id: PartitionId, flusher: Flusher) -> io::Result<JoinHandle<()>
         // What it was about to write is still in memory and in the log, and what the image shows is whole. Nothing
         // is written to it any more; aborting would only have the next start meet the same row.
         if caught("the flusher", || flusher.run()).is_none() {
+            shared.metrics.all.server.panics.increment(1);
             shared.stop();
         }
     })

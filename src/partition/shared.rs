@@ -19,7 +19,7 @@ use super::{Batch, Purpose, ReadError, Rules};
 use crate::ids::Position;
 use crate::image::{self, Image};
 use crate::log;
-use crate::metrics;
+use crate::metrics::{self, COMPACTION, DISK_SPACE, QUEUE_BYTES, QUEUE_JOBS};
 
 /// Why the queue's door stayed shut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +92,14 @@ pub(super) struct Shared {
     log: log::Reader,
     rules: Arc<dyn Rules>,
     pub(super) reserve: Reserve,
+    pub(super) metrics: metrics::Partition,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Shared {
     pub(super) fn new(
         queue: mpsc::Sender<Queued>,
+        metrics: metrics::Partition,
         tail_watched: watch::Receiver<Position>,
         memtables: Vec<Arc<Memtable>>,
         (image, log): (Image, log::Reader),
@@ -121,6 +123,7 @@ impl Shared {
             log,
             rules,
             reserve,
+            metrics,
             writer: Mutex::new(None),
         }
     }
@@ -142,9 +145,9 @@ impl Shared {
             Pressure::None | Pressure::Slow(_) => {}
             // Runs that pile up for want of room go only after something was trimmed.
             _ if purpose == Purpose::MakesRoom => self.reserve.set_making_room(true),
-            Pressure::Busy => return Err(busy(metrics::COMPACTION)),
+            Pressure::Busy => return Err(self.busy(COMPACTION)),
             Pressure::Full => {
-                metrics::refusals().of(&[metrics::DISK_SPACE]).increment(1);
+                self.metrics.all.refused(DISK_SPACE, 1);
                 return Err(Refusal::Full);
             }
         }
@@ -154,15 +157,15 @@ impl Shared {
         let before = self.queued.fetch_add(closures, Ordering::AcqRel);
         let bytes_before = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
         let limit = if !passes(before, closures, QUEUE_JOBS_MAX) {
-            Some(metrics::QUEUE_JOBS)
+            Some(QUEUE_JOBS)
         } else if !passes(bytes_before, bytes, QUEUE_BYTES_MAX) {
-            Some(metrics::QUEUE_BYTES)
+            Some(QUEUE_BYTES)
         } else {
             None
         };
         if let Some(limit) = limit {
             self.dequeued(closures, bytes);
-            return Err(busy(limit));
+            return Err(self.busy(limit));
         }
         self.queue
             .try_send(Queued::Job {
@@ -173,7 +176,7 @@ impl Shared {
             .map_err(|error| {
                 self.dequeued(closures, bytes);
                 match error {
-                    mpsc::error::TrySendError::Full(_) => busy(metrics::QUEUE_JOBS),
+                    mpsc::error::TrySendError::Full(_) => self.busy(QUEUE_JOBS),
                     mpsc::error::TrySendError::Closed(_) => Refusal::ShuttingDown,
                 }
             })
@@ -383,9 +386,9 @@ impl Shared {
     pub(super) fn set_writer(&self, handle: JoinHandle<()>) {
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
     }
-}
 
-fn busy(limit: &'static str) -> Refusal {
-    metrics::refusals().of(&[limit]).increment(1);
-    Refusal::Busy
+    fn busy(&self, limit: &'static str) -> Refusal {
+        self.metrics.all.refused(limit, 1);
+        Refusal::Busy
+    }
 }

@@ -80,6 +80,11 @@ impl<'a> Txn<'a> {
         self.pending.is_full()
     }
 
+    /// The running closure has panicked.
+    pub(super) fn panicked(&self) {
+        self.pending.panics.increment(1);
+    }
+
     /// Nothing that closures remember may be believed.
     pub(super) fn forget(&mut self) {
         self.pending.forget();

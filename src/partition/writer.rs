@@ -22,7 +22,7 @@ use super::txn::Txn;
 use super::{Options, Purpose, Rules};
 use crate::ids::{Clock, Position};
 use crate::log::{AppendError, Log, Refusal, Written};
-use crate::metrics;
+use crate::metrics::DISK_SPACE;
 
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
@@ -171,7 +171,7 @@ impl Writer {
         }
         self.shared.dequeued(closures, freed);
         let took = started.elapsed().as_secs_f64();
-        metrics::commit().fill_seconds.record(took);
+        self.shared.metrics.commit.fill_seconds.record(took);
     }
 
     /// Writes the batch as one frame. `None` = there is nothing to write.
@@ -189,9 +189,8 @@ impl Writer {
             appended => appended,
         }
         .map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
-        metrics::commit()
-            .write_seconds
-            .record(started.elapsed().as_secs_f64());
+        let took = started.elapsed().as_secs_f64();
+        self.shared.metrics.commit.write_seconds.record(took);
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeSync);
         Ok(Some(written))
@@ -240,7 +239,7 @@ impl Writer {
         let Synced { written, took } = synced.unwrap_or_else(|| self.syncer.end());
         let outcome = match self.log.sync(written) {
             Ok(frame) => {
-                let metrics = metrics::commit();
+                let metrics = &self.shared.metrics.commit;
                 metrics.sync_seconds.record(took.as_secs_f64());
                 metrics.batches.increment(1);
                 metrics.batch_closures.count(closures_of(&answers));
@@ -280,9 +279,7 @@ impl Writer {
             AppendError::Full(error) => {
                 tracing::warn!(%error, "the disk is full; writes are refused");
                 self.shared.reserve.set_log_full();
-                metrics::refusals()
-                    .of(&[metrics::DISK_SPACE])
-                    .increment(closures as u64);
+                self.shared.metrics.all.refused(DISK_SPACE, closures as u64);
                 Outcome::Full
             }
             AppendError::Busy(error) => {
@@ -291,7 +288,7 @@ impl Writer {
             }
             AppendError::Unknown(error) => {
                 tracing::error!(%error, "the log failed; the partition stops");
-                metrics::commit().failed.increment(1);
+                self.shared.metrics.commit.failed.increment(1);
                 self.shared.stop();
                 Outcome::Unknown
             }
@@ -317,7 +314,7 @@ impl Writer {
         if let Pressure::Slow(steps) = self.shared.pressure() {
             // Whose batch is on disk does not wait for this.
             self.settle();
-            metrics::commit().slowed.increment(1);
+            self.shared.metrics.commit.slowed.increment(1);
             std::thread::sleep(SLOW_STEP * u32::from(steps));
         }
     }

@@ -11,7 +11,8 @@ use super::change::{Action, Change};
 use super::key::Key;
 use super::row::RowWriter;
 use crate::ids::TableId;
-use crate::partition::{Direction, Found, ReadError, Rows, Txn, View};
+use crate::model::Direction;
+use crate::partition::{Found, ReadError, Rows, Txn, View};
 
 /// Where rows are read: a view, or a transaction that also sees its own batch.
 pub trait Source {
@@ -61,7 +62,7 @@ pub fn delete(txn: &mut Txn<'_>, key: Key) -> u32 {
     txn.delete(key.as_bytes())
 }
 
-/// Tells those who follow the log that `effects` rows from the effect `effect` on were treated so.
+/// Records for the log's followers that `effects` rows from the effect `effect` on were treated so.
 pub fn record(txn: &mut Txn<'_>, table: TableId, action: Action, effect: u32, effects: u32) {
     let change = Change {
         table,

@@ -4,28 +4,29 @@
 //! something depends on them. Must not: check what `write.rs` has checked.
 
 use crate::ids::EntryKind;
+use crate::model::{
+    CellChange, Consumed, Error, Existence, FoundCell, FoundRow, KeyValue, PutCell, ReturnContent,
+    RowChange, RowRef, units,
+};
 use crate::partition::{Entry, Found, MEMBER_BYTES_MAX, Txn};
 
-use super::Error;
 use super::Key;
 use super::access::{Source, damaged, record, record_update};
 use super::change::Action;
 use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
-use super::found::{Consumed, FoundCell, FoundRow, key_size, units};
-use super::key_value::{Existence, KeyValue};
 use super::primary_key::key_of;
 use super::row::encode_cells;
 use super::schema::Table;
 use super::update::{Outcome, update};
 use super::versions::{Judged, Shortened, judge, shorten};
-use super::write::{CellChange, Checked, PutCell, ReturnContent, RowChange, Written};
+use super::write::{Checked, Written};
 
 impl Checked {
     /// Runs on the writer's thread.
     pub(super) fn apply(mut self, txn: &mut Txn<'_>) -> Result<Written, Error> {
         if let Some(size) = txn.over() {
-            // Nothing of its batch stands: the rows before it came to too much.
+            // Nothing of its batch takes effect: the rows before it came to too much.
             return Err(Error::TooLarge {
                 limit: MEMBER_BYTES_MAX,
                 size,
@@ -70,7 +71,7 @@ impl Checked {
         );
         let incremented = match change {
             RowChange::Put(cells) => {
-                let row = put_row(table, cells, now)?;
+                let row = put_row(table, &cells, now)?;
                 let effect = txn.put(key.as_bytes(), row);
                 record(txn, table.id, Action::Put, effect, 1);
                 Vec::new()
@@ -107,7 +108,7 @@ impl Checked {
     /// Whether anything depends on the row as it is.
     fn reads(&self) -> bool {
         self.condition.existence != Existence::Ignore
-            || self.condition.test.is_some()
+            || self.condition.columns.is_some()
             || matches!(self.change, RowChange::Update(_))
             || self.must_exist()
     }
@@ -121,7 +122,7 @@ impl Checked {
             matches!(change, CellChange::Put(_) | CellChange::Increment { .. })
         };
         if self.condition.existence != Existence::Ignore
-            || self.condition.test.is_some()
+            || self.condition.columns.is_some()
             || self.must_exist()
             || self.table.options.update_full_row
             || !changes.iter().all(is_put)
@@ -134,19 +135,12 @@ impl Checked {
         Some(columns)
     }
 
-    /// Where the server numbers rows, a given number means a row that is there.
-    fn must_exist(&self) -> bool {
-        self.table.numbered().is_some() && self.change != RowChange::Delete
-    }
-
-    /// The row as a condition sees it.
-    pub(super) fn found(&self, judged: Option<&Judged<'_>>) -> FoundRow {
-        match judged {
-            Some(judged) => FoundRow::whole(self.key.clone(), judged),
-            None => FoundRow {
-                key: self.key.clone(),
-                cells: Vec::new(),
-            },
+    /// The row as a condition sees it: all versions that live; without cells if there is none.
+    pub(super) fn found<'r>(&'r self, judged: Option<&'r Judged<'_>>) -> RowRef<'r> {
+        RowRef {
+            columns: &self.table.primary_key,
+            key: &self.key,
+            cells: judged.map_or(&[], |judged| &judged.living),
         }
     }
 
@@ -160,16 +154,14 @@ impl Checked {
         if !holds {
             return Err(Error::ConditionFailed);
         }
-        if self.condition.existence == Existence::Ignore && self.condition.test.is_none() {
+        if self.condition.existence == Existence::Ignore && self.condition.columns.is_none() {
             return Ok(0);
         }
         let row = self.found(judged);
         if !self.passes(&row, judged)? {
             return Err(Error::ConditionFailed);
         }
-        Ok(units(
-            row.size(&self.table).max(key_size(&self.table, &self.key)),
-        ))
+        Ok(units(row.size()))
     }
 }
 
@@ -191,21 +183,24 @@ fn answer(
 }
 
 /// The row of a put: what of its cells lives.
-fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Error> {
+fn put_row(table: &Table, cells: &[PutCell], now: i64) -> Result<Vec<u8>, Error> {
     if cells.is_empty() {
         return Ok(encode_cells(&[]));
     }
-    let mut delta = DeltaWriter::new();
-    for PutCell {
-        name,
-        version,
-        value,
-    } in cells
-    {
-        if version.is_some_and(|version| !table.options.takes(version, now)) {
-            return Err(Error::InvalidVersion { column: name });
+    let mut delta = DeltaWriter::default();
+    for cell in cells {
+        if cell
+            .version
+            .is_some_and(|version| !table.options.takes(version, now))
+        {
+            let column = cell.name.clone();
+            return Err(Error::InvalidVersion { column });
         }
-        delta.put(&name, version.unwrap_or(now), value);
+        delta.put(
+            &cell.name,
+            cell.version.unwrap_or(now),
+            (&cell.value).into(),
+        );
     }
     let row = over(&Entry::tombstone(), delta.finish()).value;
     match shorten(&row, &table.options, now).map_err(|_| unreadable())? {
@@ -214,14 +209,14 @@ fn put_row(table: &Table, cells: Vec<PutCell>, now: i64) -> Result<Vec<u8>, Erro
     }
 }
 
-/// Rows up to this size are written whole when they are updated: reading them again then costs no composing, and what
-/// is over goes at once. The changes of wider ones are small entries of their own.
+/// Rows up to this size are written whole when they are updated: reading them again then costs no composing, and
+/// hidden cells go at once. The changes of wider ones are small entries of their own.
 pub(super) const WHOLE_ROW_BYTES_MAX: u64 = 4_096;
 
 /// A row may be this large: it is read and merged in memory.
 pub const ROW_BYTES_MAX: usize = 64 << 20;
 
-/// Below so many changes a wide row is written whole once, or whoever reads it would have to compose ever more of them
+/// With so many changes above it a wide row is written whole once, or each read would have to compose ever more of them
 /// until they are flushed.
 const CHANGES_MAX: usize = if cfg!(test) { 4 } else { 256 };
 /// Wider rows are not written whole even then.

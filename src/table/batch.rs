@@ -4,29 +4,23 @@
 //! effect in the order of the request; an atomic batch takes effect whole or not at all. Must not: know how one row is
 //! written.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::future::join_all;
 
 use crate::ids::PartitionId;
+use crate::model::{Error, KeyValue, PrimaryKey, RowSink, RowWrite, Selection};
 use crate::partition::{Purpose, Txn};
 
-use super::Error;
 use super::apply::ROW_BYTES_MAX;
-use super::found::Selection;
-use super::key_value::{KeyValue, PrimaryKey};
-use super::primary_key::{Use, check};
+use super::primary_key::check;
 use super::read::{Got, get};
 use super::schema::Table;
 use super::tables::Tables;
-use super::write::{CellChange, Checked, RowChange, RowWrite, WRITE_BYTES_MAX, Written};
+use super::write::{Checked, Written};
 
-/// The most rows of a batch that writes.
-pub const BATCH_WRITE_ROWS_MAX: usize = 200;
-/// The most rows of a batch that reads.
-pub const BATCH_GET_ROWS_MAX: usize = 100;
 /// Units that the rows of one answer may come to before the rest is refused: as many as one row of the largest size.
 const ANSWER_UNITS_MAX: u32 = (ROW_BYTES_MAX / 4_096) as u32;
 
@@ -40,11 +34,6 @@ impl Tables {
         rows: Vec<(Arc<Table>, RowWrite)>,
         is_atomic: bool,
     ) -> Result<Answers<Written>, Error> {
-        if rows.len() > BATCH_WRITE_ROWS_MAX {
-            return Err(Error::RowCount {
-                limit: BATCH_WRITE_ROWS_MAX,
-            });
-        }
         let mut checked = Vec::with_capacity(rows.len());
         for row in check_all(rows)? {
             checked.push(match row {
@@ -55,16 +44,16 @@ impl Tables {
         if is_atomic {
             return Ok(self.write_atomic(checked).await);
         }
-        let mut answers: Vec<Option<Result<Written, Error>>> = Vec::new();
+        let mut answers: Answers<Written> = Vec::with_capacity(checked.len());
         let mut groups: BTreeMap<PartitionId, Vec<(usize, Checked)>> = BTreeMap::new();
         for (at, row) in checked.into_iter().enumerate() {
-            answers.push(None);
+            answers.push(Err(Error::Internal));
             match row {
                 Ok(row) => groups
                     .entry(self.place(&row.table, &row.key))
                     .or_default()
                     .push((at, row)),
-                Err(error) => answers[at] = Some(Err(error)),
+                Err(error) => answers[at] = Err(error),
             }
         }
         // All are queued before any is awaited.
@@ -74,7 +63,7 @@ impl Tables {
                 let places: Vec<usize> = rows.iter().map(|(at, _)| *at).collect();
                 let bytes = rows.iter().map(|(_, row)| row.bytes()).sum();
                 let purpose = purpose(rows.iter().map(|(_, row)| row));
-                // Each stands or falls for itself, and what they come to together needs no bound.
+                // Each takes effect or not by itself, and what they come to together needs no bound.
                 let rows = rows.into_iter().map(|(_, row)| Some(row)).collect();
                 let write = |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
                     row.take().expect("a member runs once").apply(txn)
@@ -86,14 +75,10 @@ impl Tables {
             .collect();
         for (places, done) in join_all(submitted).await {
             for (at, answer) in places.into_iter().zip(done) {
-                answers[at] = Some(answer.map(|(_, written)| written).map_err(Error::from));
+                answers[at] = answer.map(|(_, written)| written).map_err(Error::from);
             }
         }
-        let missing = || Err(Error::Unavailable("a row was not answered".to_owned()));
-        Ok(answers
-            .into_iter()
-            .map(|answer| answer.unwrap_or_else(missing))
-            .collect())
+        Ok(answers)
     }
 
     async fn write_atomic(&self, rows: Answers<Checked>) -> Answers<Written> {
@@ -122,16 +107,10 @@ impl Tables {
     }
 
     /// Reads rows of any tables, each with its table's selection.
-    pub async fn get_batch(
+    pub async fn get_batch<Rows: RowSink>(
         &self,
         tables: Vec<(Arc<Table>, Vec<PrimaryKey>, Selection)>,
-    ) -> Result<Vec<Answers<Got>>, Error> {
-        let count: usize = tables.iter().map(|(_, keys, _)| keys.len()).sum();
-        if count > BATCH_GET_ROWS_MAX {
-            return Err(Error::RowCount {
-                limit: BATCH_GET_ROWS_MAX,
-            });
-        }
+    ) -> Result<Vec<Answers<Got<Rows>>>, Error> {
         let mut answers = Vec::with_capacity(tables.len());
         let used = Arc::default();
         for (table, keys, selection) in tables {
@@ -141,24 +120,18 @@ impl Tables {
     }
 
     /// Rows of one table.
-    async fn get_some(
+    async fn get_some<Rows: RowSink>(
         &self,
         table: &Arc<Table>,
         keys: Vec<PrimaryKey>,
-        mut selection: Selection,
+        selection: Selection,
         used: &Arc<AtomicU32>,
-    ) -> Result<Answers<Got>, Error> {
-        match selection.check() {
-            Ok(()) => {}
-            // Not asking for any versions fails the whole request; all else belongs to the rows.
-            Err(error @ Error::NoVersions) => return Err(error),
-            Err(error) => return Ok(vec![Err(error); keys.len()]),
-        }
-        let mut answers: Answers<Got> = Vec::with_capacity(keys.len());
+    ) -> Result<Answers<Got<Rows>>, Error> {
+        let mut answers: Answers<Got<Rows>> = Vec::with_capacity(keys.len());
         let mut groups: BTreeMap<PartitionId, Vec<(usize, Vec<KeyValue>)>> = BTreeMap::new();
         for (at, key) in keys.into_iter().enumerate() {
-            answers.push(Ok(Got::default()));
-            match check(&table.primary_key, key, Use::Read) {
+            answers.push(Err(Error::Internal));
+            match check(&table.primary_key, key) {
                 Ok(key) => groups
                     .entry(self.place(table, &key))
                     .or_default()
@@ -171,13 +144,13 @@ impl Tables {
             let (table, selection) = (Arc::clone(table), Arc::clone(&selection));
             let (used, now) = (Arc::clone(used), self.now_ms());
             self.partitions().read(partition, move |view| {
-                let read = |(at, key)| {
+                let read = |(at, key): (usize, Vec<KeyValue>)| {
                     if used.load(Ordering::Relaxed) >= ANSWER_UNITS_MAX {
                         return (at, Err(Error::AnswerTooLarge));
                     }
-                    let got = get(view, &table, key, &selection, now).map_err(Error::from);
-                    if let Ok(got) = &got {
-                        used.fetch_add(got.consumed.read, Ordering::Relaxed);
+                    let got = get(view, &table, &key, &selection, now).map_err(Error::from);
+                    if let Ok(Got::<Rows> { consumed, .. }) = &got {
+                        used.fetch_add(consumed.read, Ordering::Relaxed);
                     }
                     (at, got)
                 };
@@ -196,47 +169,17 @@ impl Tables {
 /// Checks all rows. What is wrong with a row's place (a table that takes no writes, its primary key) fails the row, all
 /// else the batch.
 fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Error> {
-    let mut checked = Vec::with_capacity(rows.len());
-    let (mut size, mut incremented) = (0, HashSet::new());
-    for (table, write) in rows {
-        let increments = column_incremented(&write.change);
-        match Checked::new(table, write) {
-            Ok(row) => {
-                size += row.size;
-                if let Some(column) = increments
-                    && !incremented.insert((row.table.id, row.key.clone()))
-                {
-                    return Err(Error::IncrementMixed { column });
-                }
-                checked.push(Ok(row));
-            }
-            Err(
-                error @ (Error::ReadOnlyTable
-                | Error::KeySize { .. }
-                | Error::KeyName { .. }
-                | Error::KeyType { .. }
-                | Error::UpdateForbidden),
-            ) => checked.push(Err(error)),
-            Err(error) => return Err(error),
-        }
-    }
-    if size > WRITE_BYTES_MAX {
-        return Err(Error::TooLarge {
-            limit: WRITE_BYTES_MAX,
-            size,
-        });
-    }
-    Ok(checked)
-}
-
-fn column_incremented(change: &RowChange) -> Option<String> {
-    let RowChange::Update(changes) = change else {
-        return None;
+    let checked = |(table, write)| match Checked::new(table, write) {
+        Err(
+            error @ (Error::ReadOnlyTable
+            | Error::KeySize { .. }
+            | Error::KeyName { .. }
+            | Error::KeyType { .. }
+            | Error::UpdateForbidden),
+        ) => Ok(Err(error)),
+        checked => checked.map(Ok),
     };
-    changes.iter().find_map(|change| match change {
-        CellChange::Increment { name, .. } => Some(name.clone()),
-        _ => None,
-    })
+    rows.into_iter().map(checked).collect()
 }
 
 /// What a batch is for: rows that go make room, if there is nothing else in it.

@@ -1,8 +1,8 @@
-//! The catalog of tables: rows of a built-in table in partition 0, and what everybody knows of them in memory.
+//! The catalog of tables: rows of a built-in table in partition 0, and a snapshot of them in memory.
 //!
 //! Owns: names, IDs that are never used again, and the snapshot that reads, writes and compaction decide by. Promises:
-//! a snapshot holds only what is on disk; whoever heard of a change sees it or a later one; while a change is on its
-//! way compaction takes nothing for decided. Must not: check definitions (`schema.rs`).
+//! a snapshot holds only what is on disk; a caller that was answered after a change sees it or a later one; while a
+//! change is on its way compaction takes nothing for decided. Must not: check definitions (`model/definition.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::ids::{PartitionId, Position, TableId};
-use crate::model::{Value, ValueRef};
-use crate::partition::{Direction, Partitions, ReadError, Txn, View};
+use crate::model::{Definition, Direction, Value, ValueRef};
+use crate::partition::{Partitions, ReadError, Txn, View};
 
 use super::Key;
 use super::access::{Source, record, scan};
@@ -57,16 +57,16 @@ pub(super) struct Snapshot {
 
 /// What compaction may know of a table.
 pub(super) enum Standing {
-    /// It stands so.
-    Stands(Arc<Table>),
+    /// It exists, so.
+    Exists(Arc<Table>),
     /// It is gone for good.
     Gone,
-    /// Perhaps it stands.
+    /// Perhaps it exists.
     Unknown,
 }
 
 impl Catalog {
-    /// What stands, with every change that was answered.
+    /// The tables, with every change that was answered.
     pub(super) async fn snapshot(
         &self,
         partitions: &Partitions,
@@ -99,7 +99,7 @@ impl Catalog {
             let (_, value) = row?;
             match decode(&value)? {
                 Entry::NextId(id) => fresh.next_id = id,
-                Entry::Table(table) => fresh.add(Arc::new(*table)),
+                Entry::Table(definition) => fresh.add(Arc::new(stored(*definition))),
             }
         }
         let fresh = Arc::new(fresh);
@@ -120,7 +120,7 @@ impl Catalog {
             return Standing::Unknown;
         }
         match known.by_id.get(&table) {
-            Some(table) => Standing::Stands(Arc::clone(table)),
+            Some(table) => Standing::Exists(Arc::clone(table)),
             None if table >= USER_TABLES_FROM && table.0 < known.next_id => Standing::Gone,
             None => Standing::Unknown,
         }
@@ -151,7 +151,7 @@ impl Snapshot {
 
 enum Entry {
     NextId(u32),
-    Table(Box<Table>),
+    Table(Box<Definition>),
 }
 
 fn decode(value: &[u8]) -> Result<Entry, ReadError> {
@@ -171,12 +171,20 @@ fn decode(value: &[u8]) -> Result<Entry, ReadError> {
     .ok_or_else(|| wrong("neither a definition nor the next ID"))
 }
 
+/// A table of the catalog: its rows are stored.
+pub(super) fn stored(definition: Definition) -> Table {
+    Table {
+        definition,
+        virtual_rows: None,
+    }
+}
+
 fn key(name: &str) -> Key {
     Key::new(TABLES, &[], name.len() + 8).string(name)
 }
 
 /// The definition of a table as the writer sees it.
-pub(super) fn find(txn: &Txn<'_>, name: &str) -> Result<Option<Table>, ReadError> {
+pub(super) fn find(txn: &Txn<'_>, name: &str) -> Result<Option<Definition>, ReadError> {
     let Some(value) = txn.row(&key(name))? else {
         return Ok(None);
     };
@@ -216,7 +224,7 @@ pub(super) fn take_id(txn: &mut Txn<'_>) -> Result<TableId, ReadError> {
 }
 
 /// Writes a definition.
-pub(super) fn store(txn: &mut Txn<'_>, table: &Table) -> Result<(), ReadError> {
+pub(super) fn store(txn: &mut Txn<'_>, table: &Definition) -> Result<(), ReadError> {
     let text = serde_json::to_string(table)
         .map_err(|_| damaged_catalog(table.id, "the definition can't be written"))?;
     let effect = write(txn, &table.name, DEFINITION, &Value::Json(text));
@@ -224,7 +232,7 @@ pub(super) fn store(txn: &mut Txn<'_>, table: &Table) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Takes a definition out; what rows the table has are nobody's from then on.
+/// Takes a definition out; the table's rows are unreachable from then on.
 pub(super) fn remove(txn: &mut Txn<'_>, name: &str) {
     let effect = txn.delete(key(name).as_bytes());
     record(txn, TABLES, Action::Delete, effect, 1);

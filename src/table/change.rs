@@ -1,4 +1,4 @@
-//! Change records: what those who follow the log learn of a batch beside its effects.
+//! Change records: what a follower of the log learns of a batch beside its effects.
 //!
 //! Owns: the record's bytes. Promises: a record names effects of its own batch and adds only what they lack. A whole
 //! run of rows that were treated alike is one record. Must not: hold row contents that the effects do.
@@ -6,7 +6,7 @@
 //! ```text
 //! record = action, table, first effect, effects, [delta]    numbers in 7-bit groups; action: 1 put  2 update  3 delete
 //! ```
-//! The delta stands where an update was written as the whole row that came of it: what the effect does not tell.
+//! The delta is there where an update was written as the whole row that came of it, which does not show what changed.
 
 use crate::ids::TableId;
 

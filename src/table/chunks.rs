@@ -1,8 +1,8 @@
-//! Wide rows in pieces: the directory that stands for the row, and the pieces that hold its cells.
+//! Wide rows in pieces: the directory in the row's place, and the pieces that hold its cells.
 //!
 //! Owns: the directory format. Promises: joining what was split gives the row's bytes again; a piece ends at the end of
-//! a cell unless the cell alone is larger than a piece; the directory tells for each piece which column the first cell
-//! that starts in it belongs to, so that one column can be found without the other pieces. Must not: decide which row
+//! a cell unless the cell alone is larger than a piece; the directory names for each piece the column of the first cell
+//! that starts in it, so that one column can be found without the other pieces. Must not: decide which row
 //! is wide.
 //!
 //! ```text
@@ -124,7 +124,7 @@ pub(super) fn join(directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'stati
     Ok(row.freeze())
 }
 
-/// A piece as the directory tells of it.
+/// A piece as the directory describes it.
 struct Slot<'a> {
     length: usize,
     /// Where the first cell begins that starts in it; its length if none does.
@@ -259,10 +259,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::ValueRef;
     use crate::model::arbitrary;
+    use crate::model::{Cell, ValueRef};
     use crate::table::RowWriter;
-    use crate::table::row::{Cell, Row, encode_cells};
+    use crate::table::row::{Row, encode_cells};
 
     proptest! {
         #[test]

@@ -1,16 +1,15 @@
 //! Numbers that the server gives to rows: one counter per table and partition key.
 //!
 //! Owns: counter rows. Promises: numbers of one partition key are 1, 2, 3, … without a hole in the order of commits,
-//! and never come again while the table stands, whatever is deleted: the counter is written in the same batch as the
+//! and never come again while the table exists, whatever is deleted: the counter is written in the same batch as the
 //! row. Must not: know what else is in the row.
 
 use crate::ids::TableId;
-use crate::model::ValueRef;
+use crate::model::{KeyValue, ValueRef};
 use crate::partition::{ReadError, Txn};
 
 use super::Key;
 use super::access::{Source, damaged, put};
-use super::key_value::KeyValue;
 use super::primary_key::key_of;
 use super::row::{Row, RowWriter};
 

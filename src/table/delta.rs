@@ -17,7 +17,7 @@ use super::Malformed;
 use super::cell::{Cells, Content, push_cell};
 use super::row::{EXISTS, HEADER_BYTES, ROW, push_header, split_header};
 use crate::ids::EntryKind;
-use crate::model::{Value, ValueRef};
+use crate::model::ValueRef;
 use crate::partition::Entry;
 
 /// First byte of a delta.
@@ -25,56 +25,40 @@ const DELTA: u8 = 2;
 
 /// Collects changes of a row's cells; they count in the order in which they are added.
 #[derive(Clone, Debug, Default)]
-pub struct DeltaWriter {
-    changes: Vec<(String, i64, Change)>,
+pub(super) struct DeltaWriter<'a> {
+    changes: Vec<(&'a str, i64, Content<'a>)>,
 }
 
-#[derive(Clone, Debug)]
-enum Change {
-    Put(Value),
-    DeleteOne,
-    DeleteAll,
-}
-
-impl DeltaWriter {
-    /// No changes yet.
-    #[must_use]
-    pub fn new() -> DeltaWriter {
-        DeltaWriter::default()
-    }
-
+impl<'a> DeltaWriter<'a> {
     /// Puts a version of a column; makes the row if there is none.
-    pub fn put(&mut self, name: &str, version: i64, value: Value) {
-        self.changes
-            .push((name.to_owned(), version, Change::Put(value)));
+    pub(super) fn put(&mut self, name: &'a str, version: i64, value: ValueRef<'a>) {
+        self.changes.push((name, version, Content::Put(value)));
     }
 
     /// Deletes one version of a column, if it is there.
-    pub fn delete_one(&mut self, name: &str, version: i64) {
-        self.changes
-            .push((name.to_owned(), version, Change::DeleteOne));
+    pub(super) fn delete_one(&mut self, name: &'a str, version: i64) {
+        self.changes.push((name, version, Content::DeleteOne));
     }
 
     /// Deletes all versions of a column.
-    pub fn delete_all(&mut self, name: &str) {
-        self.changes.push((name.to_owned(), 0, Change::DeleteAll));
+    pub(super) fn delete_all(&mut self, name: &'a str) {
+        self.changes.push((name, 0, Content::DeleteAll));
     }
 
     /// The delta's bytes, in normal form.
-    #[must_use]
-    pub fn finish(mut self) -> Vec<u8> {
-        self.changes.sort_by(|a, b| a.0.cmp(&b.0)); // stable: within a column the order of the calls counts
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.changes.sort_by_key(|(name, ..)| *name); // stable: within a column the order of the calls counts
         let mut exists = false;
         let mut columns: Vec<Column<'_>> = Vec::new();
-        for (name, version, change) in &self.changes {
+        for (name, version, change) in self.changes {
             let mut one = Column::new(name);
             match change {
-                Change::Put(value) => {
+                Content::Put(value) => {
                     exists = true;
-                    one.cells.push((*version, Some(value.into())));
+                    one.cells.push((version, Some(value)));
                 }
-                Change::DeleteOne => one.cells.push((*version, None)),
-                Change::DeleteAll => one.cleared = true,
+                Content::DeleteOne => one.cells.push((version, None)),
+                Content::DeleteAll => one.cleared = true,
             }
             match columns.pop() {
                 Some(last) if last.name == name => columns.push(last.then(one)),
@@ -88,7 +72,7 @@ impl DeltaWriter {
 }
 
 /// Composes `newer`, a delta, with the entry right below it; see [`crate::partition::Rules::compose`]. What can't be
-/// read is left as it stands, for the read that meets it to report.
+/// read is left as it is, for the read that meets it to report.
 pub(super) fn compose(older: &Entry, newer: &Entry) -> Entry {
     let Ok(changes) = Changes::decode(&newer.value, DELTA) else {
         return older.clone();
@@ -329,7 +313,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::arbitrary;
+    use crate::model::{Value, arbitrary};
     use crate::table::Row;
 
     #[derive(Clone, Debug)]
@@ -353,10 +337,10 @@ mod tests {
     }
 
     fn delta(steps: &[Step]) -> Entry {
-        let mut writer = DeltaWriter::new();
+        let mut writer = DeltaWriter::default();
         for step in steps {
             match step {
-                Step::Put(name, version, value) => writer.put(name, *version, value.clone()),
+                Step::Put(name, version, value) => writer.put(name, *version, value.into()),
                 Step::DeleteOne(name, version) => writer.delete_one(name, *version),
                 Step::DeleteAll(name) => writer.delete_all(name),
             }

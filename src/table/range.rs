@@ -1,48 +1,34 @@
-//! GetRange: rows between two primary keys, either way, over all partitions in the order of keys.
+//! GetRange: rows between two primary keys, either way, of all partitions in the order of keys.
 //!
 //! Owns: bounds and pages. Promises: a page ends after the asked number of rows, after so many scanned rows or bytes,
-//! and tells where the next one begins; rows that are over are passed over silently. Must not: hold its views longer
-//! than a page.
+//! and says where the next one begins; rows that have expired are passed over. Must not: hold its views longer than a
+//! page.
 
 use bytes::Bytes;
 
 use crate::ids::PartitionId;
-use crate::partition::{Direction, Partitions, ReadError, View};
+use crate::model::{
+    Consumed, Direction, Error, GetRange, KeyValue, RowRef, RowSink, Selection, units,
+};
+use crate::partition::{Partitions, ReadError, View};
 
+use super::Malformed;
 use super::access::damaged;
-use super::found::{Consumed, FoundRow, Selection, units};
-use super::key_value::{KeyValue, PrimaryKey};
-use super::primary_key::{Use, check, decode, key_of};
+use super::primary_key::{check, decode, key_of};
 use super::schema::Table;
 use super::versions::judge;
 use super::virtual_table::Walk;
-use super::{Error, Malformed};
 
 /// After so many scanned rows a page ends.
 pub const SCANNED_ROWS_MAX: usize = 5_000;
 /// After so many scanned bytes a page ends.
 pub const SCANNED_BYTES_MAX: usize = 4 << 20;
 
-/// A range of rows.
-#[derive(Clone)]
-pub struct GetRange {
-    /// From which end.
-    pub direction: Direction,
-    /// The first key, in the direction's order; may hold infinities.
-    pub start: PrimaryKey,
-    /// The key behind the last one; may hold infinities.
-    pub end: PrimaryKey,
-    /// How many rows at most.
-    pub limit: Option<i64>,
-    /// What of each row.
-    pub selection: Selection,
-}
-
 /// A page of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RangePage {
+pub struct RangePage<Rows> {
     /// In the direction's order.
-    pub rows: Vec<FoundRow>,
+    pub rows: Rows,
     /// Where the next page begins; `None` = there is nothing more.
     pub next: Option<Vec<KeyValue>>,
     /// What scanning used.
@@ -69,16 +55,10 @@ impl Span {
             start,
             end,
             limit,
-            mut selection,
+            selection,
         } = range;
-        selection.check()?;
-        let mut start = check(&table.primary_key, start, Use::Bound)?;
-        let mut end = check(&table.primary_key, end, Use::Bound)?;
-        let limit = match limit {
-            None => usize::MAX,
-            Some(limit) if limit > 0 => usize::try_from(limit).unwrap_or(usize::MAX),
-            Some(_) => return Err(Error::InvalidLimit),
-        };
+        let mut start = check(&table.primary_key, start)?;
+        let mut end = check(&table.primary_key, end)?;
         let partition = (start[0] == end[0] && !start[0].is_infinite()).then(|| start[0].clone());
         let order = key_of(table.id, &start).cmp(&key_of(table.id, &end));
         let (low, high) = match direction {
@@ -97,19 +77,20 @@ impl Span {
             low,
             high,
             partition,
-            limit,
+            limit: limit.unwrap_or(usize::MAX),
             selection,
         })
     }
 
     /// Reads a page from views of all partitions that the range may touch.
-    pub(super) fn read<'v>(
+    pub(super) fn read<'v, Rows: RowSink>(
         &self,
         table: &'v Table,
         views: &[&'v View],
         now_ms: i64,
-    ) -> Result<RangePage, ReadError> {
+    ) -> Result<RangePage<Rows>, ReadError> {
         let mut page = RangePage::default();
+        let mut found = Counted::default();
         let (mut scanned, mut bytes) = (0, 0);
         let walk = |view: &&'v View| table.rows(view, &self.low, &self.high, self.direction);
         for row in merged(views.iter().map(walk).collect(), self.direction) {
@@ -128,16 +109,32 @@ impl Span {
                 continue;
             }
             let values = decode(&key).map_err(bad)?;
-            if page.rows.len() >= self.limit || bytes >= SCANNED_BYTES_MAX {
+            if found.count >= self.limit || bytes >= SCANNED_BYTES_MAX {
                 page.next = Some(values);
                 break;
             }
-            let (row, size) = self.selection.apply(table, values, &judged);
-            bytes += size;
-            page.rows.extend(row);
+            let columns = &table.primary_key;
+            bytes += self
+                .selection
+                .give(columns, &values, judged.living, &mut found);
         }
+        page.rows = found.rows;
         page.consumed.read = units(bytes);
         Ok(page)
+    }
+}
+
+/// Rows, and how many they are.
+#[derive(Default)]
+struct Counted<Rows> {
+    rows: Rows,
+    count: usize,
+}
+
+impl<Rows: RowSink> RowSink for Counted<Rows> {
+    fn push(&mut self, row: RowRef<'_>) {
+        self.rows.push(row);
+        self.count += 1;
     }
 }
 

@@ -11,7 +11,7 @@
 
 use super::Malformed;
 use super::cell::{Cells, Content, RawCell, push_cell};
-use crate::model::ValueRef;
+use crate::model::{Cell, ValueRef};
 
 /// First byte of a row.
 pub(super) const ROW: u8 = 1;
@@ -19,17 +19,6 @@ pub(super) const ROW: u8 = 1;
 pub(super) const HEADER_BYTES: usize = 10;
 /// Flag: the row exists (in a delta: it makes the row if there is none).
 pub(super) const EXISTS: u8 = 1;
-
-/// One cell, borrowing the row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cell<'a> {
-    /// Its column.
-    pub name: &'a str,
-    /// Milliseconds since 1970, or what the writer chose.
-    pub version: i64,
-    /// Its value.
-    pub value: ValueRef<'a>,
-}
 
 /// Writes a row whose cells all have one version, which may become known only at the end.
 #[derive(Clone, Debug)]
@@ -102,7 +91,7 @@ pub(super) fn split_header(value: &[u8], format: u8) -> Result<(u8, i64, &[u8]),
     Ok((flags, i64::from_be_bytes(base), cells))
 }
 
-/// A row as it stands in the store. Its cells are looked at only when asked for.
+/// A row as it is stored. Its cells are looked at only when asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     base: i64,

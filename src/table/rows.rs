@@ -1,15 +1,15 @@
 //! Where a table's rows are: stored under their keys, or made when they are read.
 //!
-//! Owns: the one place that tells stored tables from virtual ones. Promises: whoever reads by it can't. Must not: look
-//! into a row.
+//! Owns: the one place that distinguishes stored tables from virtual ones. Promises: its callers need not. Must not:
+//! look into a row.
 
 use bytes::Bytes;
 
 use crate::ids::PartitionId;
-use crate::partition::{Direction, Partitions, ReadError, View};
+use crate::model::{Direction, KeyValue};
+use crate::partition::{Partitions, ReadError, View};
 
 use super::access::{Source, scan};
-use super::key_value::KeyValue;
 use super::primary_key::key_of;
 use super::schema::Table;
 use super::virtual_table::Walk;

@@ -1,27 +1,27 @@
 //! The row rules that the store below runs on: composing, dropping, cutting wide rows, filters.
 //!
-//! Owns: [`TableRules`]. Promises: what it does not know it keeps; what of a user's row is over is decided by the same
-//! rule that reads go by. Must not: know the tables of the layers above; those that own built-in tables say through
-//! [`Retention`] when their rows are over.
+//! Owns: [`TableRules`]. Promises: what it does not know it keeps; which cells of a user's row have expired is
+//! decided by the rule that reads go by. Must not: know the tables of the layers above; the owners of built-in tables
+//! say through [`Retention`] when their rows may be dropped.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::ids::{EntryKind, TableId};
+use crate::model::TableOptions;
 use crate::partition::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
 
 use super::apply::WHOLE_ROW_BYTES_MAX;
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
-use super::options::TableOptions;
 use super::row::Row;
 use super::versions::{Shortened, shorten};
 use super::{chunks, delta, key};
 
 /// What the owner of the built-in tables (IDs below [`USER_TABLES_FROM`]) knows about their rows.
 pub trait Retention: Send + Sync + 'static {
-    /// Whether an explicit mark says that this row is over. `columns` are the key's encoded columns.
+    /// Whether an explicit mark says that this row may be dropped. `columns` are the key's encoded columns.
     fn is_over(
         &self,
         table: TableId,
@@ -42,7 +42,7 @@ pub struct TableRules {
 
 impl TableRules {
     /// Rules with `retention` for the built-in tables of the layers above and `catalog` for the users'. A catalog that
-    /// nobody fills keeps all users' rows.
+    /// is not filled keeps all users' rows.
     #[must_use]
     pub fn new(retention: Arc<dyn Retention>, catalog: Catalog) -> TableRules {
         TableRules { retention, catalog }
@@ -53,7 +53,7 @@ impl TableRules {
         let table = match self.catalog.standing(table) {
             Standing::Unknown => return Verdict::Keep,
             Standing::Gone => return Verdict::Drop(Reason::TableDeleted),
-            Standing::Stands(table) => table,
+            Standing::Exists(table) => table,
         };
         // What a delta leaves of a row shows only on top of the row.
         if entry.kind != EntryKind::Put {
@@ -122,7 +122,7 @@ impl Rules for TableRules {
         match self.catalog.standing(counts.table) {
             Standing::Unknown => 0,
             Standing::Gone => 100,
-            Standing::Stands(table) => expired_percent(counts, &table.options, now_ms),
+            Standing::Exists(table) => expired_percent(counts, &table.options, now_ms),
         }
     }
 

@@ -1,26 +1,24 @@
 //! The tables of a data directory, as a gateway calls them: table operations, and rows one by one.
 //!
-//! Owns: [`Tables`]. Promises: a write is answered when it is on disk, a change of a table when everybody goes by it;
+//! Owns: [`Tables`]. Promises: a write is answered when it is on disk, a change of a table when all calls go by it;
 //! a read shows everything that was answered before it was called. Must not: know a wire.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ids::Clock;
+use crate::model::{
+    DefinedColumn, Definition, Error, GetRange, NewTable, PrimaryKey, RowSink, RowWrite, Selection,
+    TableUpdate, Throughput, check_defined_columns,
+};
 use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
 
-use super::Error;
 use super::catalog::{self, Catalog, HOME, Snapshot};
-use super::found::Selection;
-use super::key_value::PrimaryKey;
-use super::options::OptionsUpdate;
-use super::primary_key::{Use, check};
-use super::range::{GetRange, RangePage, Span, others};
+use super::primary_key::check;
+use super::range::{RangePage, Span, others};
 use super::read::{Got, get};
-use super::schema::{
-    DefinedColumn, NewTable, Table, Throughput, check_column_name, check_defined, check_throughput,
-};
-use super::write::{Checked, RowWrite, Written};
+use super::schema::Table;
+use super::write::{Checked, Written};
 
 /// The most tables.
 pub const TABLES_MAX: usize = 64;
@@ -37,25 +35,6 @@ struct Inner {
     /// Tables that layers above show here, by name.
     virtual_tables: BTreeMap<String, Arc<Table>>,
     clock: Arc<Clock>,
-}
-
-/// A change of a table: only what is given changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableUpdate {
-    /// Its options.
-    pub options: OptionsUpdate,
-    /// Reserved units for reading.
-    pub reserved_read: Option<i64>,
-    /// Reserved units for writing.
-    pub reserved_write: Option<i64>,
-}
-
-impl TableUpdate {
-    /// Whether it changes nothing.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == TableUpdate::default()
-    }
 }
 
 impl Tables {
@@ -81,7 +60,6 @@ impl Tables {
 
     /// Makes a table.
     pub async fn create(&self, new: NewTable) -> Result<(), Error> {
-        new.check()?;
         match self.describe(&new.name).await {
             Ok(_) => return Err(Error::TableExists),
             Err(Error::TableNotFound) => {}
@@ -95,7 +73,7 @@ impl Tables {
                 return Err(Error::TableQuota(TABLES_MAX));
             }
             let now = txn.now_ms() * 1_000;
-            let table = Table {
+            let table = Definition {
                 id: catalog::take_id(txn)?,
                 name: new.name,
                 primary_key: new.primary_key,
@@ -105,14 +83,13 @@ impl Tables {
                 created_us: now,
                 increased_us: now,
                 decreased_us: 0,
-                virtual_rows: None,
             };
             Ok(catalog::store(txn, &table)?)
         })
         .await
     }
 
-    /// A table as it stands.
+    /// A table as it is now.
     pub async fn describe(&self, name: &str) -> Result<Arc<Table>, Error> {
         if let Some(table) = self.inner.virtual_tables.get(name) {
             return Ok(Arc::clone(table));
@@ -130,21 +107,19 @@ impl Tables {
         Ok(names)
     }
 
-    /// Changes a table's options or reserved throughput; gives it as it stands then.
+    /// Changes a table's options or reserved throughput; returns it as it is then.
     pub async fn update(&self, name: &str, update: TableUpdate) -> Result<Arc<Table>, Error> {
         self.writable(name).await?;
         if update.is_empty() {
             return Err(Error::NoOptions);
         }
         self.redefine(name, move |table, now_us| {
-            if !update.options.is_empty() {
-                table.options.change(&update.options)?;
-            }
+            table.options.change(&update.options);
             let reserved = Throughput {
                 read: update.reserved_read.unwrap_or(table.reserved.read),
                 write: update.reserved_write.unwrap_or(table.reserved.write),
             };
-            check_throughput(reserved)?;
+            reserved.check()?;
             let before = std::mem::replace(&mut table.reserved, reserved);
             if reserved.read > before.read || reserved.write > before.write {
                 table.increased_us = now_us;
@@ -157,7 +132,7 @@ impl Tables {
         .await
     }
 
-    /// Adds defined columns; gives the table as it stands then.
+    /// Adds defined columns; returns the table as it is then.
     pub async fn add_defined_columns(
         &self,
         name: &str,
@@ -165,7 +140,7 @@ impl Tables {
     ) -> Result<Arc<Table>, Error> {
         self.redefine(name, move |table, _| {
             table.defined_columns.extend(columns);
-            check_defined(&table.primary_key, &table.defined_columns)
+            check_defined_columns(&table.primary_key, &table.defined_columns)
         })
         .await
     }
@@ -178,7 +153,6 @@ impl Tables {
     ) -> Result<Arc<Table>, Error> {
         self.redefine(name, move |table, _| {
             for name in &columns {
-                check_column_name(name)?;
                 let defined = &mut table.defined_columns;
                 let at = defined.iter().position(|column| column.name == *name);
                 let at = at.ok_or_else(|| Error::NoDefinedColumn(name.clone()))?;
@@ -189,7 +163,7 @@ impl Tables {
         .await
     }
 
-    /// Deletes a table; its rows are nobody's at once and go away in the background.
+    /// Deletes a table; its rows are unreachable at once and are dropped in the background.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         self.writable(name).await?;
         let name = name.to_owned();
@@ -217,22 +191,25 @@ impl Tables {
     }
 
     /// Reads a row of a table as [`Tables::describe`] gives it.
-    pub async fn get(
+    pub async fn get<Rows: RowSink>(
         &self,
         table: &Arc<Table>,
         key: PrimaryKey,
-        mut selection: Selection,
-    ) -> Result<Got, Error> {
-        selection.check()?;
-        let key = check(&table.primary_key, key, Use::Read)?;
+        selection: Selection,
+    ) -> Result<Got<Rows>, Error> {
+        let key = check(&table.primary_key, key)?;
         let (partition, now) = (self.place(table, &key), self.now_ms());
         let table = Arc::clone(table);
-        let read = move |view: &View| get(view, &table, key, &selection, now);
+        let read = move |view: &View| get(view, &table, &key, &selection, now);
         Ok(self.inner.partitions.read(partition, read).await?)
     }
 
     /// Reads a page of a range of a table as [`Tables::describe`] gives it.
-    pub async fn get_range(&self, table: &Arc<Table>, range: GetRange) -> Result<RangePage, Error> {
+    pub async fn get_range<Rows: RowSink>(
+        &self,
+        table: &Arc<Table>,
+        range: GetRange,
+    ) -> Result<RangePage<Rows>, Error> {
         let span = Span::new(table, range)?;
         let table = Arc::clone(table);
         let (partitions, now) = (self.inner.partitions.clone(), self.now_ms());
@@ -260,7 +237,7 @@ impl Tables {
     async fn redefine(
         &self,
         name: &str,
-        redefine: impl FnOnce(&mut Table, u64) -> Result<(), Error> + Send + 'static,
+        redefine: impl FnOnce(&mut Definition, u64) -> Result<(), Error> + Send + 'static,
     ) -> Result<Arc<Table>, Error> {
         self.writable(name).await?;
         let name = name.to_owned();
@@ -268,12 +245,12 @@ impl Tables {
             let mut table = catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
             redefine(&mut table, txn.now_ms() * 1_000)?;
             catalog::store(txn, &table)?;
-            Ok(Arc::new(table))
+            Ok(Arc::new(catalog::stored(table)))
         })
         .await
     }
 
-    /// Changes the catalog, and answers when everybody goes by the change.
+    /// Changes the catalog, and answers when all calls go by the change.
     async fn change<R: Send + 'static>(
         &self,
         purpose: Purpose,

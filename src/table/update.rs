@@ -6,15 +6,11 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Value, ValueRef};
+use crate::model::{Cell, CellChange, Error, FoundCell, PutCell, Value, ValueRef, column};
 
-use super::Error;
 use super::delta::DeltaWriter;
-use super::found::FoundCell;
-use super::row::Cell;
 use super::schema::Table;
 use super::versions::Judged;
-use super::write::{CellChange, PutCell};
 
 /// What an update comes to.
 pub(super) struct Outcome {
@@ -41,7 +37,7 @@ pub(super) fn update(
         table,
         judged,
         now,
-        delta: DeltaWriter::new(),
+        delta: DeltaWriter::default(),
         newest: HashMap::new(),
     };
     let (mut puts, mut deletes) = (false, false);
@@ -79,7 +75,7 @@ struct Update<'a> {
     table: &'a Table,
     judged: Option<&'a Judged<'a>>,
     now: i64,
-    delta: DeltaWriter,
+    delta: DeltaWriter<'a>,
     /// The newest version that this request wrote, by column.
     newest: HashMap<&'a str, i64>,
 }
@@ -95,11 +91,11 @@ impl<'a> Update<'a> {
                 });
             }
         };
-        self.write(&cell.name, version, cell.value.clone());
+        self.write(&cell.name, version, (&cell.value).into());
         Ok(())
     }
 
-    fn write(&mut self, name: &'a str, version: i64, value: Value) {
+    fn write(&mut self, name: &'a str, version: i64, value: ValueRef<'a>) {
         let newest = self.newest.entry(name).or_insert(version);
         *newest = version.max(*newest);
         self.delta.put(name, version, value);
@@ -116,7 +112,7 @@ impl<'a> Update<'a> {
             .checked_add(by)
             .ok_or_else(|| Error::IncrementOverflow { column: column() })?;
         let version = self.automatic(name);
-        self.write(name, version, Value::Integer(sum));
+        self.write(name, version, ValueRef::Integer(sum));
         Ok(FoundCell {
             name: column(),
             version,
@@ -140,7 +136,7 @@ impl<'a> Update<'a> {
     /// Versions that don't show must not come back because a newer one goes.
     fn delete_hidden(&mut self, name: &str) {
         for cell in self.hidden(name) {
-            self.delta.delete_one(name, cell.version);
+            self.delta.delete_one(cell.name, cell.version);
         }
     }
 
@@ -154,7 +150,7 @@ impl<'a> Update<'a> {
             let is_newest = last.replace(cell.name) != Some(cell.name);
             if is_newest && !changes.iter().any(|change| change.name() == cell.name) {
                 let version = self.automatic(cell.name);
-                self.write(cell.name, version, cell.value.to_value());
+                self.write(cell.name, version, cell.value);
             }
         }
     }
@@ -168,11 +164,4 @@ impl<'a> Update<'a> {
         self.judged
             .map_or(&[], |judged| column(&judged.hidden, name))
     }
-}
-
-/// The cells of one column.
-fn column<'c, 'a>(cells: &'c [Cell<'a>], name: &str) -> &'c [Cell<'a>] {
-    let start = cells.partition_point(|cell| cell.name < name);
-    let end = start + cells[start..].partition_point(|cell| cell.name == name);
-    &cells[start..end]
 }

@@ -1,19 +1,19 @@
 //! Which of a stored row's cells live: time to live and number of versions.
 //!
 //! Owns: the one rule that reads, writes and compaction go by. Promises: a pure function of the stored row, the options
-//! and the time; a row whose cells are all over is gone, a row that was written without any stays. Must not: look at
-//! what a request asks for.
+//! and the time; a row whose cells have all expired is gone, a row that was written without any stays. Must not: look
+//! at what a request asks for.
 
 use super::Malformed;
-use super::options::TableOptions;
-use super::row::{Cell, Row, encode_cells};
+use super::row::{Row, encode_cells};
+use crate::model::{Cell, TableOptions};
 
 /// A stored row, judged.
 #[derive(Debug, Default)]
 pub(super) struct Judged<'a> {
     /// Columns in the order of their names, versions newest first.
     pub(super) living: Vec<Cell<'a>>,
-    /// The same of what is over: expired, or older than the newest versions that are kept.
+    /// The same of the cells that don't: expired, or older than the newest versions that are kept.
     pub(super) hidden: Vec<Cell<'a>>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn judge<'a>(
     Ok(judged)
 }
 
-/// What is left of a row when what is over is taken out.
+/// What is left of a row without its hidden cells.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Shortened {
     /// All of it.
@@ -49,7 +49,7 @@ pub(super) enum Shortened {
     Gone,
 }
 
-/// Takes out of a stored row what is over.
+/// Takes the hidden cells out of a stored row.
 pub(super) fn shorten(
     value: &[u8],
     options: &TableOptions,

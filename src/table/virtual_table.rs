@@ -8,9 +8,8 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::ids::PartitionId;
-use crate::partition::{Direction, ReadError, View};
-
-use super::key_value::KeyValue;
+use crate::model::{Direction, KeyValue};
+use crate::partition::{ReadError, View};
 
 /// Places of a range in its direction's order: encoded keys, each with the row's value, or `None` where only something
 /// was looked at that shows no row. Lazy.

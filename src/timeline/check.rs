@@ -4,8 +4,9 @@
 //! names, and a row that contradicts another is told with its place. Must not: write, or stop at the first problem.
 
 use crate::ids::{HistoryId, PartitionId};
+use crate::model::Direction;
 use crate::ordered::Reader;
-use crate::table::{Direction, Key, ReadError, View, damaged, scan, split_key};
+use crate::table::{Key, ReadError, View, damaged, scan, split_key};
 
 use super::head::{Epochs, HeadRow};
 use super::stored::{self, IdRow};

@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use crate::table::{Direction, ReadError, Rows, View, damaged, scan};
+use crate::model::Direction;
+use crate::table::{ReadError, Rows, View, damaged, scan};
 
 use super::Message;
 use super::head::HeadRow;

@@ -4,8 +4,8 @@
 //! partition; a list shows the names of all partitions in order, none twice, none left out between `after` and `next`.
 //! Must not: keep a view while it waits for another.
 
-use crate::model::json_bytes;
-use crate::table::{Direction, Key, View, scan};
+use crate::model::{Direction, json_bytes};
+use crate::table::{Key, View, scan};
 
 use super::edit::load;
 use super::head::HeadRow;

@@ -4,7 +4,8 @@
 //! the position on, or the state says why not; a change is told once, in change order, in the message's newest form;
 //! whatever is cut short says `more` and where to go on. Must not: wait for anything.
 
-use crate::table::{Direction, ReadError, View, damaged, scan};
+use crate::model::Direction;
+use crate::table::{ReadError, View, damaged, scan};
 
 use super::edit::load_held;
 use super::head::HeadRow;

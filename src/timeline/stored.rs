@@ -152,7 +152,7 @@ pub(super) fn message(
         edited_at: None,
     };
     let mut deleted = false;
-    let mut take = |cell: crate::table::Cell<'_>| -> Result<(), Malformed> {
+    let mut take = |cell: crate::model::Cell<'_>| -> Result<(), Malformed> {
         match cell.name {
             CHANGE => message.change = number(cell.value)?,
             DELETED => deleted = true,

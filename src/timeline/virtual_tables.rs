@@ -17,11 +17,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::ids::{PartitionId, TableId};
-use crate::model::{Value, ValueRef};
-use crate::table::{
-    ColumnType, DefinedColumn, Direction, Key, KeyColumn, KeyType, KeyValue, ReadError, RowWriter,
-    Table, TableOptions, Throughput, View, VirtualRows, Walk, key_of, scan,
+use crate::model::{
+    ColumnType, DefinedColumn, Definition, Direction, KeyColumn, KeyType, KeyValue, TableOptions,
+    Throughput, Value, ValueRef,
 };
+use crate::table::{Key, ReadError, RowWriter, Table, View, VirtualRows, Walk, key_of, scan};
 
 use super::edit::load_held;
 use super::head::HeadRow;
@@ -98,7 +98,7 @@ fn table(
         name: name.to_owned(),
         kind,
     };
-    Table {
+    let definition = Definition {
         id,
         name: name.to_owned(),
         primary_key: key.iter().map(key_column).collect(),
@@ -108,6 +108,9 @@ fn table(
         created_us: 0,
         increased_us: 0,
         decreased_us: 0,
+    };
+    Table {
+        definition,
         virtual_rows: Some(rows),
     }
 }
@@ -182,7 +185,7 @@ impl MessageTable {
                 Ok((key(&name, message.sequence), Some(row)))
             }));
         }
-        // One place will do for both ways: it lies in the range, and stands alone for its timeline.
+        // One place will do for both ways: it lies in the range, and is the only one of its timeline.
         Box::new(
             asked
                 .take(1)
@@ -191,7 +194,7 @@ impl MessageTable {
     }
 }
 
-/// Timelines that stand.
+/// Timelines that exist.
 struct MetaTable(Timelines);
 
 impl VirtualRows for MetaTable {

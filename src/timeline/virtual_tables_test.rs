@@ -5,7 +5,7 @@
 //! the protocol shows, because both are compared with one model. Must not: be in a build that is not a test.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -14,13 +14,15 @@ use super::model::Model;
 use super::model_test::{Command, Epoch, NAMES, World, directory, runtime, step};
 use super::{Append, AppendOne, Columns};
 use crate::ids::PartitionId;
-use crate::model::Value;
-use crate::partition::Partitions;
-use crate::table::{
-    Condition, Direction, Error, FoundCell, FoundRow, GetRange, KeyColumn, KeyType, KeyValue,
-    NewTable, PrimaryKey, RangePage, ReturnContent, RowChange, RowWrite, SCANNED_BYTES_MAX,
-    SCANNED_ROWS_MAX, Selection, TABLES_MAX, Table, TableOptions, TableUpdate, Throughput,
+use crate::model::{
+    Comparator, Condition, Direction, Error, Filter, FoundCell, FoundRow, GetRange, KeyColumn,
+    KeyType, KeyValue, NewTable, Predicate, PrimaryKey, Relation, ReturnContent, RowChange,
+    RowWrite, Selection, TableOptions, TableUpdate, Throughput, Value,
 };
+use crate::partition::Partitions;
+use crate::table::{Got, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX, TABLES_MAX};
+
+type RangePage = crate::table::RangePage<Vec<FoundRow>>;
 
 const TABLES: [&str; 2] = ["timeline_message", "timeline_meta"];
 const KEY: [&str; 2] = ["timeline_id", "sequence_id"];
@@ -42,7 +44,7 @@ enum Act {
     Settle,
     Restart,
     Get(usize, Values, Asks),
-    Range(usize, Values, Values, Option<i64>, Asks),
+    Range(usize, Values, Values, Option<usize>, Asks),
 }
 
 fn name() -> impl Strategy<Value = KeyValue> {
@@ -91,7 +93,7 @@ fn asks() -> impl Strategy<Value = Asks> {
 
 fn act() -> impl Strategy<Value = Act> {
     let bound = || (or_infinite(name()), or_infinite(sequence())).prop_map(|(a, b)| vec![a, b]);
-    let limit = proptest::option::weighted(0.8, 1i64..4);
+    let limit = proptest::option::weighted(0.8, 1usize..4);
     prop_oneof![
         12 => step().prop_map(|(name, epoch, command)| Act::Command(name, epoch, command)),
         1 => Just(Act::Flush),
@@ -168,13 +170,52 @@ fn versions(asks: &Asks) -> Option<(i64, i64)> {
     asks.versions.map(|(a, b)| (time(a), time(b)))
 }
 
-/// Rows with an even number in `__timestamp` or `__head`, if the cell is selected.
+/// Heads and times that pass the filter.
+const PASSING: [Range<i64>; 8] = {
+    const START: i64 = super::model_test::START_MS.cast_signed();
+    [
+        0..1,
+        2..3,
+        4..5,
+        6..7,
+        8..9,
+        START..START + 40,
+        START + 90..START + 130,
+        START + 400..i64::MAX,
+    ]
+};
+
+/// Rows with such a number in `__timestamp` or `__head`, if the cell is selected.
 fn filter(row: &FoundRow) -> bool {
     let counted = |cell: &&FoundCell| ["__timestamp", "__head"].contains(&cell.name.as_str());
     row.cells
         .iter()
         .find(counted)
-        .is_none_or(|cell| matches!(cell.value, Value::Integer(number) if number % 2 == 0))
+        .is_none_or(|cell| matches!(cell.value, Value::Integer(number) if PASSING.iter().any(|some| some.contains(&number))))
+}
+
+/// The same.
+fn predicate() -> Predicate {
+    let compares = |column: &str, comparator, number| {
+        Predicate::Single(Relation {
+            column: column.to_owned(),
+            comparator,
+            value: Value::Integer(number),
+            pass_if_missing: true,
+            latest_version_only: true,
+            transfer: None,
+        })
+    };
+    let passes = |column| {
+        let within = PASSING.map(|some| {
+            Predicate::And(vec![
+                compares(column, Comparator::GreaterEqual, some.start),
+                compares(column, Comparator::LessThan, some.end),
+            ])
+        });
+        Predicate::Or(within.to_vec())
+    };
+    Predicate::And(vec![passes("__timestamp"), passes("__head")])
 }
 
 fn selection(asks: &Asks) -> Selection {
@@ -183,10 +224,8 @@ fn selection(asks: &Asks) -> Selection {
         start: asks.start.map(str::to_owned),
         end: None,
         max_versions: Some(1),
-        versions: versions(asks),
-        filter: asks
-            .is_filtered
-            .then(|| Arc::new(|_: &Table, row: &mut FoundRow| filter(row)) as _),
+        times: versions(asks).map(|(start, end)| start..end),
+        filter: asks.is_filtered.then(|| Filter::Rows(predicate())),
     }
 }
 
@@ -221,7 +260,7 @@ async fn range(
     table: usize,
     direction: Direction,
     (start, end): (&[KeyValue], &[KeyValue]),
-    (limit, selection): (Option<i64>, Selection),
+    (limit, selection): (Option<usize>, Selection),
 ) -> Result<RangePage, Error> {
     let range = GetRange {
         direction,
@@ -239,10 +278,13 @@ async fn get(world: &World, table: usize, key: &[KeyValue], asks: &Asks) {
     let expected = found.and_then(|row| selected(table, &row, asks));
     let described = world.tables.describe(TABLES[table]).await.unwrap();
     let got = world.tables.get(&described, named(key), selection(asks));
-    assert_eq!(got.await.unwrap().row, expected);
+    let got: Got<Vec<FoundRow>> = got.await.unwrap();
+    let expected: Vec<FoundRow> = expected.into_iter().collect();
+    assert_eq!(got.rows, expected);
     let batch = vec![(described, vec![named(key)], selection(asks))];
     let got = world.tables.get_batch(batch).await.unwrap();
-    assert_eq!(got[0][0].as_ref().unwrap().row, expected);
+    let got: &Got<Vec<FoundRow>> = got[0][0].as_ref().unwrap();
+    assert_eq!(got.rows, expected);
 }
 
 /// All pages of a range, one after the other.
@@ -250,7 +292,7 @@ async fn pages(
     world: &World,
     table: usize,
     (start, end): (Values, Values),
-    (limit, asks): (Option<i64>, &Asks),
+    (limit, asks): (Option<usize>, &Asks),
 ) {
     let (low, high) = (decisive(&start), decisive(&end));
     let all = rows(&world.model, table);
@@ -355,10 +397,7 @@ fn everything(direction: Direction) -> (Values, Values) {
 }
 
 fn newest() -> Selection {
-    Selection {
-        max_versions: Some(1),
-        ..Selection::default()
-    }
+    Selection::newest(Some(1)).unwrap()
 }
 
 /// All pages of a table; each must begin behind the one before.
@@ -551,8 +590,9 @@ fn nobody_writes_to_them_and_their_names_are_taken() {
             let defined = tables.add_defined_columns(name, Vec::new()).await;
             assert_eq!(defined, Err(Error::ReadOnlyTable));
         }
-        let got = tables.get(&own, named(&key[..1]), newest()).await.unwrap();
-        assert!(got.row.is_some());
+        let got = tables.get(&own, named(&key[..1]), newest()).await;
+        let got: Got<Vec<FoundRow>> = got.unwrap();
+        assert_eq!(got.rows.len(), 1);
         assert_eq!(
             tables.list().await.unwrap(),
             ["own", "timeline_message", "timeline_meta"]

@@ -23,7 +23,7 @@ pub struct Append {
     #[schemars(length(min = 1, max = 255))]
     pub timeline: String,
     /// What the message holds.
-    pub entry: Entry,
+    pub entry: Entry<'static>,
     /// Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
@@ -95,7 +95,7 @@ pub struct AppendBatch {
 #[serde(deny_unknown_fields)]
 pub struct BatchMessage {
     /// What the message holds.
-    pub entry: Entry,
+    pub entry: Entry<'static>,
     /// Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]

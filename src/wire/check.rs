@@ -4,10 +4,11 @@
 //! Owns: what is a valid name, ID, epoch, sequence. Promises: a refusal carries the path, and where there is a limit
 //! that and the actual value. Must not: parse; `entry.rs` and the dialects do.
 
-use super::entry::{Columns, Entry, Patch};
+use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::reason::Reason;
+use crate::model::{Value, json_bytes};
 
 /// Sequences, change numbers and times stay below 2^53, so that every client can hold them.
 pub(crate) const NUMBER_MAX: u64 = (1 << 53) - 1;
@@ -119,10 +120,10 @@ pub(crate) fn text_bytes(field: &str, text: Option<&str>, max: usize) -> Result<
 }
 
 /// A new entry or meta: names, count, size.
-pub(crate) fn entry(field: &str, entry: &Entry, limits: &Limits) -> Result<u64, Failure> {
-    names_count(field, entry.0.len())?;
-    names(field, entry.0.iter().map(|(name, _)| name.as_str()))?;
-    entry_size(field, &entry.0, limits)
+pub(crate) fn entry(field: &str, entry: &Entry<'_>, limits: &Limits) -> Result<u64, Failure> {
+    names_count(field, entry.columns.len())?;
+    names(field, entry.columns.iter().map(|(name, _)| name.as_str()))?;
+    entry_size(field, &entry.columns, limits)
 }
 
 /// A change of an entry or meta: names, count, size of what is set.
@@ -176,8 +177,8 @@ fn names_count(field: &str, count: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn entry_size(field: &str, columns: &Columns, limits: &Limits) -> Result<u64, Failure> {
-    let bytes = crate::model::json_bytes(columns) as u64;
+fn entry_size(field: &str, columns: &[(String, Value)], limits: &Limits) -> Result<u64, Failure> {
+    let bytes = json_bytes(columns) as u64;
     if bytes > limits.entry_bytes_max {
         let limit = limits.entry_bytes_max;
         return Err(Failure::too_large(field, "entry_bytes_max", limit, bytes));

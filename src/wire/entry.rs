@@ -6,7 +6,6 @@
 //! turned into that first.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::fmt;
 
 use base64::Engine as _;
@@ -18,14 +17,40 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use super::nested;
-use crate::model::Value;
+use crate::model::{Value, json_text_bytes};
 
 /// Names and values.
 pub type Columns = Vec<(String, Value)>;
 
 /// The columns of a message, or the meta of a timeline.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entry(pub Columns);
+pub struct Entry<'a> {
+    /// Names and values.
+    pub columns: Cow<'a, [(String, Value)]>,
+    /// How big integers are written.
+    pub integers: Integers,
+}
+
+impl Entry<'_> {
+    /// At most so many bytes in any encoding: by this pages are cut.
+    #[must_use]
+    pub fn encoded_bytes_max(&self) -> usize {
+        // A name or text takes 2 bytes of quotes in JSON and up to 5 of header in MessagePack; an integer at most 34
+        // (as `$integer`); a double 25; binary is longer in base64; a nested number grows from `1,` to 9 bytes at worst
+        // from `1e5,`.
+        let value = |value: &Value| match value {
+            Value::String(text) => json_text_bytes(text) + 3,
+            Value::Integer(_) | Value::Double(_) => 36,
+            Value::Json(text) => text.len() * 3 + 5,
+            other => other.json_bytes() + 5,
+        };
+        8 + self
+            .columns
+            .iter()
+            .map(|(name, held)| json_text_bytes(name) + 5 + value(held))
+            .sum::<usize>()
+    }
+}
 
 /// A change of columns: what to set, and the names to remove (`null` on the wire). Both sorted bytewise.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,39 +89,20 @@ impl<'de> Deserialize<'de> for Integers {
     }
 }
 
-thread_local! {
-    /// How `Value`s of the encoding that runs on this thread write big integers: serde passes no context.
-    static INTEGERS: Cell<Integers> = const { Cell::new(Integers::Number) };
-}
-
-/// Runs an encoding with this form of big integers.
-pub(crate) fn with_integers<T>(integers: Integers, encode: impl FnOnce() -> T) -> T {
-    struct Restore(Integers);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            INTEGERS.set(self.0);
-        }
-    }
-    let _restore = Restore(INTEGERS.replace(integers));
-    encode()
-}
-
 /// Integers up to this, either way, are held exactly by a double.
 const SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// A value on its way out.
-struct Shown<'a>(&'a Value);
+struct Shown<'a>(&'a Value, Integers);
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::String(text) => into.serialize_str(text),
-            Value::Integer(number) if number.unsigned_abs() > SAFE_INTEGER => {
-                match INTEGERS.get() {
-                    Integers::Number => into.serialize_i64(*number),
-                    Integers::Text => typed(into, "$integer", &number.to_string()),
-                }
-            }
+            Value::Integer(number) if number.unsigned_abs() > SAFE_INTEGER => match self.1 {
+                Integers::Number => into.serialize_i64(*number),
+                Integers::Text => typed(into, "$integer", &number.to_string()),
+            },
             Value::Integer(number) => into.serialize_i64(*number),
             Value::Double(number) => into.serialize_f64(*number),
             Value::Boolean(truth) => into.serialize_bool(*truth),
@@ -115,11 +121,11 @@ fn typed<S: Serializer>(into: S, name: &'static str, text: &str) -> Result<S::Ok
     map.end()
 }
 
-impl Serialize for Entry {
+impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        let mut map = into.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, &Shown(value))?;
+        let mut map = into.serialize_map(Some(self.columns.len()))?;
+        for (name, value) in &*self.columns {
+            map.serialize_entry(name, &Shown(value, self.integers))?;
         }
         map.end()
     }
@@ -129,7 +135,7 @@ impl Serialize for Patch {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
         let mut map = into.serialize_map(Some(self.put.len() + self.remove.len()))?;
         for (name, value) in &self.put {
-            map.serialize_entry(name, &Shown(value))?;
+            map.serialize_entry(name, &Shown(value, Integers::Number))?;
         }
         for name in &self.remove {
             map.serialize_entry(name, &())?;
@@ -138,23 +144,26 @@ impl Serialize for Patch {
     }
 }
 
-impl<'de> Deserialize<'de> for Entry {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Entry, D::Error> {
+impl<'de> Deserialize<'de> for Entry<'_> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Columns;
         impl<'de> Visitor<'de> for Columns {
-            type Value = Entry;
+            type Value = Entry<'static>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("an object, name to value")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut columns = Vec::new();
                 while let Some(name) = map.next_key()? {
                     columns.push((name, map.next_value::<Given>()?.0));
                 }
                 sort(&mut columns);
-                Ok(Entry(columns))
+                Ok(Entry {
+                    columns: Cow::Owned(columns),
+                    integers: Integers::Number,
+                })
             }
         }
         from.deserialize_map(Columns)

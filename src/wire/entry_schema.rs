@@ -12,7 +12,7 @@ use super::entry::{Entry, Patch};
 /// Not empty, not starting with `$` or `__`; without look-ahead, which not every validator has.
 const NAME_PATTERN: &str = "^([^$_]|_[^_]|_$)";
 
-impl JsonSchema for Entry {
+impl JsonSchema for Entry<'_> {
     fn schema_name() -> Cow<'static, str> {
         "entry".into()
     }

@@ -3,6 +3,8 @@
 //! Owns: parameters and results of these methods. Promises: what leaves here has checked names, sizes and limits, no
 //! name both set and removed. Must not: know what is stored.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -18,20 +20,20 @@ pub use super::append::{Append, AppendBatch, Appended, AppendedBatch, AppendedOn
 /// A message in its newest form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "message")]
-pub struct Message {
+pub struct Message<'a> {
     /// 1, 2, 3 … without holes.
     pub sequence: u64,
     /// When it was committed, ms since 1970; never falls within a timeline.
     pub timestamp: u64,
     /// The client's ID or a UUIDv7 of the server.
-    pub message_id: String,
+    pub message_id: Cow<'a, str>,
     /// Who sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sender: Option<String>,
+    pub sender: Option<Cow<'a, str>>,
     /// What it holds; absent in a tombstone, and (with `sender`, without `deleted`) in the answer to a
     /// `message.update` if the array that answers its batch has no room for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub entry: Option<Entry>,
+    pub entry: Option<Entry<'a>>,
     /// The number of its last change; absent = never changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<u64>,
@@ -43,7 +45,7 @@ pub struct Message {
     pub deleted: bool,
 }
 
-impl Message {
+impl Message<'_> {
     /// At most so many bytes in any encoding, inside an array: what a page counts against the outbound frame.
     #[must_use]
     pub fn encoded_bytes_max(&self) -> usize {
@@ -85,7 +87,7 @@ impl Check for Get {
 #[schemars(rename = "message.get.result")]
 pub struct Got {
     /// The message.
-    pub message: Message,
+    pub message: Message<'static>,
 }
 
 /// In which order a range is read.
@@ -158,7 +160,7 @@ impl Check for Range {
 #[schemars(rename = "message.range.result")]
 pub struct Page {
     /// In the asked order; tombstones too.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<'static>>,
     /// What to pass as `from` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,

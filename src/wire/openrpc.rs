@@ -7,12 +7,12 @@
 use std::sync::OnceLock;
 
 use schemars::{JsonSchema, Schema};
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::close::Close;
 use super::failure::Said;
-use super::methods::{self, METHODS, Method, PUSHES, Pushed};
+use super::methods::{self, Method};
+use super::push::PUSHES;
 use super::reason::Reason;
 
 /// Where the document keeps what is named more than once.
@@ -25,49 +25,27 @@ pub fn openrpc() -> &'static Value {
     DOCUMENT.get_or_init(document)
 }
 
-/// The result of `rpc.discover`: serialises as the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Discovered;
-
-impl Serialize for Discovered {
-    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        openrpc().serialize(into)
-    }
-}
-
 fn document() -> Value {
     let mut reading = methods::reading(DEFINITIONS);
     let mut writing = methods::writing(DEFINITIONS);
-    let methods: Vec<Value> = METHODS
+    let methods: Vec<Value> = Method::ALL
         .iter()
-        .map(
-            |Method {
-                 name,
-                 summary,
-                 params,
-                 result,
-             }| {
-                json!({
-                    "name": name,
-                    "summary": summary,
-                    "paramStructure": "by-name",
-                    "params": members(&params(&mut reading)),
-                    "result": { "name": "result", "schema": result(&mut writing) },
-                })
-            },
-        )
+        .map(|method| {
+            json!({
+                "name": method.name(),
+                "summary": method.summary(),
+                "paramStructure": "by-name",
+                "params": members(&method.params(&mut reading)),
+                "result": { "name": "result", "schema": method.result(&mut writing) },
+                "examples": [example(*method)],
+            })
+        })
         .collect();
     let pushes: Vec<Value> = PUSHES
         .iter()
-        .map(
-            |Pushed {
-                 name,
-                 summary,
-                 params,
-             }| {
-                json!({ "name": name, "summary": summary, "schema": params(&mut writing) })
-            },
-        )
+        .map(|(name, summary, params)| {
+            json!({ "name": name, "summary": summary, "schema": params(&mut writing) })
+        })
         .collect();
     let error = Said::json_schema(&mut writing);
     let mut definitions = reading.take_definitions(false);
@@ -102,6 +80,19 @@ fn members(params: &Schema) -> Value {
     let (first, then): (Vec<Value>, Vec<Value>) =
         descriptors.partition(|descriptor| descriptor["required"] == true);
     first.into_iter().chain(then).collect()
+}
+
+/// A method's example as OpenRPC pairs them: parameters by name, and the result unless it is this document.
+fn example(method: Method) -> Value {
+    let example: Value = serde_json::from_str(method.example()).expect("the examples are tested");
+    let params = example["request"]["params"].as_object();
+    let params = params.into_iter().flatten();
+    let params = params.map(|(name, value)| json!({ "name": name, "value": value }));
+    let mut pair = json!({ "name": method.name(), "params": params.collect::<Vec<_>>() });
+    if let Some(result) = example["reply"].get("result") {
+        pair["result"] = json!({ "name": "result", "value": result });
+    }
+    pair
 }
 
 fn errors() -> Map<String, Value> {

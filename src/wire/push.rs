@@ -1,54 +1,64 @@
 //! What the server says without being asked.
 //!
-//! Owns: the five pushes. Promises: shapes as the protocol has them; clients ignore pushes they don't know, so new ones
-//! may come. Must not: decide who gets them, or when.
+//! Owns: the one list of pushes, from which the enum [`Push`], the names and the schemas are made, and their shapes.
+//! Promises: clients ignore pushes that they don't know, so new ones may come. Must not: decide who gets them, or when.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::entry::Entry;
 use super::message::Message;
 
-/// A push.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Push {
-    /// `message`.
-    Message(Messages),
-    /// `message.changed`.
-    MessageChanged(Changed),
-    /// `timeline.changed`.
-    TimelineChanged(TimelineChanged),
-    /// `subscription.ended`.
-    SubscriptionEnded(SubscriptionEnded),
-    /// `draining`.
-    Draining(Draining),
+/// Makes everything that there is once for each push.
+macro_rules! pushes {
+    ($($push:ident($params:ident $(<$life:lifetime>)?), $name:literal, $summary:literal;)*) => {
+        /// A push. Serialises as its parameters alone.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum Push<'a> {
+            $(#[doc = concat!("`", $name, "`: ", $summary, ".")] $push($params $(<$life>)?),)*
+        }
+
+        impl Push<'_> {
+            /// Its name on the wire.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $(Push::$push(_) => $name,)* }
+            }
+        }
+
+        /// Every push: its name, when it comes, and the schema of its parameters.
+        pub(crate) const PUSHES: &[Described] = &[$(($name, $summary, $params::json_schema),)*];
+    };
 }
 
-impl Push {
-    /// Its name on the wire.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Push::Message(_) => "message",
-            Push::MessageChanged(_) => "message.changed",
-            Push::TimelineChanged(_) => "timeline.changed",
-            Push::SubscriptionEnded(_) => "subscription.ended",
-            Push::Draining(_) => "draining",
-        }
-    }
+/// Name, summary, and what makes the schema of the parameters.
+pub(crate) type Described = (
+    &'static str,
+    &'static str,
+    fn(&mut SchemaGenerator) -> Schema,
+);
+
+pushes! {
+    Message(Messages<'a>), "message", "New messages of a subscription";
+    MessageChanged(Changed<'a>), "message.changed", "Edits and deletions up to the reader's position";
+    TimelineChanged(TimelineChanged<'a>), "timeline.changed", "The meta was updated";
+    SubscriptionEnded(SubscriptionEnded<'a>), "subscription.ended", "Nothing of it follows";
+    Draining(Draining), "draining", "The server shuts down soon";
 }
 
 /// New messages of a subscription: every sequence above the last one of the reply, once, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "push.message")]
-pub struct Messages {
+pub struct Messages<'a> {
     /// The timeline's ID.
-    pub timeline: String,
+    pub timeline: Cow<'a, str>,
     /// Its epoch.
-    pub epoch: String,
+    pub epoch: Cow<'a, str>,
     /// In order, without gap.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<'a>>,
     /// The last sequence.
     pub head: u64,
 }
@@ -56,13 +66,13 @@ pub struct Messages {
 /// Edits and deletions of anything up to the subscription's position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "push.message.changed")]
-pub struct Changed {
+pub struct Changed<'a> {
     /// The timeline's ID.
-    pub timeline: String,
+    pub timeline: Cow<'a, str>,
     /// Its epoch.
-    pub epoch: String,
+    pub epoch: Cow<'a, str>,
     /// Newest form, in change order.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<'a>>,
     /// What to pass as `changes_after` when resuming: up to this change number everything was sent.
     pub change_head: u64,
 }
@@ -70,11 +80,11 @@ pub struct Changed {
 /// The meta was updated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "push.timeline.changed")]
-pub struct TimelineChanged {
+pub struct TimelineChanged<'a> {
     /// The timeline's ID.
-    pub timeline: String,
+    pub timeline: Cow<'a, str>,
     /// The whole new meta.
-    pub meta: Entry,
+    pub meta: Entry<'a>,
     /// Its version.
     pub version: u64,
 }
@@ -82,11 +92,11 @@ pub struct TimelineChanged {
 /// The subscription ended; nothing of it follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "push.subscription.ended")]
-pub struct SubscriptionEnded {
+pub struct SubscriptionEnded<'a> {
     /// The timeline's ID.
-    pub timeline: String,
+    pub timeline: Cow<'a, str>,
     /// The epoch that the subscription was of.
-    pub epoch: String,
+    pub epoch: Cow<'a, str>,
     /// Why.
     pub reason: Ended,
     /// Whether to subscribe again.

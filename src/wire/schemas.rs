@@ -7,49 +7,37 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use super::failure::Said;
-use super::methods::{METHODS, Method, PUSHES, Pushed, below_2_53, reading, writing};
+use super::methods::{Method, below_2_53, reading, writing};
 use super::openrpc::openrpc;
+use super::push::PUSHES;
 
 /// Every file of `schemas/` that is made from the types: its name, and what it holds.
 #[must_use]
 pub fn files() -> Vec<(String, Value)> {
     let mut files = Vec::new();
-    for Method {
-        name,
-        summary,
-        params,
-        result,
-    } in &METHODS
-    {
+    let mut add = |title: String, schema| files.push((format!("{title}.json"), schema));
+    for method in Method::ALL {
+        let (name, summary) = (method.name(), method.summary());
         let title = format!("{name}.params");
-        files.push((
-            format!("{title}.json"),
-            whole(&title, summary, reading(""), *params),
-        ));
+        let params = whole(&title, summary, reading(""), |generator| {
+            method.params(generator)
+        });
+        add(title, params);
         let title = format!("{name}.result");
-        files.push((
-            format!("{title}.json"),
-            whole(&title, summary, writing(""), *result),
-        ));
+        let result = whole(&title, summary, writing(""), |generator| {
+            method.result(generator)
+        });
+        add(title, result);
     }
-    for Pushed {
-        name,
-        summary,
-        params,
-    } in &PUSHES
-    {
+    for (name, summary, params) in PUSHES {
         let title = format!("push.{name}");
-        files.push((
-            format!("{title}.json"),
-            whole(&title, summary, writing(""), *params),
-        ));
+        let push = whole(&title, summary, writing(""), params);
+        add(title, push);
     }
     let summary = "The error of a call that was refused";
-    files.push((
-        "error.json".to_owned(),
-        whole("error", summary, writing(""), Said::json_schema),
-    ));
-    files.push(("openrpc.json".to_owned(), openrpc().clone()));
+    let error = whole("error", summary, writing(""), Said::json_schema);
+    add("error".to_owned(), error);
+    add("openrpc".to_owned(), openrpc().clone());
     files
 }
 
@@ -58,7 +46,7 @@ fn whole(
     title: &str,
     summary: &str,
     mut generator: SchemaGenerator,
-    make: fn(&mut SchemaGenerator) -> Schema,
+    make: impl FnOnce(&mut SchemaGenerator) -> Schema,
 ) -> Value {
     let mut schema = make(&mut generator);
     let definitions = generator.take_definitions(false);

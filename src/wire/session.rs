@@ -1,9 +1,11 @@
-//! The session family: `session.open`, `ping`.
+//! The session family: `session.open`, `ping`, `rpc.discover`.
 //!
 //! Owns: parameters and results of these methods. Promises: a user that leaves here is 1 to 255 bytes without control
 //! characters. Must not: know whether a token is valid, or what a session is; the gateway does.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
@@ -91,4 +93,19 @@ impl Check for Nothing {
 pub struct Pong {
     /// The server's clock, ms since 1970.
     pub time: u64,
+}
+
+/// The answer to `rpc.discover`: the OpenRPC document (see [`super::openrpc`]).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Discovered(pub &'static serde_json::Value);
+
+impl JsonSchema for Discovered {
+    fn schema_name() -> Cow<'static, str> {
+        "rpc.discover.result".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "object", "description": "An OpenRPC document." })
+    }
 }

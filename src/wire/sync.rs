@@ -81,10 +81,10 @@ pub struct Synced {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncedTimeline {
     /// Messages above the position, without gap.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<'static>>,
     /// What changed at or below the position, newest form, in change order; only if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed: Option<Vec<Message>>,
+    pub changed: Option<Vec<Message<'static>>>,
     /// What to pass as `after` next time.
     pub position: u64,
     /// The last sequence, 0 if none.
@@ -179,10 +179,10 @@ pub struct Subscribed {
     /// them (`more`) the number up to which it does; the pushes of the rest carry it on.
     pub change_head: u64,
     /// Messages above the position, without gap.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<'static>>,
     /// What changed at or below the position, newest form, in change order; only if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed: Option<Vec<Message>>,
+    pub changed: Option<Vec<Message<'static>>>,
     /// The rest up to `head` follows as pushes.
     pub more: bool,
     /// How it went.

@@ -22,7 +22,7 @@ pub struct Create {
     pub timeline: String,
     /// Its meta, if it is made now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Entry>,
+    pub meta: Option<Entry<'static>>,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
@@ -84,7 +84,7 @@ pub struct Info {
     /// Tells this history of the name from earlier ones.
     pub epoch: String,
     /// Its meta.
-    pub meta: Entry,
+    pub meta: Entry<'static>,
     /// Of the meta: 1 at creation, one more by each update.
     pub version: u64,
     /// The last sequence, 0 if none.
@@ -136,7 +136,7 @@ impl Check for Update {
 pub struct Updated {
     /// The whole new meta; absent only if the array that answers a batch has no room for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Entry>,
+    pub meta: Option<Entry<'static>>,
     /// Its version.
     pub version: u64,
 }

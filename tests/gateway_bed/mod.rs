@@ -15,6 +15,8 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tideline::config::Config;
 use tideline::server::Server;
+use tideline::wire::Dialect;
+use tideline::wire::jsonrpc::DIALECTS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
@@ -35,6 +37,13 @@ impl Bed {
     }
 
     pub async fn with(change: impl FnOnce(&mut Config)) -> Bed {
+        Bed::speaking(&DIALECTS, change).await
+    }
+
+    pub async fn speaking(
+        dialects: &'static [&'static dyn Dialect],
+        change: impl FnOnce(&mut Config),
+    ) -> Bed {
         let dir = tempfile::tempdir().unwrap();
         let mut config = Config {
             data: dir.path().join("data"),
@@ -44,7 +53,7 @@ impl Bed {
         };
         change(&mut config);
         config.check().unwrap();
-        let server = Server::start(&config).await.unwrap();
+        let server = Server::speaking(&config, dialects).await.unwrap();
         Bed { server, dir }
     }
 

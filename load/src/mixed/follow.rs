@@ -13,7 +13,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::append::timeline_name;
 use crate::exit::Stop;
 use crate::frame::{Lean, put_text};
 use crate::machine::wall_micros;
@@ -21,6 +20,7 @@ use crate::push::{self, Messages, Push};
 use crate::random::Random;
 use crate::recorder::{Counts, Recorder};
 use crate::run::{Phase, Run};
+use crate::template::timeline_name;
 
 /// How long a subscriber may take to subscribe, and to catch up at the end.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -19,21 +19,21 @@ use tokio::time::Instant;
 
 use self::follow::{Audience, Ended};
 use self::polls::Polls;
-use crate::append::talk::{Appends, Tally};
-use crate::append::template::Template;
-use crate::append::{MessageIds, timeline_name};
+use crate::append::{Appends, Tally};
 use crate::exit::Stop;
-use crate::lanes::{Lanes, Running, Talk};
+use crate::generator::{Generator, OPEN_MAX, Running};
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::pages::{Choice, Reads};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Counts;
+use crate::request::{Ask, Session};
 use crate::rpc::Client;
 use crate::run::Run;
 use crate::scan;
 use crate::setup::Setup;
+use crate::template::{MessageIds, Template, timeline_name};
 
 /// Arguments of `mixed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -137,7 +137,7 @@ impl Profile for Mixed {
                 .fault(format_args!("{lost} idle connections were closed"));
         }
         for poll in polls {
-            poll.catch_up(&acked).await?;
+            poll.ask.catch_up(&acked).await?;
         }
         self.read_back(run, &prefix, &acked).await?;
         let Ended {
@@ -193,24 +193,25 @@ impl Mixed {
             .collect()
     }
 
-    async fn start<T: Talk + 'static>(
+    async fn start<A: Ask + 'static>(
         &self,
         run: &Rc<Run>,
         name: &str,
         rate: f64,
         connections: usize,
-        talk: impl FnMut(usize) -> T,
-    ) -> Result<Running<T>, Stop> {
-        let lanes = Lanes {
+        ask: impl Fn(usize) -> A,
+    ) -> Result<Running<Session<A>>, Stop> {
+        let generator = Generator {
             run: Rc::clone(run),
-            recorder: run.recorder(name, Counts::Scheduled),
-            in_flight: 1,
+            recorders: vec![run.recorder(name, Counts::Scheduled)],
+            in_flight: OPEN_MAX,
             rate: Some(rate),
             gaps: self.gaps,
             most: None,
             part: name.bytes().map(u64::from).sum(),
         };
-        lanes.start(connections, talk).await
+        let open = async |number: usize| Session::open(run, ask(number)).await;
+        generator.start(connections, open).await
     }
 
     async fn writers(
@@ -218,17 +219,21 @@ impl Mixed {
         run: &Rc<Run>,
         prefix: &str,
         tally: &Rc<RefCell<Tally>>,
-    ) -> Result<Running<Appends>, Stop> {
+    ) -> Result<Running<Session<Appends>>, Stop> {
         let talk = |number: usize| {
             let ids = format!("{}-{number}-", run.tag);
-            let template = Template::new(prefix, &ids, self.size, MessageIds::All, run.seed);
+            let template = Template::append(prefix, &ids, self.size, MessageIds::All, run.seed);
             Appends::new(run, tally, template, number)
         };
         self.start(run, "ack", self.rate, self.connections, talk)
             .await
     }
 
-    async fn pollers(&self, run: &Rc<Run>, prefix: &Rc<str>) -> Result<Running<Polls>, Stop> {
+    async fn pollers(
+        &self,
+        run: &Rc<Run>,
+        prefix: &Rc<str>,
+    ) -> Result<Running<Session<Polls>>, Stop> {
         let talk = |number: usize| {
             let chosen = self.chosen(run, (1 << 36) + number as u64);
             Polls::new(run, prefix, chosen)
@@ -242,7 +247,7 @@ impl Mixed {
         run: &Rc<Run>,
         prefix: &str,
         tally: &Rc<RefCell<Tally>>,
-    ) -> Result<Running<impl Talk + 'static + use<>>, Stop> {
+    ) -> Result<Running<Session<impl Ask + 'static + use<>>>, Stop> {
         let timelines = self.timelines;
         let talk = |number: usize| {
             let tally = Rc::clone(tally);

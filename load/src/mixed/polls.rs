@@ -10,12 +10,11 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::append::timeline_name;
 use crate::exit::Stop;
-use crate::frame::put_text;
-use crate::lanes::{Answer, SLOT_BASE, Talk};
+use crate::request::{Ask, at_slot, put_request, read};
 use crate::rpc::{Client, Refusal};
 use crate::run::Run;
+use crate::template::{SLOT_BASE, timeline_name};
 
 /// Messages that a poll may bring of one timeline.
 const LIMIT: u32 = 100;
@@ -32,24 +31,9 @@ pub(super) struct Polls {
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
-    jsonrpc: &'static str,
-    id: u64,
-    method: &'static str,
-    params: Params<'a>,
-}
-
-#[derive(Serialize)]
 struct Params<'a> {
     positions: BTreeMap<&'a str, u64>,
     limit: u32,
-}
-
-#[derive(Deserialize)]
-struct Reply {
-    id: u64,
-    result: Option<News>,
-    error: Option<Refusal>,
 }
 
 #[derive(Deserialize)]
@@ -161,59 +145,26 @@ impl Polls {
     }
 }
 
-impl Talk for Polls {
+impl Ask for Polls {
     fn put(&mut self, out: &mut Vec<u8>, slot: usize) {
-        let request = Request {
-            jsonrpc: "2.0",
-            id: SLOT_BASE + slot as u64,
-            method: "sync",
-            params: self.params(),
-        };
-        let text = serde_json::to_vec(&request).expect("numbers and names have a JSON form");
-        put_text(out, &text);
-        if slot >= self.asked.len() {
-            self.asked.resize(slot + 1, Vec::new());
-        }
-        self.asked[slot].clone_from(&self.positions);
+        put_request(out, SLOT_BASE + slot as u64, "sync", &self.params());
+        at_slot(&mut self.asked, slot).clone_from(&self.positions);
     }
 
-    fn take(&mut self, text: &[u8]) -> Option<Answer> {
-        let reply: Option<Reply> = serde_json::from_slice(text).ok();
-        let slot = |reply: &Reply| usize::try_from(reply.id.checked_sub(SLOT_BASE)?).ok();
-        let known = reply
-            .and_then(|reply| slot(&reply).map(|slot| (reply, slot)))
-            .filter(|(_, slot)| *slot < self.asked.len());
-        let Some((reply, slot)) = known else {
-            let text = String::from_utf8_lossy(text);
-            self.run
-                .checks
-                .fault(format_args!("not an answer to sync: {text:.200}"));
-            return None;
-        };
-        match reply {
-            Reply {
-                result: Some(news), ..
-            } => {
+    fn take(&mut self, slot: usize, outcome: Result<&[u8], Refusal>) -> Option<usize> {
+        let run = Rc::clone(&self.run);
+        match outcome.map(read) {
+            Ok(Ok(news)) => {
                 let asked = std::mem::take(&mut self.asked[slot]);
                 self.news(&asked, &news);
-                return Some(Answer { slot, counts: true });
+                return Some(0);
             }
-            Reply {
-                error: Some(refusal),
-                ..
-            } if refusal.data.retry => {
-                self.run.checks.made("polls refused for now", 1);
-            }
-            Reply { error, .. } => {
-                let why = error.map_or(String::new(), |refusal| refusal.message);
-                self.run
-                    .checks
-                    .fault(format_args!("a poll was refused: {why}"));
-            }
+            Ok(Err(fault)) => run.checks.fault(fault),
+            Err(refusal) if refusal.data.retry => run.checks.made("polls refused for now", 1),
+            Err(refusal) => run
+                .checks
+                .fault(format_args!("a poll was refused: {}", refusal.message)),
         }
-        Some(Answer {
-            slot,
-            counts: false,
-        })
+        None
     }
 }

@@ -1,8 +1,12 @@
-//! One picture: panels of lines one above the other, over a common x axis.
+//! One picture: panels of lines one above the other, with a common x axis.
 //!
 //! Owns: how a picture looks (light ground, a grid that stays behind the lines, colours that the colour-blind can tell
 //! apart, units on every axis). Promises: any finite points can be drawn, also none or one. Must not: know results.
 
+use std::error::Error;
+use std::ops::Range;
+
+use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
@@ -15,22 +19,21 @@ pub(super) struct Picture {
 }
 
 /// What runs to the right.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) enum Scale {
     /// Time since the measurement began.
     Seconds,
     /// 1 / (1 - quantile), by its logarithm: each step to the right is a nine more.
     Percentile,
     /// How much of this there is, by its logarithm.
-    Size(&'static str),
+    Size(String),
 }
 
 /// One panel.
 pub(super) struct Panel {
-    pub(super) label: String,
+    label: String,
     pub(super) lines: Vec<Line>,
-    low: f64,
-    high: f64,
+    y: Range<f64>,
     logarithmic: bool,
 }
 
@@ -47,10 +50,8 @@ const SPREAD: f64 = 30.0;
 const WIDTH: u32 = 900;
 const TITLE: u32 = 56;
 const LEGEND: u32 = 22;
-/// The fewer panels, the more room each has.
-const PANEL_ALONE: u32 = 420;
-const PANEL_OF_TWO: u32 = 260;
-const PANEL: u32 = 185;
+/// Height of each panel if there is one, if there are two, and if there are more.
+const PANEL: [u32; 3] = [420, 260, 185];
 const INK: RGBColor = RGBColor(50, 50, 60);
 const GREY: RGBColor = RGBColor(110, 110, 120);
 const GRID: RGBColor = RGBColor(226, 228, 232);
@@ -65,10 +66,11 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(60, 60, 60),
 ];
 
-type Failed = Box<dyn std::error::Error>;
+type Drawn = Result<(), Box<dyn Error>>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 impl Line {
-    pub(super) fn new(name: &str, points: Vec<(f64, f64)>) -> Line {
+    pub(super) fn new(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Line {
         let finite = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
         Line {
             name: name.to_owned(),
@@ -80,12 +82,11 @@ impl Line {
 impl Panel {
     /// Linear, from zero.
     pub(super) fn from_zero(label: &str, lines: Vec<Line>) -> Panel {
-        let highest = values(&lines).fold(0.0, f64::max);
+        let high = values(&lines).fold(0.0, f64::max);
         Panel {
             label: label.to_owned(),
             lines,
-            low: 0.0,
-            high: if highest > 0.0 { highest * 1.12 } else { 1.0 },
+            y: 0.0..if high > 0.0 { high * 1.12 } else { 1.0 },
             logarithmic: false,
         }
     }
@@ -93,18 +94,16 @@ impl Panel {
     /// As `from_zero`, or logarithmic if the values are far apart.
     pub(super) fn spread(label: &str, lines: Vec<Line>) -> Panel {
         let positive = || values(&lines).filter(|value| *value > 0.0);
-        let (low, high) = (
-            positive().fold(f64::MAX, f64::min),
-            positive().fold(0.0, f64::max),
-        );
+        let low = positive().fold(f64::MAX, f64::min);
+        let high = positive().fold(0.0, f64::max);
         if high <= low * SPREAD {
             return Panel::from_zero(label, lines);
         }
+        let top = (high * 1.2).log10().ceil().min(high.log10() + 0.6);
         Panel {
             label: format!("{label} (log)"),
-            low: 10_f64.powf(low.log10().floor()),
-            high: 10_f64.powf((high * 1.2).log10().ceil().min(high.log10() + 0.6)),
             lines,
+            y: 10_f64.powf(low.log10().floor())..10_f64.powf(top),
             logarithmic: true,
         }
     }
@@ -113,29 +112,23 @@ impl Panel {
 fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
     lines
         .iter()
-        .flat_map(|line| line.points.iter().map(|(_, y)| *y))
+        .flat_map(|line| line.points.iter().map(|at| at.1))
 }
 
 /// Draws it.
-pub(super) fn svg(picture: &Picture) -> Result<String, Failed> {
-    let count = u32::try_from(picture.panels.len()).unwrap_or(1).max(1);
-    let panel = match count {
-        1 => PANEL_ALONE,
-        2 => PANEL_OF_TWO,
-        _ => PANEL,
-    };
+pub(super) fn svg(picture: &Picture) -> Result<String, Box<dyn Error>> {
+    let count = picture.panels.len().max(1);
+    let height = TITLE + PANEL[count.min(PANEL.len()) - 1] * count as u32;
     let mut out = String::new();
     {
-        let root =
-            SVGBackend::with_string(&mut out, (WIDTH, TITLE + panel * count)).into_drawing_area();
+        let root = SVGBackend::with_string(&mut out, (WIDTH, height)).into_drawing_area();
         root.fill(&WHITE)?;
         let (top, rest) = root.split_vertically(TITLE);
         top.draw_text(&picture.title, &text(19.0, INK), (18, 10))?;
         top.draw_text(&picture.subtitle, &text(13.0, GREY), (18, 35))?;
-        let last = picture.panels.len().saturating_sub(1);
-        for (at, area) in rest.split_evenly((count as usize, 1)).iter().enumerate() {
+        for (at, area) in rest.split_evenly((count, 1)).iter().enumerate() {
             if let Some(panel) = picture.panels.get(at) {
-                draw(panel, picture, at == last, area)?;
+                draw(panel, &picture.x, at + 1 == count, area)?;
             }
         }
         root.present()?;
@@ -143,59 +136,36 @@ pub(super) fn svg(picture: &Picture) -> Result<String, Failed> {
     Ok(out)
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-
-fn draw(panel: &Panel, picture: &Picture, last: bool, area: &Area<'_>) -> Result<(), Failed> {
+fn draw(panel: &Panel, scale: &Scale, last: bool, area: &Area<'_>) -> Drawn {
     let (top, area) = area.split_vertically(LEGEND);
     legend(panel, &top)?;
-    let area = &area;
     let points = || panel.lines.iter().flat_map(|line| &line.points);
     let most = points().map(|(x, _)| *x).fold(0.0, f64::max);
-    let least = points().map(|(x, _)| *x).fold(f64::MAX, f64::min);
-    let y = panel.low..panel.high;
-    match (picture.x, panel.logarithmic) {
-        (Scale::Size(_), logarithmic) => {
-            // A little room on both sides, so that the outermost dots are whole.
+    let x = match scale {
+        Scale::Seconds => 0.0..most.max(1.0),
+        Scale::Percentile => 1.0..most.max(100.0),
+        Scale::Size(_) => {
+            let least = points().map(|(x, _)| *x).fold(f64::MAX, f64::min);
             let least = least.clamp(1.0, most.max(1.0));
-            let x = (least / 1.15..most.max(least * 1.5) * 1.15).log_scale();
-            if logarithmic {
-                mesh(panel, picture.x, last, area, x, y.log_scale())
-            } else {
-                mesh(panel, picture.x, last, area, x, y)
-            }
+            // A little room on both sides, so that the outermost dots are whole.
+            least / 1.15..most.max(least * 1.5) * 1.15
         }
-        (Scale::Seconds, false) => mesh(panel, picture.x, last, area, 0.0..most.max(1.0), y),
-        (Scale::Seconds, true) => mesh(
-            panel,
-            picture.x,
-            last,
-            area,
-            0.0..most.max(1.0),
-            y.log_scale(),
-        ),
-        (Scale::Percentile, false) => mesh(
-            panel,
-            picture.x,
-            last,
-            area,
-            (1.0..most.max(100.0)).log_scale(),
-            y,
-        ),
-        (Scale::Percentile, true) => {
-            let x = (1.0..most.max(100.0)).log_scale();
-            mesh(panel, picture.x, last, area, x, y.log_scale())
-        }
+    };
+    let (y, frame) = (panel.y.clone(), (panel, scale, last));
+    match (scale, panel.logarithmic) {
+        (Scale::Seconds, false) => mesh(frame, &area, x, y),
+        (Scale::Seconds, true) => mesh(frame, &area, x, y.log_scale()),
+        (_, false) => mesh(frame, &area, x.log_scale(), y),
+        (_, true) => mesh(frame, &area, x.log_scale(), y.log_scale()),
     }
 }
 
 fn mesh<X, Y>(
-    panel: &Panel,
-    scale: Scale,
-    last: bool,
+    (panel, scale, last): (&Panel, &Scale, bool),
     area: &Area<'_>,
     x: impl AsRangedCoord<CoordDescType = X, Value = f64>,
     y: impl AsRangedCoord<CoordDescType = Y, Value = f64>,
-) -> Result<(), Failed>
+) -> Drawn
 where
     X: Ranged<ValueType = f64> + ValueFormatter<f64>,
     Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -208,20 +178,16 @@ where
         .x_label_area_size(if last { 44 } else { 24 })
         .y_label_area_size(76)
         .build_cartesian_2d(x, y)?;
-    let label = match scale {
-        Scale::Seconds => "seconds since measuring began",
-        Scale::Percentile => "percentile",
-        Scale::Size(what) => what,
-    };
-    let shown = |value: &f64| match scale {
-        Scale::Seconds | Scale::Size(_) => number(*value),
-        Scale::Percentile => percentile(*value),
+    let (label, shown): (_, fn(f64) -> String) = match scale {
+        Scale::Seconds => ("seconds since measuring began", number),
+        Scale::Percentile => ("percentile", percentile),
+        Scale::Size(what) => (what.as_str(), number),
     };
     chart
         .configure_mesh()
         .x_desc(if last { label } else { "" })
         .y_desc(&panel.label)
-        .x_label_formatter(&shown)
+        .x_label_formatter(&|value| shown(*value))
         .y_label_formatter(&|value| number(*value))
         .x_labels(10)
         .y_labels(6)
@@ -231,9 +197,8 @@ where
         .label_style(text(12.0, INK))
         .axis_desc_style(text(13.0, INK))
         .draw()?;
-    for (at, line) in panel.lines.iter().enumerate() {
-        let colour = COLOURS[at % COLOURS.len()];
-        let points = || line.points.iter().map(|(x, y)| (*x, y.max(panel.low)));
+    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
+        let points = || line.points.iter().map(|(x, y)| (*x, y.max(panel.y.start)));
         chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
         if line.points.len() <= DOTTED {
             chart.draw_series(points().map(|at| Circle::new(at, 3, colour.filled())))?;
@@ -243,10 +208,9 @@ where
 }
 
 /// The names of the lines in a row above the panel, where no line runs through them.
-fn legend(panel: &Panel, area: &Area<'_>) -> Result<(), Failed> {
+fn legend(panel: &Panel, area: &Area<'_>) -> Drawn {
     let mut x = 88;
-    for (at, line) in panel.lines.iter().enumerate() {
-        let colour = COLOURS[at % COLOURS.len()];
+    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
         let stroke = [(x, 14), (x + 18, 14)];
         area.draw(&PathElement::new(stroke, colour.stroke_width(3)))?;
         area.draw_text(&line.name, &text(12.0, INK), (x + 24, 8))?;
@@ -262,20 +226,19 @@ fn text(size: f64, colour: RGBColor) -> TextStyle<'static> {
 
 /// 1 → 0 %, 10 → 90 %, 100 → 99 %, …
 fn percentile(above: f64) -> String {
-    let nines = above.log10().round();
-    match nines as usize {
+    match above.log10().round() as usize {
         0 => "0 %".to_owned(),
         1 => "90 %".to_owned(),
         2 => "99 %".to_owned(),
-        more => format!("99.{} %", "9".repeat(more - 2)),
+        nines => format!("99.{} %", "9".repeat(nines - 2)),
     }
 }
 
 /// A label that is as short as it can be.
 fn number(value: f64) -> String {
     let (scaled, suffix) = match value.abs() {
-        large if large >= 1e6 => (value / 1e6, "M"),
-        large if large >= 1e4 => (value / 1e3, "k"),
+        1e6.. => (value / 1e6, "M"),
+        1e4.. => (value / 1e3, "k"),
         _ => (value, ""),
     };
     let text = format!("{scaled:.3}");
@@ -304,7 +267,7 @@ mod tests {
             vec![(1.0, 0.0)],
             vec![(0.0, f64::NAN), (3.0, 1e12), (4.0, 1e-9)],
         ] {
-            for x in [Scale::Seconds, Scale::Percentile, Scale::Size("n")] {
+            for x in [Scale::Seconds, Scale::Percentile, Scale::Size("n".into())] {
                 let line = || vec![Line::new("a <b> & c", points.clone())];
                 let picture = Picture {
                     title: "t".into(),

@@ -183,7 +183,7 @@ fn gather(threads: Vec<JoinHandle<Heard>>) -> Result<Heard, Stop> {
         match &mut sum {
             None => sum = Some(heard),
             Some(sum) => {
-                sum.recorded.add(&heard.recorded);
+                sum.recorded.add(heard.recorded);
                 sum.pushes += heard.pushes;
                 sum.parsed += heard.parsed;
             }

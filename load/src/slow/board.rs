@@ -31,7 +31,7 @@ pub(super) struct Board {
     delivered: Cell<u64>,
     pub(super) ends: Cell<Ends>,
     /// The server's memory before readers stopped, and when they were closed.
-    pub(super) memory: RefCell<Vec<Option<u64>>>,
+    pub(super) memory: RefCell<Vec<Option<f64>>>,
 }
 
 /// How connections of readers that stopped ended.

@@ -20,9 +20,9 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::Instant;
 
 use crate::exit::Stop;
+use crate::machine::Usage;
 use crate::outcome::Better;
 use crate::pace::Gaps;
-use crate::process::resident_bytes;
 use crate::profile::{Profile, need_files};
 use crate::rpc::{CallError, Client};
 use crate::run::{Phase, Run};
@@ -159,7 +159,7 @@ impl Slow {
         board
             .memory
             .borrow_mut()
-            .push(run.pid.and_then(|pid| resident_bytes(pid).ok()));
+            .push(run.pid.and_then(|pid| Usage::of(pid).resident_bytes));
         // The buffers fill up first; then the server looks four times within its patience.
         let until = began + 2 * self.patience() + PATIENCE;
         let mut closed = 0.0;
@@ -188,7 +188,7 @@ impl Slow {
         board
             .memory
             .borrow_mut()
-            .push(run.pid.and_then(|pid| resident_bytes(pid).ok()));
+            .push(run.pid.and_then(|pid| Usage::of(pid).resident_bytes));
         // Errors mean that nobody is left to hear it, which is told elsewhere.
         let _ = stage.send(true);
         let left = self.setup.seconds - began.elapsed().as_secs_f64();
@@ -218,8 +218,8 @@ impl Slow {
             .made("stalled readers closed and resumed", ends.told + ends.cut);
         run.checks.made("pauses caught up", ends.pauses);
         if let [Some(before), Some(stalled)] = board.memory.borrow()[..] {
-            let more = stalled as f64 - before as f64;
-            run.figure("resident_before", before as f64, "bytes", Better::Neither);
+            let more = stalled - before;
+            run.figure("resident_before", before, "bytes", Better::Neither);
             run.figure("resident_growth_stalled", more, "bytes", Better::Lower);
         }
     }

@@ -11,10 +11,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::client::Client;
-use crate::append::timeline_name;
 use crate::random::Random;
 use crate::recorder::{Counts, Recorder};
 use crate::run::Run;
+use crate::template::timeline_name;
 
 /// See the top.
 pub(super) struct Board {

@@ -16,13 +16,13 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
-use crate::append::MessageIds;
 use crate::exit::Stop;
 use crate::outcome::Better;
-use crate::preload::{self, Preload};
+use crate::preload::Preload;
 use crate::profile::{Profile, need_files};
 use crate::run::Run;
 use crate::setup::Setup;
+use crate::template::MessageIds;
 use board::Board;
 use client::Client;
 
@@ -150,7 +150,7 @@ impl Storm {
             size: self.size,
             ids: MessageIds::None,
         };
-        preload::fill(&preload, run, prefix).await
+        preload.fill(run, prefix).await
     }
 
     fn tell(&self, run: &Run, board: &Board) {

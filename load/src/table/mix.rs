@@ -5,12 +5,13 @@
 
 use std::str::FromStr;
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::random::Random;
 
 /// An operation on a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// PutRow: a whole row.
     Put,
@@ -25,19 +26,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Kind; 5] = [Kind::Put, Kind::Get, Kind::Range, Kind::Update, Kind::Cell];
-
     /// As in `--mix`, and in the result.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Put => "put",
-            Kind::Get => "get",
-            Kind::Range => "range",
-            Kind::Update => "update",
-            Kind::Cell => "cell",
-        }
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 
     /// Whether it is about wide rows.
@@ -50,65 +42,57 @@ impl Kind {
 /// How often each is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
-pub struct Mix {
-    shares: Vec<(Kind, u64)>,
-}
+pub struct Mix(Vec<(Kind, u64)>);
+
+const SHARE_MAX: u64 = 1_000_000;
 
 impl FromStr for Mix {
     type Err = String;
 
     /// `put=1,get=9`: nine gets for each put.
     fn from_str(text: &str) -> Result<Mix, String> {
-        let share = |part: &str| {
+        let mut shares: Vec<(Kind, u64)> = Vec::new();
+        for part in text.split(',') {
             let (name, share) = part.split_once('=').unwrap_or((part, "1"));
-            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-            let kind = kind.ok_or_else(|| format!("no operation is called {name}"))?;
-            match share.parse() {
-                Ok(share) if share <= SHARE_MAX => Ok((kind, share)),
-                _ => Err(format!("not a number up to {SHARE_MAX}: {share}")),
+            let kind = Kind::from_str(name, false);
+            let kind = kind.map_err(|_| format!("no operation is called {name}"))?;
+            let share = share.parse().ok().filter(|share| *share <= SHARE_MAX);
+            let share = share.ok_or_else(|| format!("{part}: not a number up to {SHARE_MAX}"))?;
+            if shares.iter().any(|(other, _)| *other == kind) {
+                return Err(format!("{name} is there twice"));
             }
-        };
-        let shares: Vec<(Kind, u64)> = text.split(',').map(share).collect::<Result<_, _>>()?;
-        let shares: Vec<_> = shares.into_iter().filter(|(_, share)| *share > 0).collect();
-        for kind in Kind::ALL {
-            if shares.iter().filter(|(other, _)| *other == kind).count() > 1 {
-                return Err(format!("{} stands there twice", kind.name()));
-            }
+            shares.push((kind, share));
         }
+        shares.retain(|(_, share)| *share > 0);
         if shares.is_empty() {
             return Err("no operation at all".to_owned());
         }
-        Ok(Mix { shares })
+        Ok(Mix(shares))
     }
 }
 
-const SHARE_MAX: u64 = 1_000_000;
-
 impl From<Mix> for String {
     fn from(mix: Mix) -> String {
-        let shares = mix.shares.iter();
-        let shares: Vec<String> = shares
-            .map(|(kind, share)| format!("{}={share}", kind.name()))
-            .collect();
-        shares.join(",")
+        let share = |(kind, share): &(Kind, u64)| format!("{}={share}", kind.name());
+        mix.0.iter().map(share).collect::<Vec<_>>().join(",")
     }
 }
 
 impl Mix {
     /// The kinds that are chosen at all.
     pub fn kinds(&self) -> impl Iterator<Item = Kind> {
-        self.shares.iter().map(|(kind, _)| *kind)
+        self.0.iter().map(|(kind, _)| *kind)
     }
 
-    /// Chooses one.
-    pub fn draw(&self, random: &mut Random) -> Kind {
-        let mut drawn = random.below(self.shares.iter().map(|(_, share)| share).sum());
-        let hit = self.shares.iter().find(|(_, share)| {
+    /// Chooses one, by its place among the kinds.
+    pub fn draw(&self, random: &mut Random) -> usize {
+        let mut drawn = random.below(self.0.iter().map(|(_, share)| share).sum());
+        let hit = self.0.iter().position(|(_, share)| {
             let hit = drawn < *share;
             drawn = drawn.saturating_sub(*share);
             hit
         });
-        hit.map_or(Kind::Get, |(kind, _)| *kind)
+        hit.unwrap_or_default()
     }
 }
 
@@ -121,7 +105,8 @@ mod tests {
         let mix: Mix = "put=1,range=3,get=0".parse().expect("a mix");
         assert_eq!(String::from(mix.clone()), "put=1,range=3");
         let mut random = Random::new(1);
-        let drawn: Vec<Kind> = (0..4_000).map(|_| mix.draw(&mut random)).collect();
+        let kinds: Vec<Kind> = mix.kinds().collect();
+        let drawn: Vec<Kind> = (0..4_000).map(|_| kinds[mix.draw(&mut random)]).collect();
         let count = |kind| drawn.iter().filter(|other| **other == kind).count();
         assert_eq!(count(Kind::Put) + count(Kind::Range), 4_000);
         assert!((800..1_200).contains(&count(Kind::Put)));

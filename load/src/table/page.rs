@@ -6,9 +6,8 @@
 use tideline::wire::tablestore::plainbuffer::{Row, decode_row, decode_rows};
 use tideline::wire::tablestore::proto;
 
-use super::connection::Trouble;
-use super::message::decoded;
 use super::sheet::Sheet;
+use super::wire::{Trouble, decoded};
 
 /// A range that is read page by page.
 pub(super) struct Walk {

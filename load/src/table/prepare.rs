@@ -1,23 +1,21 @@
 //! Before and after the measurement: tables made and filled, read back, and deleted.
 //!
-//! Owns: what stands there first. Promises: every row that is counted on was acknowledged; what is read back at the end
-//! is what was acknowledged last, since nothing is on the way any more. Must not: count for the figures.
+//! Owns: what is there first. Promises: every row that is counted on was acknowledged; what is read back at the end is
+//! what was acknowledged last, since nothing is on the way any more. Must not: count for the figures.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::try_join_all;
 use tideline::wire::tablestore::Operation;
 use tideline::wire::tablestore::plainbuffer::{decode_row, encode_row};
 use tideline::wire::tablestore::proto;
 use tokio::time::sleep;
 
-use super::connection::{Account, Connection, Trouble};
-use super::message::{anyway, decoded, get_range, get_row, put_row, update_row};
 use super::page::{Oldest, Page, Walk};
 use super::sheet::Sheet;
-use crate::exit::Stop;
+use super::wire::{Api, BUSY, Connection, Trouble, anyway, decoded, get_range, get_row, wrong};
 use crate::random::Random;
 use crate::run::Run;
 
@@ -30,22 +28,12 @@ const REQUEST_BYTES: usize = 1_000_000;
 /// How long a `busy` server is let alone.
 const BREATH: Duration = Duration::from_millis(5);
 
-/// How tables are made.
-pub(super) struct Options {
-    pub(super) time_to_live: i32,
-    pub(super) max_versions: i32,
-}
-
-/// A preparation as an error of the run.
-pub(super) fn stop(trouble: Trouble) -> Stop {
-    Stop::Unreachable(trouble.to_string())
-}
-
 /// Makes the table.
 pub(super) async fn create(
-    connection: &mut Connection,
+    connection: &mut Connection<'_>,
     sheet: &Sheet,
-    options: &Options,
+    time_to_live: i32,
+    max_versions: i32,
 ) -> Result<(), Trouble> {
     let none = proto::CapacityUnit {
         read: Some(0),
@@ -57,161 +45,142 @@ pub(super) async fn create(
             capacity_unit: Some(none),
         }),
         table_options: Some(proto::TableOptions {
-            time_to_live: Some(options.time_to_live),
-            max_versions: Some(options.max_versions),
+            time_to_live: Some(time_to_live),
+            max_versions: Some(max_versions),
             ..proto::TableOptions::default()
         }),
         ..proto::CreateTableRequest::default()
     };
-    let done: proto::CreateTableResponse =
-        connection.call(Operation::CreateTable, &request).await?;
+    let done = connection.call(Operation::CreateTable, &request).await?;
     let proto::CreateTableResponse {} = done;
     Ok(())
 }
 
 /// Deletes it: a server has only so many.
-pub(super) async fn delete(connection: &mut Connection, sheet: &Sheet) -> Result<(), Trouble> {
+pub(super) async fn delete(connection: &mut Connection<'_>, sheet: &Sheet) -> Result<(), Trouble> {
     let request = proto::DeleteTableRequest {
         table_name: Some(sheet.name.clone()),
     };
-    let done: proto::DeleteTableResponse =
-        connection.call(Operation::DeleteTable, &request).await?;
+    let done = connection.call(Operation::DeleteTable, &request).await?;
     let proto::DeleteTableResponse {} = done;
     Ok(())
 }
 
-/// Writes each row once, in batches.
-pub(super) async fn fill(url: &str, account: &Account, sheet: &Sheet) -> Result<(), Trouble> {
-    let rows = (REQUEST_BYTES / sheet.size.row_bytes.max(1)).clamp(1, BATCH_ROWS_MAX) as u64;
-    let begun = Cell::new(0);
-    let work = || async {
-        let mut connection = Connection::open(url, account).await?;
-        loop {
-            let first = begun.get();
-            if first >= sheet.size.rows {
-                return Ok(());
-            }
-            begun.set(first + rows);
-            let batch = first..sheet.size.rows.min(first + rows);
-            fill_batch(&mut connection, sheet, batch).await?;
-        }
-    };
-    let done: Result<(), Trouble> = join_all((0..CONNECTIONS).map(|_| work()))
-        .await
-        .into_iter()
-        .collect();
-    done
+/// Columns of a row that are written at once, with their generation.
+struct Part {
+    row: u64,
+    columns: Range<usize>,
+    generation: u32,
 }
 
-async fn fill_batch(
-    connection: &mut Connection,
-    sheet: &Sheet,
-    rows: Range<u64>,
-) -> Result<(), Trouble> {
-    let columns = 0..sheet.size.columns;
-    let mut left: Vec<(u64, u32)> = rows
-        .map(|row| (row, sheet.ledger.send(sheet.place(row, 0))))
-        .collect();
-    while !left.is_empty() {
-        let puts = left.iter().map(|(row, generation)| {
-            let row = sheet.row(*row, columns.clone(), *generation);
-            proto::RowInBatchWriteRowRequest {
-                r#type: Some(proto::OperationType::Put.into()),
-                row_change: Some(encode_row(&row)),
-                condition: anyway(),
-                return_content: None,
+/// Writes each column of each row once, in batches; rows that are too wide for one request in parts.
+pub(super) async fn fill(api: &Api, sheet: &Sheet) -> Result<(), Trouble> {
+    let (rows, width) = (sheet.size.rows, sheet.size.columns);
+    let column_bytes = (sheet.size.row_bytes / width).max(1);
+    let step = (REQUEST_BYTES / column_bytes).clamp(1, COLUMNS_MAX.min(width));
+    let most = (REQUEST_BYTES / (step * column_bytes)).clamp(1, BATCH_ROWS_MAX);
+    // Part by part, so that no batch has a row twice.
+    let parts = (0..width).step_by(step).flat_map(|begin| {
+        let columns = begin..width.min(begin + step);
+        (0..rows).map(move |row| (row, columns.clone()))
+    });
+    let parts = RefCell::new(parts);
+    let work = || async {
+        let mut connection = Connection::open(api).await?;
+        loop {
+            let next = parts.borrow_mut().next();
+            let Some((row, columns)) = next else {
+                return Ok(());
+            };
+            let mut left = vec![sent(sheet, row, columns.clone())];
+            while left.len() < most
+                && let Some((row, others)) = parts.borrow_mut().next()
+            {
+                left.push(sent(sheet, row, others));
             }
-        });
-        let request = proto::BatchWriteRowRequest {
-            tables: vec![proto::TableInBatchWriteRowRequest {
-                table_name: Some(sheet.name.clone()),
-                rows: puts.collect(),
-            }],
-            ..proto::BatchWriteRowRequest::default()
-        };
-        let asked = connection.call(Operation::BatchWriteRow, &request).await;
-        let answer: proto::BatchWriteRowResponse = match asked {
-            Err(Trouble::Refused { code, .. }) if code == BUSY => {
-                sleep(BREATH).await;
-                continue;
+            while !left.is_empty() {
+                left = write(&mut connection, sheet, left).await?;
             }
-            other => other?,
-        };
-        left = unwritten(sheet, left, answer)?;
-    }
+        }
+    };
+    try_join_all((0..CONNECTIONS).map(|_| work())).await?;
     Ok(())
 }
 
-const BUSY: &str = "OTSServerBusy";
+/// Enters columns of a row as sent.
+fn sent(sheet: &Sheet, row: u64, columns: Range<usize>) -> Part {
+    let places = sheet.places(row, columns.clone());
+    let generation = places.map(|place| sheet.ledger.send(place)).max();
+    Part {
+        row,
+        columns,
+        generation: generation.unwrap_or_default(),
+    }
+}
 
-/// Enters what was acknowledged; gives what is to be sent again.
-fn unwritten(
+/// Writes a batch; returns what is to be sent again.
+async fn write(
+    connection: &mut Connection<'_>,
     sheet: &Sheet,
-    sent: Vec<(u64, u32)>,
-    answer: proto::BatchWriteRowResponse,
-) -> Result<Vec<(u64, u32)>, Trouble> {
+    parts: Vec<Part>,
+) -> Result<Vec<Part>, Trouble> {
+    let change = |part: &Part| {
+        let row = sheet.row(part.row, part.columns.clone(), part.generation);
+        proto::RowInBatchWriteRowRequest {
+            // The parts of a row come in any order: none may replace the row.
+            r#type: Some(proto::OperationType::Update.into()),
+            row_change: Some(encode_row(&row)),
+            condition: anyway(),
+            return_content: None,
+        }
+    };
+    let request = proto::BatchWriteRowRequest {
+        tables: vec![proto::TableInBatchWriteRowRequest {
+            table_name: Some(sheet.name.clone()),
+            rows: parts.iter().map(change).collect(),
+        }],
+        ..proto::BatchWriteRowRequest::default()
+    };
+    let asked = connection.call(Operation::BatchWriteRow, &request).await;
+    let answer: proto::BatchWriteRowResponse = match asked {
+        Err(Trouble::Refused { code, .. }) if code == BUSY => {
+            sleep(BREATH).await;
+            return Ok(parts);
+        }
+        other => other?,
+    };
     let rows: Vec<_> = answer
         .tables
         .into_iter()
         .flat_map(|table| table.rows)
         .collect();
-    if rows.len() != sent.len() {
-        let (came, sent) = (rows.len(), sent.len());
-        return Err(Trouble::Wrong(format!(
+    if rows.len() != parts.len() {
+        let (came, sent) = (rows.len(), parts.len());
+        return Err(wrong(format_args!(
             "{came} answers to a batch of {sent} rows"
         )));
     }
     let mut left = Vec::new();
-    for ((row, generation), done) in sent.into_iter().zip(rows) {
+    for (part, done) in parts.into_iter().zip(rows) {
         match done.error.filter(|_| !done.is_ok) {
-            None => sheet.ledger.ack(sheet.place(row, 0), generation),
-            Some(error) if error.code == BUSY => left.push((row, generation)),
+            None => {
+                for place in sheet.places(part.row, part.columns.clone()) {
+                    sheet.ledger.ack(place, part.generation);
+                }
+            }
+            Some(error) if error.code == BUSY => left.push(part),
             Some(error) => {
-                return Err(Trouble::Refused {
-                    message: error.message.unwrap_or_default(),
-                    code: error.code,
-                });
+                let (code, message) = (error.code, error.message.unwrap_or_default());
+                return Err(Trouble::Refused { code, message });
             }
         }
     }
     Ok(left)
 }
 
-/// Writes rows that are too wide for one request: a put, and updates for the columns that it has no room for.
-pub(super) async fn fill_wide(connection: &mut Connection, sheet: &Sheet) -> Result<(), Trouble> {
-    let width = sheet.size.columns;
-    let each = (sheet.size.row_bytes / width).max(1);
-    let step = (REQUEST_BYTES / each).clamp(1, COLUMNS_MAX);
-    for row in 0..sheet.size.rows {
-        for begin in (0..width).step_by(step) {
-            let columns = begin..width.min(begin + step);
-            // Each is a write of its own to the ledger, all of the same generation.
-            for column in columns.clone() {
-                sheet.ledger.send(sheet.place(row, column));
-            }
-            let written = sheet.row(row, columns.clone(), 1);
-            if begin == 0 {
-                let request = put_row(&sheet.name, &written);
-                let done: proto::PutRowResponse =
-                    connection.call(Operation::PutRow, &request).await?;
-                drop(done);
-            } else {
-                let request = update_row(&sheet.name, &written);
-                let done: proto::UpdateRowResponse =
-                    connection.call(Operation::UpdateRow, &request).await?;
-                drop(done);
-            }
-            for column in columns {
-                sheet.ledger.ack(sheet.place(row, column), 1);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Reads up to `most` rows that stand side by side, in pages, and checks each.
+/// Reads up to `most` rows that are side by side, in pages, and checks each.
 pub(super) async fn read_back(
-    connection: &mut Connection,
+    connection: &mut Connection<'_>,
     sheet: &Sheet,
     most: u64,
     run: &Run,
@@ -241,21 +210,21 @@ const READ_BACK: u64 = 1 << 34;
 
 /// Reads wide rows whole and checks every column: those that were not updated are as they were.
 pub(super) async fn read_back_wide(
-    connection: &mut Connection,
+    connection: &mut Connection<'_>,
     sheet: &Sheet,
     most: u64,
     run: &Run,
 ) -> Result<(), Trouble> {
-    let columns = 0..sheet.size.columns;
+    let width = sheet.size.columns;
     for row in 0..most.min(sheet.size.rows) {
         let request = get_row(&sheet.name, &sheet.key(row), Vec::new());
         let answer: proto::GetRowResponse = connection.call(Operation::GetRow, &request).await?;
         let came = decoded(decode_row(&answer.row))?;
-        let acked = |column| sheet.ledger.acked(sheet.place(row, column));
         run.checks.made("wide rows read back", 1);
         run.checks
-            .made("cells of wide rows read back", columns.len() as u64);
-        let checked = sheet.check(&came, row, columns.clone(), acked);
+            .made("cells of wide rows read back", width as u64);
+        let acked = |column| sheet.ledger.acked(sheet.place(row, column));
+        let checked = sheet.check(&came, row, 0..width, acked);
         checked.map_err(Trouble::Wrong)?;
     }
     Ok(())

@@ -102,6 +102,14 @@ impl Sheet {
         }
     }
 
+    /// Those of some of its columns.
+    pub(super) fn places(&self, row: u64, columns: Range<usize>) -> Range<usize> {
+        match self.writes {
+            Writes::Rows => row as usize..row as usize + 1,
+            Writes::Cells => self.place(row, columns.start)..self.place(row, columns.end),
+        }
+    }
+
     pub(super) fn column(&self, number: usize) -> &str {
         &self.columns[number]
     }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Outcome, Shared, Work, refusal};
-use crate::metrics;
 use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
-use crate::wire::{self, Reply, message};
+use crate::wire::{self, Integers, Method, Reply, message};
 
 /// An append, ready to be queued, and how it is answered.
 pub(in crate::gateway) struct Appending {
@@ -37,11 +36,11 @@ impl Appending {
 }
 
 impl Asked {
-    /// The method's name.
-    pub(in crate::gateway) fn method(self) -> &'static str {
+    /// The method.
+    pub(in crate::gateway) fn method(self) -> Method {
         match self {
-            Asked::One => "message.append",
-            Asked::Batch => "message.append_batch",
+            Asked::One => Method::MessageAppend,
+            Asked::Batch => Method::MessageAppendBatch,
         }
     }
 
@@ -116,7 +115,7 @@ pub(in crate::gateway) fn append(
         timeline,
         sender: caller.user.clone(),
         messages: vec![AppendOne {
-            entry: entry.0,
+            entry: entry.columns.into_owned(),
             message_id,
         }],
         expect_head,
@@ -144,7 +143,7 @@ pub(in crate::gateway) fn append_batch(
     let messages = messages
         .into_iter()
         .map(|one| AppendOne {
-            entry: one.entry.0,
+            entry: one.entry.columns.into_owned(),
             message_id: one.message_id,
         })
         .collect();
@@ -162,7 +161,7 @@ pub(in crate::gateway) fn append_batch(
     }
 }
 
-pub(super) fn get(shared: &Arc<Shared>, request: message::Get) -> Work {
+pub(super) fn get(shared: &Arc<Shared>, request: message::Get, integers: Integers) -> Work {
     let timelines = shared.timelines.clone();
     Work::Read(Box::pin(async move {
         let message::Get {
@@ -175,12 +174,12 @@ pub(super) fn get(shared: &Arc<Shared>, request: message::Get) -> Work {
             .await
             .map_err(refusal)?;
         Ok(Reply::MessageGet(Box::new(message::Got {
-            message: shape::message(message),
+            message: shape::message(message, integers),
         })))
     }))
 }
 
-pub(super) fn range(shared: &Arc<Shared>, request: message::Range) -> Work {
+pub(super) fn range(shared: &Arc<Shared>, request: message::Range, integers: Integers) -> Work {
     let shared = Arc::clone(shared);
     Work::Read(Box::pin(async move {
         let message::Range {
@@ -206,9 +205,9 @@ pub(super) fn range(shared: &Arc<Shared>, request: message::Range) -> Work {
             })
             .await
             .map_err(refusal)?;
-        metrics::pages().range.count(page.messages.len());
+        shared.metrics.pages.range.count(page.messages.len());
         Ok(Reply::MessageRange(message::Page {
-            messages: shape::messages(page.messages),
+            messages: shape::messages(page.messages, integers),
             next: page.next,
             head: page.head.head,
             floor: page.head.floor,
@@ -218,7 +217,7 @@ pub(super) fn range(shared: &Arc<Shared>, request: message::Range) -> Work {
     }))
 }
 
-pub(super) fn update(shared: &Arc<Shared>, request: message::Update) -> Work {
+pub(super) fn update(shared: &Arc<Shared>, request: message::Update, integers: Integers) -> Work {
     let message::Update {
         timeline,
         sequence,
@@ -239,7 +238,7 @@ pub(super) fn update(shared: &Arc<Shared>, request: message::Update) -> Work {
     Work::Write(Box::pin(async move {
         let message = queued.await.map_err(refusal)?;
         Ok(Reply::MessageUpdate(Box::new(message::Got {
-            message: shape::message(message),
+            message: shape::message(message, integers),
         })))
     }))
 }

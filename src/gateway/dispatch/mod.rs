@@ -17,10 +17,8 @@ use futures_util::future::BoxFuture;
 
 use super::Shared;
 use crate::timeline::Error;
-use crate::wire::session::{Opened, Pong, Server};
-use crate::wire::{Actual, Discovered, Failure, Integers, Reason, Reply, Request};
-
-pub(super) use shape::{message as wire_message, messages as wire_messages};
+use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
+use crate::wire::{Actual, Failure, Integers, Reason, Reply, Request, openrpc};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
@@ -48,27 +46,28 @@ pub(super) enum Work {
 
 /// Starts a request.
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
+    let integers = caller.integers;
     match request {
         Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
-        Request::Ping => Work::Now(Ok(Reply::Ping(Pong {
+        Request::Ping(Nothing {}) => Work::Now(Ok(Reply::Ping(Pong {
             time: shared.clock.now_ms(),
         }))),
-        Request::Discover => Work::Now(Ok(Reply::Discover(Discovered))),
+        Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
         Request::TimelineCreate(create) => timeline::create(shared, create),
-        Request::TimelineGet(get) => timeline::get(shared, get),
-        Request::TimelineUpdate(update) => timeline::update(shared, update),
+        Request::TimelineGet(get) => timeline::get(shared, get, integers),
+        Request::TimelineUpdate(update) => timeline::update(shared, update, integers),
         Request::TimelineDelete(delete) => timeline::delete(shared, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, trim),
-        Request::TimelineList(list) => timeline::list(shared, list),
+        Request::TimelineList(list) => timeline::list(shared, list, integers),
         Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),
         Request::MessageAppendBatch(batch) => {
             message::append_batch(shared, caller, batch).alone(shared)
         }
-        Request::MessageGet(get) => message::get(shared, get),
-        Request::MessageRange(range) => message::range(shared, range),
-        Request::MessageUpdate(update) => message::update(shared, update),
+        Request::MessageGet(get) => message::get(shared, get, integers),
+        Request::MessageRange(range) => message::range(shared, range, integers),
+        Request::MessageUpdate(update) => message::update(shared, update, integers),
         Request::MessageDelete(delete) => message::delete(shared, delete),
-        Request::Sync(sync) => sync::sync(shared, sync),
+        Request::Sync(sync) => sync::sync(shared, sync, integers),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
         )

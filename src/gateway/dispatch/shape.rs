@@ -1,36 +1,72 @@
 //! From the timelines' types to the wire's.
 //!
-//! Owns: which field becomes which. Promises: moves, never copies, what a message holds. Must not: decide anything.
+//! Owns: which field becomes which. Promises: moves or borrows, never copies, what a message holds. Must not: decide
+//! anything.
+
+use std::borrow::Cow;
 
 use crate::timeline;
+use crate::wire::message::Message;
 use crate::wire::sync::State;
-use crate::wire::{self, Entry, Failure, Limits};
+use crate::wire::{self, Columns, Entry, Failure, Integers, Limits};
 
-/// A message.
-pub(crate) fn message(from: timeline::Message) -> wire::message::Message {
-    wire::message::Message {
+/// A message; `integers`: how its big integers are written.
+pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'static> {
+    Message {
         sequence: from.sequence,
         timestamp: from.timestamp,
-        message_id: from.message_id,
-        sender: (!from.sender.is_empty()).then_some(from.sender),
+        message_id: from.message_id.into(),
+        sender: (!from.sender.is_empty()).then_some(from.sender.into()),
         deleted: from.entry.is_none(),
-        entry: from.entry.map(Entry),
+        entry: from.entry.map(|columns| entry(columns, integers)),
+        change: (from.change != 0).then_some(from.change),
+        edited_at: from.edited_at,
+    }
+}
+
+/// A message that others hold too.
+pub(in crate::gateway) fn shared_message(
+    from: &timeline::Message,
+    integers: Integers,
+) -> Message<'_> {
+    Message {
+        sequence: from.sequence,
+        timestamp: from.timestamp,
+        message_id: from.message_id.as_str().into(),
+        sender: (!from.sender.is_empty()).then_some(from.sender.as_str().into()),
+        deleted: from.entry.is_none(),
+        entry: from.entry.as_deref().map(|columns| Entry {
+            columns: Cow::Borrowed(columns),
+            integers,
+        }),
         change: (from.change != 0).then_some(from.change),
         edited_at: from.edited_at,
     }
 }
 
 /// Messages.
-pub(in crate::gateway) fn messages(from: Vec<timeline::Message>) -> Vec<wire::message::Message> {
-    from.into_iter().map(message).collect()
+pub(in crate::gateway) fn messages(
+    from: Vec<timeline::Message>,
+    integers: Integers,
+) -> Vec<Message<'static>> {
+    let one = |from| message(from, integers);
+    from.into_iter().map(one).collect()
+}
+
+/// An entry or a meta.
+pub(in crate::gateway) fn entry(columns: Columns, integers: Integers) -> Entry<'static> {
+    Entry {
+        columns: Cow::Owned(columns),
+        integers,
+    }
 }
 
 /// A timeline.
-pub(crate) fn info(from: timeline::TimelineInfo) -> wire::timeline::Info {
+pub(crate) fn info(from: timeline::TimelineInfo, integers: Integers) -> wire::timeline::Info {
     wire::timeline::Info {
         timeline: from.timeline,
         epoch: from.head.epoch,
-        meta: Entry(from.meta),
+        meta: entry(from.meta, integers),
         version: from.version,
         head: from.head.head,
         floor: from.head.floor,

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use super::shape::{self, page_bytes, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Subscription, Watch};
-use crate::metrics;
 use crate::timeline::{Changed, Error, Head, Resume, ResumeState};
-use crate::wire::{Failure, Reason, Reply, sync};
+use crate::wire::{Failure, Integers, Reason, Reply, sync};
 
 /// Reads where the subscriber stands. With `Ok` the subscription is there unless the state says that it is not.
 pub(in crate::gateway) async fn subscribe(
     shared: Arc<Shared>,
     request: sync::Subscribe,
     watch: Watch,
+    integers: Integers,
 ) -> Result<(Reply, Option<Subscription>), Failure> {
     let sync::Subscribe {
         timeline,
@@ -47,11 +47,12 @@ pub(in crate::gateway) async fn subscribe(
         ResumeState::TooOld => "too_old",
         ResumeState::EpochChanged => "epoch_changed",
     };
-    metrics::resumes().of(&[state]).increment(1);
-    metrics::pages().subscribe.count(changed.messages.len());
+    let metrics = &shared.metrics;
+    metrics.families.resumes.of(&[state]).increment(1);
+    metrics.pages.subscribe.count(changed.messages.len());
     let subscription = (changed.state != ResumeState::EpochChanged)
         .then(|| shared.feed.subscription(watch, cursor.resumed(&changed)));
-    Ok((reply(resume.timeline, changed), subscription))
+    Ok((reply(resume.timeline, changed, integers), subscription))
 }
 
 /// Where a subscriber stands whose timeline is not there: in a new one, unless it names a history that is gone.
@@ -98,15 +99,17 @@ fn empty(resume: &Resume, head: Head, state: ResumeState) -> Changed {
     }
 }
 
-fn reply(timeline: String, changed: Changed) -> Reply {
+fn reply(timeline: String, changed: Changed, integers: Integers) -> Reply {
     Reply::Subscribe(Box::new(sync::Subscribed {
         timeline,
         change_head: shape::change_head(&changed),
         epoch: changed.head.epoch,
         floor: changed.head.floor,
         head: changed.head.head,
-        messages: shape::messages(changed.messages),
-        changed: changed.changed.map(shape::messages),
+        messages: shape::messages(changed.messages, integers),
+        changed: changed
+            .changed
+            .map(|changed| shape::messages(changed, integers)),
         more: changed.more,
         state: shape::resume_state(changed.state),
     }))

@@ -11,13 +11,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::shape::{self, page_bytes, size};
-use super::{Outcome, Shared, Work, refusal};
+use super::{Shared, Work, refusal};
 use crate::feed::{Mailbox, Watch};
-use crate::metrics::{self, Held};
+use crate::metrics::Metrics;
 use crate::timeline::{SyncPosition, Synced};
-use crate::wire::{Reply, sync};
+use crate::wire::{Failure, Integers, Reply, sync};
 
-pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync) -> Work {
+pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync, integers: Integers) -> Work {
     let shared = Arc::clone(shared);
     let sync::Sync {
         positions,
@@ -25,15 +25,16 @@ pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync) -> Work {
         wait_ms,
     } = request;
     let limit = size(limit);
-    metrics::reads().positions.count(positions.len());
+    shared.metrics.server.sync_positions.count(positions.len());
     match wait_ms {
         None | Some(0) => Work::Read(Box::pin(async move {
             let looked = look(&shared, &asked(&positions), limit).await;
-            looked.map(reply)
+            looked.map(|looked| reply(&shared.metrics, looked, integers))
         })),
         Some(wait_ms) => Work::Wait(Box::pin(async move {
             let time = Duration::from_millis(wait_ms);
-            wait(&shared, &asked(&positions), limit, time).await
+            let looked = wait(&shared, &asked(&positions), limit, time).await;
+            looked.map(|looked| reply(&shared.metrics, looked, integers))
         })),
     }
 }
@@ -56,7 +57,7 @@ async fn look(
     shared: &Shared,
     positions: &[SyncPosition<'_>],
     limit: usize,
-) -> Result<Looked, crate::wire::Failure> {
+) -> Result<Looked, Failure> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let start = match positions.len() {
         0 | 1 => 0,
@@ -76,13 +77,13 @@ async fn wait(
     positions: &[SyncPosition<'_>],
     limit: usize,
     time: Duration,
-) -> Outcome {
+) -> Result<Looked, Failure> {
     let until = Instant::now() + time;
     let first = look(shared, positions, limit).await?;
     if !first.0.is_empty() || first.1 {
-        return Ok(reply(first));
+        return Ok(first);
     }
-    let _counted = Held::one(&metrics::feed().waits);
+    let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
     let watches: Vec<Watch> = (0u32..)
         .zip(positions)
@@ -94,12 +95,12 @@ async fn wait(
         let looked = look(shared, &asked, limit).await?;
         if !looked.0.is_empty() || looked.1 {
             drop(watches);
-            return Ok(reply(looked));
+            return Ok(looked);
         }
         let slots = tokio::select! {
             slots = mailbox.take() => slots,
-            () = tokio::time::sleep_until(until) => return Ok(reply(looked)),
-            () = shared.waits_over.cancelled() => return Ok(reply(looked)),
+            () = tokio::time::sleep_until(until) => return Ok(looked),
+            () = shared.waits_over.cancelled() => return Ok(looked),
         };
         asked = slots
             .iter()
@@ -112,23 +113,32 @@ async fn wait(
     }
 }
 
-fn reply((synced, more): Looked) -> Reply {
-    let [some, none] = metrics::sync_answers();
-    if synced.is_empty() { none } else { some }.increment(1);
+fn reply(metrics: &Metrics, (synced, more): Looked, integers: Integers) -> Reply {
+    let answers = &metrics.sync_answers;
+    let news = if synced.is_empty() {
+        &answers.none
+    } else {
+        &answers.some
+    };
+    news.increment(1);
     for page in synced.iter().filter_map(|one| one.page.as_ref()) {
-        metrics::pages().sync.count(page.messages.len());
+        metrics.pages.sync.count(page.messages.len());
     }
     let timelines: BTreeMap<_, _> = synced
         .into_iter()
         .map(|one| {
             let state = shape::sync_state(one.state);
-            (one.timeline, timeline(one.page, state))
+            (one.timeline, timeline(one.page, state, integers))
         })
         .collect();
     Reply::Sync(sync::Synced { timelines, more })
 }
 
-fn timeline(page: Option<crate::timeline::Changed>, state: sync::State) -> sync::SyncedTimeline {
+fn timeline(
+    page: Option<crate::timeline::Changed>,
+    state: sync::State,
+    integers: Integers,
+) -> sync::SyncedTimeline {
     let Some(page) = page else {
         return sync::SyncedTimeline {
             messages: Vec::new(),
@@ -144,8 +154,10 @@ fn timeline(page: Option<crate::timeline::Changed>, state: sync::State) -> sync:
     };
     sync::SyncedTimeline {
         change_head: shape::change_head(&page),
-        messages: shape::messages(page.messages),
-        changed: page.changed.map(shape::messages),
+        messages: shape::messages(page.messages, integers),
+        changed: page
+            .changed
+            .map(|changed| shape::messages(changed, integers)),
         position: page.position,
         head: page.head.head,
         floor: page.head.floor,

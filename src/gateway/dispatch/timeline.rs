@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Shared, Work, refusal};
 use crate::timeline::{List, UpdateMeta};
-use crate::wire::{Entry, Reply, timeline};
+use crate::wire::{Integers, Reply, timeline};
 
 pub(super) fn create(shared: &Arc<Shared>, request: timeline::Create) -> Work {
     let timeline::Create {
@@ -16,9 +16,10 @@ pub(super) fn create(shared: &Arc<Shared>, request: timeline::Create) -> Work {
         meta,
         epoch,
     } = request;
-    let queued = shared
-        .timelines
-        .create(timeline, meta.map(|meta| meta.0), epoch);
+    let queued =
+        shared
+            .timelines
+            .create(timeline, meta.map(|meta| meta.columns.into_owned()), epoch);
     Work::Write(Box::pin(async move {
         let (info, created) = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineCreate(timeline::Created {
@@ -30,16 +31,16 @@ pub(super) fn create(shared: &Arc<Shared>, request: timeline::Create) -> Work {
     }))
 }
 
-pub(super) fn get(shared: &Arc<Shared>, request: timeline::Get) -> Work {
+pub(super) fn get(shared: &Arc<Shared>, request: timeline::Get, integers: Integers) -> Work {
     let timelines = shared.timelines.clone();
     Work::Read(Box::pin(async move {
         let timeline::Get { timeline, epoch } = request;
         let info = timelines.get(&timeline, epoch).await.map_err(refusal)?;
-        Ok(Reply::TimelineGet(Box::new(shape::info(info))))
+        Ok(Reply::TimelineGet(Box::new(shape::info(info, integers))))
     }))
 }
 
-pub(super) fn update(shared: &Arc<Shared>, request: timeline::Update) -> Work {
+pub(super) fn update(shared: &Arc<Shared>, request: timeline::Update, integers: Integers) -> Work {
     let timeline::Update {
         timeline,
         meta,
@@ -63,7 +64,7 @@ pub(super) fn update(shared: &Arc<Shared>, request: timeline::Update) -> Work {
             failure
         })?;
         Ok(Reply::TimelineUpdate(timeline::Updated {
-            meta: Some(Entry(meta)),
+            meta: Some(shape::entry(meta, integers)),
             version,
         }))
     }))
@@ -91,7 +92,7 @@ pub(super) fn trim(shared: &Arc<Shared>, request: timeline::Trim) -> Work {
     }))
 }
 
-pub(super) fn list(shared: &Arc<Shared>, request: timeline::List) -> Work {
+pub(super) fn list(shared: &Arc<Shared>, request: timeline::List, integers: Integers) -> Work {
     let shared = Arc::clone(shared);
     Work::Read(Box::pin(async move {
         let timeline::List {
@@ -110,7 +111,11 @@ pub(super) fn list(shared: &Arc<Shared>, request: timeline::List) -> Work {
             .await
             .map_err(refusal)?;
         Ok(Reply::TimelineList(timeline::Listed {
-            timelines: listed.timelines.into_iter().map(shape::info).collect(),
+            timelines: listed
+                .timelines
+                .into_iter()
+                .map(|info| shape::info(info, integers))
+                .collect(),
             next: listed.next,
         }))
     }))

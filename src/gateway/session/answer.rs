@@ -13,8 +13,7 @@ use futures_util::future::BoxFuture;
 use super::super::Shared;
 use super::super::dispatch::{self, Caller, Outcome, Work};
 use crate::feed::Subscription;
-use crate::wire::jsonrpc::{self, Call, Encoding, Id};
-use crate::wire::{Failure, Reason, Reply, Request};
+use crate::wire::{Call, Dialect, Failure, Id, Method, Reason, Reply, Request};
 
 /// What a subscribe comes to: its reply, and the subscription unless the reply's state says that there is none.
 pub(super) type Subscribing = BoxFuture<'static, Result<(Reply, Option<Subscription>), Failure>>;
@@ -22,9 +21,9 @@ pub(super) type Subscribing = BoxFuture<'static, Result<(Reply, Option<Subscript
 /// One call that has begun.
 pub(in crate::gateway) struct Begun {
     /// `None` = a notification.
-    id: Option<Id>,
-    method: &'static str,
-    encoding: Encoding,
+    pub(super) id: Option<Id>,
+    method: Option<Method>,
+    dialect: &'static dyn Dialect,
     since: Instant,
     pub(super) pending: Pending,
 }
@@ -76,14 +75,14 @@ pub(super) struct Cost {
 impl Begun {
     pub(super) fn new(
         id: Option<Id>,
-        method: &'static str,
-        encoding: Encoding,
+        method: Option<Method>,
+        dialect: &'static dyn Dialect,
         (since, pending): (Instant, Pending),
     ) -> Begun {
         Begun {
             id,
             method,
-            encoding,
+            dialect,
             since,
             pending,
         }
@@ -110,61 +109,38 @@ impl Begun {
 
     /// The answer's bytes; `None` for a notification.
     pub(super) fn encode(&self, outcome: &Outcome) -> Option<Bytes> {
-        self.id.as_ref().map(|id| match outcome {
-            Ok(reply) => jsonrpc::reply(id, reply, self.encoding),
-            Err(failure) => jsonrpc::failure(id, failure, self.encoding.dialect),
-        })
+        let id = self.id.as_ref()?;
+        Some(self.dialect.encode(id, outcome.as_ref()))
     }
 }
 
 /// Begins a call by way of `call`, unless it is one that must not be answered and would do nothing else.
 pub(super) fn begin(
     call: Call,
-    encoding: Encoding,
+    dialect: &'static dyn Dialect,
     start: impl FnOnce(Request) -> (Pending, Weight),
 ) -> Option<(Begun, Weight)> {
     let Call { id, request } = call;
     let since = Instant::now();
     match request {
         Ok(request) => {
-            if id.is_none() && !does_something(&request) {
+            if id.is_none() && !request.method().has_effect() {
                 return None;
             }
             let method = request.method();
             let (pending, weight) = start(request);
-            Some((Begun::new(id, method, encoding, (since, pending)), weight))
+            Some((
+                Begun::new(id, Some(method), dialect, (since, pending)),
+                weight,
+            ))
         }
         Err(failure) => {
             let pending = Pending::Now(Some(Err(failure)));
             Some((
-                Begun::new(id, "?", encoding, (since, pending)),
+                Begun::new(id, None, dialect, (since, pending)),
                 Weight::Light,
             ))
         }
-    }
-}
-
-/// Whether a request is worth doing if nobody hears the answer.
-pub(super) fn does_something(request: &Request) -> bool {
-    match request {
-        Request::SessionOpen(_)
-        | Request::TimelineCreate(_)
-        | Request::TimelineUpdate(_)
-        | Request::TimelineDelete(_)
-        | Request::TimelineTrim(_)
-        | Request::MessageAppend(_)
-        | Request::MessageAppendBatch(_)
-        | Request::MessageUpdate(_)
-        | Request::MessageDelete(_)
-        | Request::Unsubscribe(_) => true,
-        Request::Ping
-        | Request::Discover
-        | Request::TimelineGet(_)
-        | Request::TimelineList(_)
-        | Request::MessageGet(_)
-        | Request::MessageRange(_)
-        | Request::Sync(_)
-        | Request::Subscribe(_) => false,
     }
 }
 

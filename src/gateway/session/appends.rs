@@ -15,7 +15,7 @@ use super::super::Shared;
 use super::super::dispatch::message::{Answer, Appending, Asked};
 use super::answer::{Cost, Weight};
 use crate::timeline::Prepared;
-use crate::wire::jsonrpc::{self, Encoding, Id};
+use crate::wire::{Dialect, Id};
 
 /// Appends that are not queued yet.
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct Call {
 /// Appends that are queued.
 pub(super) struct Bundle {
     calls: Vec<Call>,
-    encoding: Encoding,
+    dialect: &'static dyn Dialect,
     since: Instant,
     answers: BoxFuture<'static, Vec<Answer>>,
 }
@@ -73,7 +73,7 @@ impl Gathered {
     pub(super) fn submit(
         &mut self,
         shared: &Shared,
-        encoding: Encoding,
+        dialect: &'static dyn Dialect,
     ) -> impl Iterator<Item = (Bundle, Cost)> {
         self.bundles.drain(..).map(move |gathering| {
             let Gathering {
@@ -90,7 +90,7 @@ impl Gathered {
             let answers = shared.timelines.append_all(appends).boxed();
             let bundle = Bundle {
                 calls,
-                encoding,
+                dialect,
                 since,
                 answers,
             };
@@ -103,15 +103,15 @@ impl Bundle {
     /// The frames of the replies, in the order of the calls; notifications have none.
     pub(super) fn poll(&mut self, shared: &Shared, context: &mut Context<'_>) -> Poll<Vec<Bytes>> {
         let answers = ready!(self.answers.as_mut().poll(context));
-        let (took, encoding) = (self.since.elapsed(), self.encoding);
+        let took = self.since.elapsed();
         let mut outcomes = Vec::with_capacity(answers.len());
         for (Call { id, asked }, answer) in self.calls.iter().zip(answers) {
             let outcome = asked.outcome(answer);
             let result = outcome.as_ref().map(drop);
-            shared.counters.count(asked.method(), result, took);
+            shared.counters.count(Some(asked.method()), result, took);
             outcomes.extend(id.as_ref().map(|id| (id, outcome)));
         }
-        Poll::Ready(jsonrpc::answers(outcomes.into_iter(), encoding))
+        Poll::Ready(self.dialect.encode_all(outcomes.into_iter()))
     }
 }
 

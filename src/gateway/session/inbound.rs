@@ -16,13 +16,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::{FrameHeader, Utf8Bytes};
 
 use super::End;
 use crate::gateway::budget::{SMALL_BYTES, Share};
-use crate::wire::Close;
+use crate::wire::{Close, Frames};
 
 /// A whole message, or a control frame.
 pub(super) enum Inbound {
-    /// UTF-8.
-    Text(Bytes),
-    Binary(Bytes),
+    /// The payload of a message; text is UTF-8.
+    Data(Frames, Bytes),
     Ping(Bytes),
     Pong,
     /// What is to be sent back.
@@ -302,10 +301,10 @@ fn is_text(opcode: OpCode) -> bool {
 
 fn data(is_text: bool, payload: Bytes) -> Result<Inbound, Close> {
     if !is_text {
-        return Ok(Inbound::Binary(payload));
+        return Ok(Inbound::Data(Frames::Binary, payload));
     }
     match std::str::from_utf8(&payload) {
-        Ok(_) => Ok(Inbound::Text(payload)),
+        Ok(_) => Ok(Inbound::Data(Frames::Text, payload)),
         Err(_) => Err(Close::InvalidText),
     }
 }

@@ -23,8 +23,8 @@ use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
 use super::subscriptions::Fetch;
 use crate::feed::{Next, Pull, Subscription};
-use crate::metrics::{self, Held};
-use crate::wire::jsonrpc::{Encoding, Id};
+use crate::metrics::Held;
+use crate::wire::{Dialect, Id};
 
 /// Everything under way on one connection.
 pub(super) struct Jobs {
@@ -153,13 +153,13 @@ impl Jobs {
     }
 
     /// Queues the appends that have gathered.
-    pub(super) fn submit(&mut self, shared: &Arc<Shared>, encoding: Encoding) {
-        for (bundle, cost) in self.gathered.submit(shared, encoding) {
+    pub(super) fn submit(&mut self, shared: &Arc<Shared>, dialect: &'static dyn Dialect) {
+        for (bundle, cost) in self.gathered.submit(shared, dialect) {
             self.running.push(Job {
                 shared: Arc::clone(shared),
                 work: Kind::Appends(bundle),
                 cost,
-                _counted: Some(Held::many(&metrics::gateway().in_flight, cost.calls)),
+                _counted: Some(shared.metrics.gateway.in_flight.hold(cost.calls)),
             });
         }
     }
@@ -176,7 +176,7 @@ impl Jobs {
     fn add(&mut self, shared: &Arc<Shared>, work: Kind, cost: Cost) {
         self.calls += cost.calls;
         self.hold(cost.bytes);
-        let counted = Some(Held::one(&metrics::gateway().in_flight));
+        let counted = Some(shared.metrics.gateway.in_flight.hold(1));
         let job = Job {
             shared: Arc::clone(shared),
             work,
@@ -256,7 +256,10 @@ impl Session {
                 }
                 Done::Appends(replies, cost) => {
                     self.jobs.finished(cost);
-                    replies.into_iter().for_each(|reply| self.send(reply));
+                    self.count_sent(replies.iter().map(Bytes::len).sum());
+                    replies
+                        .into_iter()
+                        .for_each(|reply| self.outbox.push(reply));
                 }
                 Done::Many(Batch { reply, opened }, cost) => {
                     self.jobs.finished(cost);
@@ -267,7 +270,7 @@ impl Session {
                 }
                 Done::Fetched(at, next, pull) => {
                     self.jobs.fetches -= 1;
-                    let encoding = self.encoding();
+                    let form = self.form();
                     let limit = self.shared.options.limits.outbound_frame_bytes_max;
                     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
                     let Session {
@@ -275,7 +278,7 @@ impl Session {
                         outbox,
                         ..
                     } = self;
-                    subscriptions.arrived(at, next, pull, outbox, encoding, limit);
+                    subscriptions.arrived(at, next, pull, outbox, form, limit);
                 }
             }
         }
@@ -283,8 +286,13 @@ impl Session {
     }
 
     pub(super) fn send(&mut self, reply: Bytes) {
-        metrics::gateway().sent_bytes.increment(reply.len() as u64);
+        self.count_sent(reply.len());
         self.outbox.push(reply);
+    }
+
+    fn count_sent(&self, bytes: usize) {
+        let sent = &self.shared.metrics.gateway.sent_bytes;
+        sent.increment(bytes as u64);
     }
 }
 

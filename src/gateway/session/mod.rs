@@ -30,12 +30,12 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::Shared;
 use super::budget::Share;
 use super::dispatch::Caller;
+use super::form::Form;
 use super::http::Upgraded;
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::patience::farewell;
-use crate::metrics::{self, Held};
+use crate::metrics::Held;
 use crate::wire::Close;
-use crate::wire::jsonrpc::{Dialect, Encoding};
 use inbound::{Inbound, Reader};
 use jobs::Jobs;
 use subscriptions::Subscriptions;
@@ -55,7 +55,7 @@ struct Session {
     /// Writes. What comes in is read past it, for it never gives back the memory of a long message.
     socket: WebSocketStream<TcpStream>,
     reader: Reader,
-    dialect: Dialect,
+    form: Form,
     caller: Caller,
     jobs: Jobs,
     outbox: Outbox,
@@ -95,7 +95,8 @@ pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let end = poll_fn(|context| session.poll_turn(context)).await;
     match end {
         End::Close(code) => {
-            metrics::closes().of(&[code.reason()]).increment(1);
+            let closes = &session.shared.metrics.families.closes;
+            closes.of(&[code.reason()]).increment(1);
             tracing::debug!(
                 code = code.code(),
                 reason = code.reason(),
@@ -125,11 +126,7 @@ const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
 impl Session {
     async fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
-        let Upgraded {
-            socket,
-            read,
-            dialect,
-        } = upgraded;
+        let Upgraded { socket, read, form } = upgraded;
         let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
         let limits = &shared.options.limits;
         let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
@@ -138,11 +135,11 @@ impl Session {
         let mut session = Box::new(Session {
             socket,
             reader: Reader::new(&read, bytes_max, shared.inbound.share()),
-            dialect,
+            form,
             caller: Caller::default(),
             jobs: Jobs::new(shared.inbound.share()),
-            outbox: Outbox::new(dialect),
-            subscriptions: Subscriptions::default(),
+            outbox: Outbox::new(form.dialect.frames()),
+            subscriptions: Subscriptions::new(Arc::clone(&shared.metrics)),
             news: Vec::new(),
             unread: shared.answers.share(),
             heard: now,
@@ -152,17 +149,17 @@ impl Session {
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
-            _counted: Held::one(&metrics::gateway().connections),
+            _counted: shared.metrics.gateway.connections.hold(1),
             shared,
         });
         session.arm(now);
         session
     }
 
-    fn encoding(&self) -> Encoding {
-        Encoding {
-            dialect: self.dialect,
+    fn form(&self) -> Form {
+        Form {
             integers: self.caller.integers,
+            ..self.form
         }
     }
 
@@ -203,7 +200,7 @@ impl Session {
         if self.draining == Draining::Finishing && self.jobs.is_idle() {
             self.draining = Draining::Told;
             let wait = RECONNECT_MIN_MS + random() % RECONNECT_SPREAD_MS;
-            self.outbox.push(draining(wait, self.encoding()));
+            self.outbox.push(draining(wait, self.form()));
         }
     }
 
@@ -223,12 +220,12 @@ impl Session {
             }
         }
         let mut moved = false;
-        let (encoding, now_ms) = (self.encoding(), self.shared.clock.now_ms());
+        let (form, now_ms) = (self.form(), self.shared.clock.now_ms());
         loop {
             let may_fetch = self.jobs.may_fetch();
             let fetch = self
                 .subscriptions
-                .pump(&mut self.outbox, encoding, now_ms, may_fetch);
+                .pump(&mut self.outbox, form, now_ms, may_fetch);
             let Some(fetch) = fetch else { return moved };
             self.jobs.fetch(&self.shared, fetch);
             moved = true;

@@ -16,14 +16,14 @@ use tokio_tungstenite::tungstenite::Message;
 use super::super::Shared;
 use super::super::dispatch::{Caller, message, subscribe};
 use super::answer::{self, Begun, Cost, Pending, Weight};
-use super::batch::{self, Claims, Member};
+use super::batch;
 use super::inbound::Inbound;
 use super::jobs::WAITS_MAX;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
-use crate::metrics;
-use crate::wire::jsonrpc::{self, Call, Dialect, Id, Incoming};
-use crate::wire::{Actual, Close, Failure, Reason, Reply, Request, sync};
+use crate::wire::{
+    Actual, Call, Close, Failure, Id, Incoming, Integers, Reason, Reply, Request, Together, sync,
+};
 
 impl Session {
     /// Whether the socket is to be read now.
@@ -39,8 +39,7 @@ impl Session {
     }
 
     fn submit_appends(&mut self) {
-        let encoding = self.encoding();
-        self.jobs.submit(&self.shared, encoding);
+        self.jobs.submit(&self.shared, self.form.dialect);
     }
 
     fn poll_frames(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
@@ -62,11 +61,10 @@ impl Session {
                 received = true;
             }
             match message {
-                Inbound::Text(text) if self.dialect == Dialect::Json => self.take(&text),
-                Inbound::Binary(bytes) if self.dialect == Dialect::MessagePack => self.take(&bytes),
-                Inbound::Text(_) | Inbound::Binary(_) => {
-                    return Err(End::Close(Close::UnsupportedData));
+                Inbound::Data(frames, payload) if frames == self.form.dialect.frames() => {
+                    self.take(&payload);
                 }
+                Inbound::Data(..) => return Err(End::Close(Close::UnsupportedData)),
                 Inbound::Ping(payload) => {
                     // Goes into the library's buffer, or replaces the pong that waits for room in it. A failure shows
                     // at the next write.
@@ -81,43 +79,46 @@ impl Session {
     }
 
     fn take(&mut self, frame: &[u8]) {
-        metrics::gateway()
-            .received_bytes
-            .increment(frame.len() as u64);
-        match jsonrpc::decode(self.dialect, frame, &self.shared.options.limits) {
-            Ok(Incoming::Single(call)) => self.one(call, frame.len()),
-            Ok(Incoming::Batch(calls)) => {
-                self.submit_appends();
-                let count = calls.len();
-                let mut claims = Claims::new(&self.shared.options.limits, count);
-                let mut members = Vec::with_capacity(count);
-                let mut weight = Weight::Light;
-                for mut call in calls {
-                    let claim = claims.take(&mut call);
-                    let Some((begun, of_member)) = self.begin(call) else {
-                        continue;
-                    };
-                    if of_member == Weight::Page {
-                        weight = Weight::Page;
-                    }
-                    members.push(Member { begun, claim });
-                }
-                let batch = batch::all(Arc::clone(&self.shared), members, self.dialect);
-                let cost = Cost {
-                    calls: count,
-                    bytes: frame.len(),
-                    weight,
-                };
-                self.jobs.many(&self.shared, batch.boxed(), cost);
+        let received = &self.shared.metrics.gateway.received_bytes;
+        received.increment(frame.len() as u64);
+        let dialect = self.form.dialect;
+        match dialect.decode(frame, &self.shared.options.limits) {
+            Ok(Incoming::One(call)) => self.one(call, frame.len()),
+            Ok(Incoming::Several(calls)) => {
+                let bytes = frame.len() / calls.len().max(1);
+                calls.into_iter().for_each(|call| self.one(call, bytes));
             }
+            Ok(Incoming::Batch(calls, together)) => self.batch(calls, together, frame.len()),
             Err(failure) => {
-                self.shared
-                    .counters
-                    .count("?", Err(&failure), Duration::ZERO);
-                let reply = jsonrpc::failure(&Id::Null, &failure, self.dialect);
-                self.send(reply);
+                let counters = &self.shared.counters;
+                counters.count(None, Err(&failure), Duration::ZERO);
+                self.send(dialect.encode(&Id::Null, Err(&failure)));
             }
         }
+    }
+
+    /// Takes calls that came in a frame of so many bytes and are answered together.
+    fn batch(&mut self, calls: Vec<Call>, together: Box<dyn Together>, bytes: usize) {
+        self.submit_appends();
+        let count = calls.len();
+        let mut begun = Vec::with_capacity(count);
+        let mut weight = Weight::Light;
+        for call in calls {
+            let Some((call, of_call)) = self.begin(call) else {
+                continue;
+            };
+            if of_call == Weight::Page {
+                weight = Weight::Page;
+            }
+            begun.push(call);
+        }
+        let batch = batch::all(Arc::clone(&self.shared), begun, together);
+        let cost = Cost {
+            calls: count,
+            bytes,
+            weight,
+        };
+        self.jobs.many(&self.shared, batch.boxed(), cost);
     }
 
     /// Takes a call that came by itself in a frame of so many bytes.
@@ -150,7 +151,7 @@ impl Session {
     }
 
     fn begin(&mut self, call: Call) -> Option<(Begun, Weight)> {
-        let encoding = self.encoding();
+        let dialect = self.form.dialect;
         let may_wait = self.jobs.may_wait();
         let Session {
             shared,
@@ -158,7 +159,7 @@ impl Session {
             subscriptions,
             ..
         } = self;
-        answer::begin(call, encoding, |request| {
+        answer::begin(call, dialect, |request| {
             start(shared, caller, subscriptions, request, may_wait)
         })
     }
@@ -173,7 +174,9 @@ fn start(
     may_wait: bool,
 ) -> (Pending, Weight) {
     match request {
-        Request::Subscribe(subscribe) => subscribing(shared, subscriptions, subscribe),
+        Request::Subscribe(subscribe) => {
+            subscribing(shared, subscriptions, subscribe, caller.integers)
+        }
         Request::Unsubscribe(unsubscribe) => {
             let sync::Unsubscribe { timeline, epoch } = unsubscribe;
             let outcome = match subscriptions.close(&timeline, epoch.as_deref()) {
@@ -198,6 +201,7 @@ fn subscribing(
     shared: &Arc<Shared>,
     subscriptions: &mut Subscriptions,
     request: sync::Subscribe,
+    integers: Integers,
 ) -> (Pending, Weight) {
     let refuse = |failure| (Pending::Now(Some(Err(failure))), Weight::Light);
     if subscriptions.contains(&request.timeline) {
@@ -218,7 +222,7 @@ fn subscribing(
     let watch = shared
         .feed
         .watch(&request.timeline, &subscriptions.mailbox, opening.slot);
-    let work = subscribe::subscribe(Arc::clone(shared), request, watch).boxed();
+    let work = subscribe::subscribe(Arc::clone(shared), request, watch, integers).boxed();
     (Pending::Subscribing(opening, work), Weight::Page)
 }
 

@@ -7,14 +7,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
 use super::answer::Opening;
 use crate::feed::{Ended, Mailbox, Next, Pull, Subscription};
-use crate::metrics::{self, Held};
-use crate::wire::jsonrpc::Encoding;
+use crate::metrics::{Held, Metrics};
 
 /// All subscriptions of a connection.
-#[derive(Default)]
 pub(super) struct Subscriptions {
     pub(super) mailbox: Arc<Mailbox>,
     by_name: HashMap<Arc<str>, u32>,
@@ -23,6 +22,7 @@ pub(super) struct Subscriptions {
     /// Slots with news, each at most once.
     turn: VecDeque<u32>,
     generations: u64,
+    metrics: Arc<Metrics>,
 }
 
 struct Slot {
@@ -50,6 +50,18 @@ pub(super) struct Fetch {
 }
 
 impl Subscriptions {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Subscriptions {
+        Subscriptions {
+            mailbox: Arc::default(),
+            by_name: HashMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            turn: VecDeque::new(),
+            generations: 0,
+            metrics,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.by_name.len()
     }
@@ -67,7 +79,7 @@ impl Subscriptions {
             generation: self.generations,
             in_turn: false,
             live: None,
-            _counted: Held::one(&metrics::feed().subscriptions),
+            _counted: self.metrics.feed.subscriptions.hold(1),
         };
         let place = if let Some(place) = self.free.pop() {
             self.slots[place as usize] = Some(slot);
@@ -132,7 +144,7 @@ impl Subscriptions {
     pub(super) fn pump(
         &mut self,
         outbox: &mut Outbox,
-        encoding: Encoding,
+        form: Form,
         now_ms: u64,
         may_fetch: bool,
     ) -> Option<Fetch> {
@@ -153,13 +165,12 @@ impl Subscriptions {
             match live.subscription.look() {
                 Next::CaughtUp => live.caught_up_ms = now_ms,
                 Next::Fresh(fresh) => {
-                    let frame = fresh.frame(outbound::encoding_number(encoding), |fresh| {
-                        outbound::fresh(&slot.name, fresh, encoding)
+                    let frame = fresh.frame(form.number(), |fresh| {
+                        outbound::fresh(&slot.name, fresh, form)
                     });
                     outbox.push(frame);
-                    metrics::feed()
-                        .deliveries
-                        .increment(fresh.messages.len() as u64);
+                    let delivered = &self.metrics.feed.deliveries;
+                    delivered.increment(fresh.messages.len() as u64);
                     live.subscription.sent(&fresh);
                     live.delivered(fresh.messages.last().map(|message| message.timestamp));
                     self.mark(place);
@@ -186,9 +197,10 @@ impl Subscriptions {
         next: Next,
         pull: Pull,
         outbox: &mut Outbox,
-        encoding: Encoding,
+        form: Form,
         bytes_max: usize,
     ) {
+        let deliveries = self.metrics.feed.deliveries.clone();
         let Some(slot) = self.get(at) else { return };
         let name = Arc::clone(&slot.name);
         let Some(live) = &mut slot.live else { return };
@@ -196,11 +208,11 @@ impl Subscriptions {
         live.subscription.arrived(next, &pull);
         match pull {
             Pull::Page(page) => {
-                let frames = page.frames(outbound::encoding_number(encoding), |changed| {
-                    outbound::page(&name, changed, encoding, bytes_max)
+                let frames = page.frames(form.number(), |changed| {
+                    outbound::page(&name, changed, form, bytes_max)
                 });
                 let messages = &page.changed.messages;
-                metrics::feed().deliveries.increment(messages.len() as u64);
+                deliveries.increment(messages.len() as u64);
                 live.delivered(messages.last().map(|message| message.timestamp));
                 for frame in frames.iter() {
                     outbox.push(frame.clone());
@@ -208,10 +220,10 @@ impl Subscriptions {
                 self.mark(at.slot);
             }
             Pull::Meta(meta, version) => {
-                outbox.push(outbound::meta(&name, meta, version, encoding));
+                outbox.push(outbound::meta(&name, meta, version, form));
                 self.mark(at.slot);
             }
-            Pull::Ended(why) => self.end(at, why, outbox, encoding),
+            Pull::Ended(why) => self.end(at, why, outbox, form),
         }
     }
 
@@ -237,13 +249,13 @@ impl Subscriptions {
         }
     }
 
-    fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, encoding: Encoding) {
+    fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, form: Form) {
         let Some(slot) = self.get(at) else { return };
         let epoch = slot
             .live
             .as_ref()
             .map(|live| Arc::clone(&live.subscription.cursor().epoch));
-        let frame = outbound::ended(&slot.name, epoch.as_deref().unwrap_or(""), why, encoding);
+        let frame = outbound::ended(&slot.name, epoch.as_deref().unwrap_or(""), why, form);
         outbox.push(frame);
         self.remove(at.slot);
     }

@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
-use super::ask;
 use super::rate::Meter;
-use super::refusal::refusal;
-use super::row::{find, no_transaction, rates, row_reply};
+use super::row::{find, no_transaction, rates, read_reply, refusal, write_reply};
 use crate::gateway::Shared;
+use crate::model::RowWrite;
 use crate::table::{Table, Written};
-use crate::wire::tablestore::reply::{RowReply, TableReply};
-use crate::wire::tablestore::{BatchGetRow, BatchWriteRow, Failure, Reply};
+use crate::wire::tablestore::reply::TableReply;
+use crate::wire::tablestore::{BatchGetRow, BatchWriteRow, Code, Failure, Reply};
 
 /// A row that is asked for or written: of which table, and on whose account.
 struct Place<'r> {
@@ -29,7 +28,6 @@ pub(super) async fn write(shared: &Shared, batch: BatchWriteRow) -> Result<Reply
         let found = find(shared, &writes.table).await;
         let mut in_table = Vec::with_capacity(writes.writes.len());
         for write in writes.writes {
-            let write = ask::write(write);
             let place = found.clone().and_then(|table| {
                 let meter = rates(shared).meter(&table, &write.key)?;
                 Ok(Place { table, meter })
@@ -53,7 +51,7 @@ pub(super) async fn write(shared: &Shared, batch: BatchWriteRow) -> Result<Reply
             let Place { table, meter } = place?;
             let written = written.next().unwrap_or_else(|| Err(unanswered()))?;
             meter.spend(written.consumed);
-            Ok(row_reply(&table, written.consumed, written.row))
+            Ok(write_reply(&table, &written))
         });
         TableReply {
             table,
@@ -65,7 +63,7 @@ pub(super) async fn write(shared: &Shared, batch: BatchWriteRow) -> Result<Reply
 
 async fn write_all(
     shared: &Shared,
-    rows: Vec<(Arc<Table>, crate::table::RowWrite)>,
+    rows: Vec<(Arc<Table>, RowWrite)>,
     is_atomic: bool,
 ) -> Result<Vec<Result<Written, Failure>>, Failure> {
     let done = shared.tablestore.tables.write_batch(rows, is_atomic).await;
@@ -81,7 +79,7 @@ pub(super) async fn read(shared: &Shared, batch: BatchGetRow) -> Result<Reply, F
         let (mut keys, mut in_table) = (Vec::new(), Vec::with_capacity(reads.rows.len()));
         for key in reads.rows {
             in_table.push(found.clone().and_then(|table| {
-                let key = ask::key(key?);
+                let key = key?;
                 let meter = rates(shared).meter(&table, &key)?;
                 keys.push(key);
                 Ok(Place { table, meter })
@@ -90,7 +88,7 @@ pub(super) async fn read(shared: &Shared, batch: BatchGetRow) -> Result<Reply, F
         if let Ok(table) = found
             && !keys.is_empty()
         {
-            asked.push((table, keys, ask::selection(reads.selection)));
+            asked.push((table, keys, reads.selection));
         }
         places.push((reads.table, in_table));
     }
@@ -98,16 +96,16 @@ pub(super) async fn read(shared: &Shared, batch: BatchGetRow) -> Result<Reply, F
     let mut got = got.map_err(refusal)?.into_iter().flatten();
     let replies = places.into_iter().map(|(table, places)| {
         let rows = places.into_iter().map(|place| {
-            let Place { table, meter } = place?;
+            let Place { meter, .. } = place?;
             let got = got
                 .next()
                 .map_or_else(|| Err(unanswered()), |got| got.map_err(refusal))?;
             meter.spend(got.consumed);
-            Ok(row_reply(&table, got.consumed, got.row))
+            Ok(read_reply(got))
         });
         TableReply {
             table,
-            rows: rows.collect::<Vec<Result<RowReply, Failure>>>(),
+            rows: rows.collect(),
         }
     });
     Ok(Reply::Batch(replies.collect()))
@@ -115,5 +113,5 @@ pub(super) async fn read(shared: &Shared, batch: BatchGetRow) -> Result<Reply, F
 
 /// A row that the tables forgot would be a fault of theirs.
 fn unanswered() -> Failure {
-    Failure::new(crate::wire::tablestore::Code::InternalServerError)
+    Failure::new(Code::InternalServerError)
 }

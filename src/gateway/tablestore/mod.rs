@@ -1,16 +1,12 @@
 //! Tablestore's API over HTTP: `POST /<Operation>`, signed both ways.
 //!
-//! Owns: the way of one request from its head to its signed answer. Promises: nobody's body is kept before the head's
+//! Owns: the way of one request from its head to its signed answer. Promises: no body is kept before the head's
 //! signature is right; every refusal is an answer of the protocol, with its code and status; between two requests
 //! nothing is kept but partition keys' rates. Must not: know how a table is stored.
 
-mod answer;
-mod ask;
 mod batch;
 mod dispatch;
-mod filter;
 mod rate;
-mod refusal;
 mod row;
 
 use std::collections::HashMap;
@@ -26,7 +22,7 @@ use super::Shared;
 use super::body::{self, Unread};
 use super::respond::{Answer, counted, full};
 use super::seldom::Seldom;
-use crate::metrics;
+use crate::metrics::Metrics;
 use crate::table::Tables;
 use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
 use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
@@ -34,7 +30,7 @@ use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
 /// Who may call, and how fast.
 #[derive(Clone, Debug, Default)]
 pub struct TablestoreOptions {
-    /// Key IDs and their secrets; without any, nobody may call.
+    /// Key IDs and their secrets; without any, no call is answered.
     pub credentials: Vec<Credential>,
     /// Names that this server answers to.
     pub instances: Vec<String>,
@@ -69,7 +65,11 @@ pub(super) struct Tablestore {
 }
 
 impl Tablestore {
-    pub(super) fn new(tables: Tables, options: &TablestoreOptions) -> Tablestore {
+    pub(super) fn new(
+        tables: Tables,
+        options: &TablestoreOptions,
+        metrics: &Metrics,
+    ) -> Tablestore {
         let known = options.credentials.iter();
         Tablestore {
             tables,
@@ -78,7 +78,7 @@ impl Tablestore {
                 .collect(),
             instances: options.instances.clone(),
             refused_indirect: Seldom::default(),
-            rates: rate::Rates::new(options.partition_key_units_max),
+            rates: rate::Rates::new(options.partition_key_units_max, metrics),
         }
     }
 
@@ -122,7 +122,7 @@ pub(super) async fn serve(
         && !unread.resize(body.len())
     {
         shared.answers.refuse();
-        // What a write has done must be told.
+        // What a write has done must be answered.
         if operation.is_some_and(Operation::is_read) {
             done = Err(Failure::new(Code::ServerBusy));
         } else {
@@ -137,6 +137,11 @@ pub(super) async fn serve(
         Ok(body) => (200, body),
         Err(failure) => (failure.status(), failure.body()),
     };
+    shared
+        .metrics
+        .gateway
+        .sent_bytes
+        .increment(body.len() as u64);
     let headers = (signer.as_ref(), shared.clock.now_ms());
     respond(status, counted(body, unread), headers)
 }
@@ -185,13 +190,12 @@ fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {
 }
 
 fn respond(status: u16, body: Bytes, (signer, now_ms): (Option<&Signer>, u64)) -> Answer {
-    metrics::gateway().sent_bytes.increment(body.len() as u64);
     let request_id = uuid::Uuid::new_v4().hyphenated().to_string();
     let headers = answer_headers(signer, &request_id, now_ms, &body);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = full(status, "application/x-protobuf", body);
     for (name, value) in headers {
-        // A key ID that can't stand in a header came in one.
+        // The values are headers; the key ID came in one.
         if let Ok(value) = HeaderValue::from_str(&value) {
             answer
                 .headers_mut()

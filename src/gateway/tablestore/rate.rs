@@ -2,15 +2,16 @@
 //!
 //! Owns: the units that each partition key has left. Promises: with no limit configured no key is looked at; a key that
 //! has used up a second's units is refused until time has given some back, whatever a single request costs; keys that
-//! rest take no memory. Must not: know what an operation costs; it is told.
+//! rest take no memory. Must not: know what an operation costs.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::metrics::{self, Counter};
-use crate::table::{Consumed, KeyValue, Table};
+use crate::metrics::{Counter, Metrics};
+use crate::model::{Consumed, KeyValue};
+use crate::table::Table;
 use crate::wire::tablestore::{Code, Failure};
 
 /// The rates of all partition keys.
@@ -21,6 +22,7 @@ pub(super) struct Rates {
     accounts: Mutex<Accounts>,
     read: Counter,
     written: Counter,
+    refused: Counter,
 }
 
 #[derive(Default)]
@@ -48,13 +50,14 @@ const SWEEP_AT_LEAST: usize = 1_024;
 const LIMIT: &str = "tablestore_partition_key_units_max";
 
 impl Rates {
-    pub(super) fn new(units_max: u32) -> Rates {
+    pub(super) fn new(units_max: u32, metrics: &Metrics) -> Rates {
         Rates {
             units_max: f64::from(units_max),
             hasher: RandomState::new(),
             accounts: Mutex::default(),
-            read: metrics::capacity_units().of(&["read"]),
-            written: metrics::capacity_units().of(&["write"]),
+            read: metrics.families.capacity_units.of(&["read"]),
+            written: metrics.families.capacity_units.of(&["write"]),
+            refused: metrics.families.refusals.of(&[LIMIT]),
         }
     }
 
@@ -76,7 +79,7 @@ impl Rates {
         if let Some(account) = account
             && self.move_units(account, 0.0, Instant::now()) <= 0.0
         {
-            metrics::refusals().of(&[LIMIT]).increment(1);
+            self.refused.increment(1);
             return Err(Failure::new(Code::CapacityUnitExhausted));
         }
         Ok(Meter {
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_used_up_comes_back_with_time() {
-        let (rates, begin) = (Rates::new(10), Instant::now());
+        let (rates, begin) = (Rates::new(10, &Metrics::default()), Instant::now());
         let at = |ms| begin + Duration::from_millis(ms);
         assert!(rates.move_units(1, 0.0, at(0)) > 0.0);
         assert!(rates.move_units(1, 25.0, at(0)) < 0.0);
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn keys_that_rest_take_no_memory() {
-        let (rates, begin) = (Rates::new(1), Instant::now());
+        let (rates, begin) = (Rates::new(1, &Metrics::default()), Instant::now());
         for second in 0..10 {
             let now = begin + Duration::from_secs(10 * second);
             for key in 0..SWEEP_AT_LEAST as u64 {

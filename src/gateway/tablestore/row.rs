@@ -6,17 +6,23 @@
 use std::sync::Arc;
 
 use super::rate::Rates;
-use super::refusal::refusal;
-use super::{answer, ask};
 use crate::gateway::Shared;
-use crate::table::{Consumed, FoundRow, Table};
-use crate::wire::tablestore::read::{GetRange, GetRow};
+use crate::model::Error;
+use crate::table::{Got, RangePage, Table, Written};
+use crate::wire::tablestore::plainbuffer::RowBuffer;
 use crate::wire::tablestore::reply::{RangeReply, RowReply};
-use crate::wire::tablestore::write::WriteRow;
-use crate::wire::tablestore::{Code, Failure, Reply};
+use crate::wire::tablestore::{Code, Failure, GetRange, GetRow, Reply, WriteRow};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
+
+/// What the tables refused. What broke inside is for the log alone.
+pub(super) fn refusal(error: Error) -> Failure {
+    if let Error::Unavailable(why) = &error {
+        tracing::error!(why, "a call on tables failed");
+    }
+    error.into()
+}
 
 /// No transaction was ever begun here.
 pub(super) fn no_transaction(transaction: Option<&String>) -> Result<(), Failure> {
@@ -34,50 +40,61 @@ pub(super) async fn find(shared: &Shared, name: &str) -> Result<Arc<Table>, Fail
 pub(super) async fn get(shared: &Shared, get: GetRow) -> Outcome {
     no_transaction(get.transaction.as_ref())?;
     let table = find(shared, &get.table).await?;
-    let key = ask::key(get.key);
-    let meter = rates(shared).meter(&table, &key)?;
+    let meter = rates(shared).meter(&table, &get.key)?;
     let tables = &shared.tablestore.tables;
-    let got = tables.get(&table, key, ask::selection(get.selection)).await;
+    let got = tables.get(&table, get.key, get.selection).await;
     let got = got.map_err(refusal)?;
     meter.spend(got.consumed);
-    Ok(Reply::Read(row_reply(&table, got.consumed, got.row)))
+    Ok(Reply::Read(read_reply(got)))
 }
 
 pub(super) async fn write(shared: &Shared, write: WriteRow) -> Outcome {
     no_transaction(write.transaction.as_ref())?;
     let table = find(shared, &write.table).await?;
-    let write = ask::write(write.write);
-    let meter = rates(shared).meter(&table, &write.key)?;
-    let written = shared.tablestore.tables.write(&table, write).await;
+    let meter = rates(shared).meter(&table, &write.write.key)?;
+    let written = shared.tablestore.tables.write(&table, write.write).await;
     let written = written.map_err(refusal)?;
     meter.spend(written.consumed);
-    Ok(Reply::Written(row_reply(
-        &table,
-        written.consumed,
-        written.row,
-    )))
+    Ok(Reply::Written(write_reply(&table, &written)))
 }
 
 pub(super) async fn range(shared: &Shared, range: GetRange) -> Outcome {
     no_transaction(range.transaction.as_ref())?;
     let table = find(shared, &range.table).await?;
-    let range = ask::range(range);
-    let meter = rates(shared).meter(&table, &range.start)?;
-    let page = shared.tablestore.tables.get_range(&table, range).await;
-    let page = page.map_err(refusal)?;
+    let meter = rates(shared).meter(&table, &range.range.start)?;
+    let tables = &shared.tablestore.tables;
+    let page = tables.get_range(&table, range.range).await;
+    let page: RangePage<RowBuffer> = page.map_err(refusal)?;
     meter.spend(page.consumed);
-    let rows = page.rows.into_iter();
+    let next = page.next.map(|key| {
+        let mut next = RowBuffer::default();
+        next.push_key(&table.primary_key, &key);
+        next.into_bytes()
+    });
     Ok(Reply::Range(RangeReply {
-        consumed: answer::consumed(page.consumed),
-        rows: rows.map(|row| answer::row(&table, row)).collect(),
-        next: page.next.map(|key| answer::key(&table, key)),
+        consumed: page.consumed,
+        rows: page.rows.into_bytes(),
+        next,
     }))
 }
 
-pub(super) fn row_reply(table: &Table, consumed: Consumed, row: Option<FoundRow>) -> RowReply {
+pub(super) fn read_reply(got: Got<RowBuffer>) -> RowReply {
+    let row = got.rows.into_bytes();
     RowReply {
-        consumed: answer::consumed(consumed),
-        row: row.map(|row| answer::row(table, row)),
+        consumed: got.consumed,
+        row: (!row.is_empty()).then_some(row),
+    }
+}
+
+pub(super) fn write_reply(table: &Table, written: &Written) -> RowReply {
+    let encoded = written.row.as_ref().map(|row| {
+        let mut encoded = RowBuffer::default();
+        row.push_to(&table.primary_key, &mut encoded);
+        encoded.into_bytes()
+    });
+    RowReply {
+        consumed: written.consumed,
+        row: encoded,
     }
 }
 

@@ -1,31 +1,43 @@
 //! Where costly conditions are looked at.
 //!
-//! Owns: the proof that an expression over a large row does not run on the writer's thread. Promises: what it says
-//! counts for the row as it was, or not at all. Must not: know expressions.
+//! Owns: the proof that an expression on a large row does not run on the writer's thread. Promises: what it says
+//! counts for the row as it was, or not at all. Must not: test what expressions mean.
 
 use std::sync::Arc;
 
-use super::super::{Condition, Error, FoundRow, RowWrite, Table, Tables};
+use super::super::{Table, Tables};
 use super::row_size::{open, update};
+use crate::model::{
+    Cast, Comparator, Condition, Error, Existence, Predicate, Relation, RowRef, RowWrite, Transfer,
+    Value,
+};
 
 /// An update of the row's small column that passes if the row has the wide one; its test must not see a wide row on the
 /// writer's thread.
 fn costly(number: i64) -> RowWrite {
-    let test = |_: &Table, row: &FoundRow| {
-        let wide = row.cells.iter().find(|cell| cell.name == "wide");
-        let thread = std::thread::current();
-        let is_writer = thread.name().is_some_and(|name| name.starts_with("writer"));
-        assert!(wide.is_none() || !is_writer);
-        wide.is_some()
+    let has_no_text = Relation {
+        column: "wide".to_owned(),
+        comparator: Comparator::NotExist,
+        value: Value::Integer(0),
+        pass_if_missing: false,
+        latest_version_only: true,
+        transfer: Transfer::new("(x)", Cast::String),
     };
     RowWrite {
         condition: Condition {
-            test: Some(Arc::new(test)),
-            is_costly: true,
-            ..Condition::default()
+            existence: Existence::Ignore,
+            columns: Some(Predicate::Single(has_no_text)),
         },
         ..update(number, "small", 8)
     }
+}
+
+/// Sees every row that a condition is evaluated on.
+pub(in crate::table) fn evaluated(row: &RowRef<'_>) {
+    let is_wide = row.versions("wide").next().is_some();
+    let thread = std::thread::current();
+    let is_writer = thread.name().is_some_and(|name| name.starts_with("writer"));
+    assert!(!is_wide || !is_writer);
 }
 
 async fn batch(tables: &Tables, table: &Arc<Table>, rows: Vec<RowWrite>) -> Vec<Result<(), Error>> {

@@ -9,3 +9,4 @@ mod reclaim;
 mod row_size;
 
 pub(super) use commands::PLANTED_OFFSET_S;
+pub(super) use condition::evaluated;

@@ -8,11 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{
+use crate::model::{
     CellChange, Error, Existence, FoundCell, FoundRow, KeyValue, PutCell, RowChange, Selection,
-    TableOptions,
+    TableOptions, Value,
 };
-use crate::model::Value;
 
 /// Column -> version -> value, with all that may still be stored.
 type Cells = BTreeMap<String, BTreeMap<i64, Value>>;
@@ -97,8 +96,9 @@ impl ModelTable {
         };
         for cell in row.cells {
             let in_time = asked
-                .versions
-                .is_none_or(|(start, end)| (start..end).contains(&cell.version));
+                .times
+                .as_ref()
+                .is_none_or(|times| times.contains(&cell.version));
             let named = asked.columns.is_empty() || asked.columns.contains(&cell.name);
             let after = asked.start.as_ref().is_none_or(|start| cell.name >= *start);
             let before = asked.end.as_ref().is_none_or(|end| cell.name < *end);

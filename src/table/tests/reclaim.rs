@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::{
-    Catalog, CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate,
-    Partitions, PutCell, ReturnContent, RowChange, RowWrite, Table, TableOptions, TableRules,
-    TableUpdate, Tables, Throughput, USER_TABLES_FROM,
-};
+use super::super::{Catalog, Partitions, Table, TableRules, Tables, USER_TABLES_FROM};
 use super::commands::{NoRetention, START_MS};
 use crate::ids::{Clock, PartitionId};
 use crate::image::TableCounts;
-use crate::model::Value;
+use crate::metrics::Metrics;
+use crate::model::{
+    CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate, PutCell,
+    ReturnContent, RowChange, RowWrite, TableOptions, TableUpdate, Throughput, Value,
+};
 use crate::partition::{ImageOptions, Options};
 
 const AT: PartitionId = PartitionId(0);
@@ -30,11 +30,13 @@ struct Bed {
     partitions: Partitions,
     tables: Tables,
     clock: Arc<Clock>,
+    metrics: Arc<Metrics>,
 }
 
 impl Bed {
     /// So small that all takes many turns; `survey_rows` = 0 turns the survey off.
     fn open(dir: &Path, now_ms: u64, survey_rows: u64) -> Bed {
+        let metrics = Arc::new(Metrics::default());
         let catalog = Catalog::default();
         let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
         let image = ImageOptions {
@@ -49,6 +51,7 @@ impl Bed {
         let options = Options {
             image,
             memtable_age_ms: AGE_MS,
+            metrics: Arc::clone(&metrics),
             ..Options::default()
         };
         let clock = Arc::new(Clock::fixed(now_ms));
@@ -62,6 +65,7 @@ impl Bed {
             partitions,
             tables,
             clock,
+            metrics,
         }
     }
 
@@ -219,7 +223,7 @@ fn what_has_not_expired_stays_and_its_neighbours_are_rewritten_once() {
     // Would a rewrite ask for the next one, this would not end.
     bed.settle();
     assert_eq!(bed.left().rows, kept);
-    let told = crate::metrics::install().render();
+    let told = bed.metrics.render();
     for what in ["rows", "bytes"] {
         let name = format!("tideline_reclaimed_{what}_total{{reason=\"expired\"}}");
         assert!(told.contains(&name) && !told.contains(&format!("{name} 0\n")));

@@ -1,19 +1,17 @@
-//! From the parts of a request object to a checked call: what both encodings share.
+//! From the parts of a request object to a checked call.
 //!
 //! Owns: which failure an unfit call gets, and the way from a method's name to its parameters. Promises: the common way
 //! reads parameters once, straight into their struct; only a refused call is read again, to find the path of what is
 //! wrong. Must not: know how the parts were found in the bytes.
 
-use serde::de::Deserialize;
+use serde::de::{Deserialize, DeserializeOwned};
 
-use super::Id;
+use super::{ID_BYTES_MAX, Id};
 use crate::wire::check::Check;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
-use crate::wire::methods::METHODS;
+use crate::wire::methods::{Method, Params, Request};
 use crate::wire::reason::Reason;
-use crate::wire::request::Request;
-use crate::wire::session::Nothing;
 use crate::wire::sync::Sync;
 
 /// Refuses empty batches and those that could never be in flight at once.
@@ -41,10 +39,10 @@ pub(super) enum Asked {
 /// Refuses what is no id, and texts that are too long.
 pub(super) fn checked_id(id: Option<Id>) -> Result<Id, Failure> {
     match id {
-        Some(Id::Text(text)) if text.len() > Id::BYTES_MAX => {
+        Some(Id::Text(text)) if text.len() > ID_BYTES_MAX => {
             let failure = Failure::new(Reason::InvalidRequest).about("id");
             let failure = failure.saying("an id is at most 64 bytes");
-            Err(failure.over(Id::BYTES_MAX as u64, text.len() as u64))
+            Err(failure.over(ID_BYTES_MAX as u64, text.len() as u64))
         }
         Some(id) => Ok(id),
         None => {
@@ -76,34 +74,32 @@ pub(super) fn request(
     asked: Asked,
     limits: &Limits,
 ) -> Result<Request, Failure> {
-    Ok(match method {
-        "message.append" => Request::MessageAppend(params(text, limits)?),
-        "message.append_batch" => Request::MessageAppendBatch(params(text, limits)?),
-        "message.get" => Request::MessageGet(params(text, limits)?),
-        "message.range" => Request::MessageRange(params(text, limits)?),
-        "message.update" => Request::MessageUpdate(params(text, limits)?),
-        "message.delete" => Request::MessageDelete(params(text, limits)?),
-        "timeline.create" => Request::TimelineCreate(params(text, limits)?),
-        "timeline.get" => Request::TimelineGet(params(text, limits)?),
-        "timeline.update" => Request::TimelineUpdate(params(text, limits)?),
-        "timeline.delete" => Request::TimelineDelete(params(text, limits)?),
-        "timeline.trim" => Request::TimelineTrim(params(text, limits)?),
-        "timeline.list" => Request::TimelineList(params(text, limits)?),
-        "sync" => sync(read(text)?, asked, limits)?,
-        "subscribe" => Request::Subscribe(params(text, limits)?),
-        "unsubscribe" => Request::Unsubscribe(params(text, limits)?),
-        "session.open" => Request::SessionOpen(params(text, limits)?),
-        "ping" => params(text, limits).map(|Nothing {}| Request::Ping)?,
-        "rpc.discover" => params(text, limits).map(|Nothing {}| Request::Discover)?,
-        unknown => return Err(no_method(unknown)),
-    })
+    match Method::from_name(method) {
+        Some(Method::Sync) => sync(read(text)?, asked, limits),
+        Some(method) => Request::read(method, JsonParams { text, limits }),
+        None => Err(no_method(method)),
+    }
+}
+
+/// Parameters as JSON text.
+struct JsonParams<'a> {
+    text: &'a str,
+    limits: &'a Limits,
+}
+
+impl Params for JsonParams<'_> {
+    fn read<T: DeserializeOwned + Check>(self) -> Result<T, Failure> {
+        let mut params: T = read(self.text)?;
+        params.check(self.limits)?;
+        Ok(params)
+    }
 }
 
 /// In the words with which an unknown parameter is refused.
 #[cold]
 fn no_method(unknown: &str) -> Failure {
     let asked = &unknown[..unknown.floor_char_boundary(METHOD_SHOWN_BYTES)];
-    let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+    let known: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
     let message = format!(
         "unknown method `{asked}`, expected one of {}",
         known.join(", ")
@@ -124,16 +120,6 @@ pub(super) fn sync(mut params: Sync, asked: Asked, limits: &Limits) -> Result<Re
         ));
     }
     Ok(Request::Sync(params))
-}
-
-/// Reads and checks one method's parameters.
-fn params<'a, T>(text: &'a str, limits: &Limits) -> Result<T, Failure>
-where
-    T: Deserialize<'a> + Check,
-{
-    let mut params: T = read(text)?;
-    params.check(limits)?;
-    Ok(params)
 }
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {

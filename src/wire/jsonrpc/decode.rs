@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use serde::de::DeserializeSeed;
 
 use super::call::{Asked, batch_count, checked_id, request, sync, well_formed, without_place};
+use super::encode::Encoding;
 use super::envelope::{Batch, BatchUpTo, Envelope};
-use super::{Call, Dialect, Id, Incoming, msgpack};
+use super::{Body, Call, Id, msgpack};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
@@ -18,20 +19,20 @@ use crate::wire::reason::Reason;
 ///
 /// # Errors
 /// What can't be taken apart into calls at all: it is answered by one failure with the id null.
-pub fn decode(dialect: Dialect, body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
-    match dialect {
-        Dialect::Json => decode_json(body, limits),
-        Dialect::MessagePack => msgpack::decode(body, limits),
+pub fn decode(encoding: Encoding, body: &[u8], limits: &Limits) -> Result<Body, Failure> {
+    match encoding {
+        Encoding::Json => decode_json(body, limits),
+        Encoding::MessagePack => msgpack::decode(body, limits),
     }
 }
 
-fn decode_json(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
+pub(super) fn decode_json(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     let Ok(text) = std::str::from_utf8(body) else {
         return Err(Failure::new(Reason::ParseError).saying("not UTF-8"));
     };
     if !text.trim_ascii_start().starts_with('[') {
         let envelope = Envelope::read(text).map_err(|error| unreadable(&error))?;
-        return Ok(Incoming::Single(call(envelope, Asked::Alone, limits)));
+        return Ok(Body::Single(call(envelope, Asked::Alone, limits)));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     let batch = BatchUpTo(limits.batch_calls_max()).deserialize(&mut reader);
@@ -45,7 +46,7 @@ fn decode_json(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
             request: Err(unreadable(&error)),
         },
     });
-    Ok(Incoming::Batch(calls.collect()))
+    Ok(Body::Batch(calls.collect()))
 }
 
 /// What is wrong with text that is no request object.
@@ -58,33 +59,24 @@ fn unreadable(error: &serde_json::Error) -> Failure {
 }
 
 fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
-    let id = match envelope.id.map(id) {
-        None => None,
-        Some(Ok(id)) => Some(id),
-        Some(Err(failure)) => {
-            return Call {
-                id: Some(Id::Null),
-                request: Err(failure),
-            };
-        }
-    };
-    let method = match method(&envelope) {
-        Ok(method) => method,
+    let id = envelope.id.map(id).transpose();
+    let method = method(&envelope);
+    let (id, request) = match (id, method) {
+        (Err(failure), _) => (Some(Id::Null), Err(failure)),
         // Not a request at all, so not a notification either: it is answered.
-        Err(failure) => {
-            return Call {
-                id: Some(id.unwrap_or(Id::Null)),
-                request: Err(failure),
-            };
-        }
-    };
-    let request = match envelope.sync {
-        // No deeper than its type, which every limit of the depth allows.
-        Some(params) => sync(params, asked, limits),
-        None => {
-            let params = envelope.params.unwrap_or("{}");
-            depth_within(params, limits).and_then(|()| request(&method, params, asked, limits))
-        }
+        (Ok(id), Err(failure)) => (Some(id.unwrap_or(Id::Null)), Err(failure)),
+        (Ok(id), Ok(method)) => match envelope.sync {
+            // No deeper than its type, which every limit of the depth allows.
+            Some(params) => (id, sync(params, asked, limits)),
+            None => {
+                let params = envelope.params.unwrap_or("{}");
+                let shallow = depth_within(params, limits);
+                (
+                    id,
+                    shallow.and_then(|()| request(&method, params, asked, limits)),
+                )
+            }
+        },
     };
     Call { id, request }
 }

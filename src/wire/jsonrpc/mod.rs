@@ -5,96 +5,91 @@
 //! deep recursion, and whenever an id can be made out the failure carries it; encoding can't fail. Must not: know what
 //! a method does; `Request` and the families do.
 
+mod batch;
 mod call;
 mod decode;
 mod encode;
 mod envelope;
 mod msgpack;
-mod packed;
 #[cfg(test)]
 mod tests;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use bytes::Bytes;
 
+use super::dialect::{Call, Dialect, Frames, Id, Incoming};
 use super::entry::Integers;
 use super::failure::Failure;
-use super::request::Request;
+use super::limits::Limits;
+use super::methods::Reply;
+use super::push::Push;
 
 pub use decode::decode;
-pub use encode::{answers, batch, failure, push, reply};
+pub use encode::Encoding;
 
-/// How objects become bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// Text frames.
-    #[default]
-    Json,
-    /// Binary frames.
-    MessagePack,
-}
+/// JSON-RPC in one encoding.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonRpc(Encoding);
 
-impl Dialect {
-    /// The WebSocket sub-protocol that stands for it.
-    #[must_use]
-    pub fn subprotocol(self) -> &'static str {
-        match self {
-            Dialect::Json => "tideline.v1.json",
-            Dialect::MessagePack => "tideline.v1.msgpack",
-        }
-    }
-
-    /// The dialect of a sub-protocol.
-    #[must_use]
-    pub fn from_subprotocol(name: &str) -> Option<Dialect> {
-        [Dialect::Json, Dialect::MessagePack]
-            .into_iter()
-            .find(|one| one.subprotocol() == name)
-    }
-}
-
-/// All that decides what the bytes of a reply or push look like: who shares it can share the bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Encoding {
-    /// JSON or MessagePack.
-    pub dialect: Dialect,
-    /// What `session.open` asked for.
-    pub integers: Integers,
-}
-
-/// The id of a call, echoed exactly.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Id {
-    /// Of a failure whose call's id could not be made out; never of a request.
-    Null,
-    /// A 64-bit integer.
-    Integer(i64),
-    /// A 64-bit integer above `i64::MAX`.
-    Unsigned(u64),
-    /// Text up to 64 bytes.
-    Text(String),
-}
-
-impl Id {
-    /// Text ids are at most this long.
-    pub const BYTES_MAX: usize = 64;
-}
+/// In JSON text; also over HTTP.
+pub static JSON: JsonRpc = JsonRpc(Encoding::Json);
+/// In MessagePack.
+pub static MESSAGE_PACK: JsonRpc = JsonRpc(Encoding::MessagePack);
+/// Both.
+pub static DIALECTS: [&dyn Dialect; 2] = [&JSON, &MESSAGE_PACK];
 
 /// What came in one frame or body.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Incoming {
+pub enum Body {
     /// One call, answered by one object.
     Single(Call),
     /// Calls, answered by one array (or not at all, if all of them are notifications).
     Batch(Vec<Call>),
 }
 
-/// One call: what is asked, and to whom the answer goes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    /// `None` = a notification: never answered, also not with a failure.
-    pub id: Option<Id>,
-    /// What to do, or why not.
-    pub request: Result<Request, Failure>,
+impl Dialect for JsonRpc {
+    fn subprotocol(&self) -> &'static str {
+        match self.0 {
+            Encoding::Json => "tideline.v1.json",
+            Encoding::MessagePack => "tideline.v1.msgpack",
+        }
+    }
+
+    fn frames(&self) -> Frames {
+        match self.0 {
+            Encoding::Json => Frames::Text,
+            Encoding::MessagePack => Frames::Binary,
+        }
+    }
+
+    fn decode(&self, bytes: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
+        Ok(match decode(self.0, bytes, limits)? {
+            Body::Single(call) => Incoming::One(call),
+            Body::Batch(mut calls) => {
+                let array = batch::Array::new(&mut calls, self.0, limits);
+                Incoming::Batch(calls, Box::new(array))
+            }
+        })
+    }
+
+    fn answer(&self, out: &mut Vec<u8>, id: &Id, answer: Result<&Reply, &Failure>) {
+        encode::answer(out, id, answer, self.0);
+    }
+
+    fn push(&self, push: &Push<'_>) -> Bytes {
+        encode::push(push, self.0)
+    }
+
+    fn forms(&self) -> usize {
+        2
+    }
+
+    fn form(&self, integers: Integers) -> usize {
+        match integers {
+            Integers::Number => 0,
+            Integers::Text => 1,
+        }
+    }
 }
+
+/// Text ids are at most this long.
+const ID_BYTES_MAX: usize = 64;

@@ -1,313 +1,326 @@
-//! MessagePack on its way in: calls are taken apart as they stand, their parameters turned into JSON text and read by
-//! the same decoder.
+//! MessagePack on its way in: a frame is written as JSON text, which the decoder of JSON reads.
 //!
-//! Owns: requests in MessagePack. Promises: recursion only down to the configured depth, and the text is a small
-//! multiple of the input. Must not: accept what JSON could not say, but bin as the value of a column.
+//! Owns: what MessagePack says and JSON does not. Promises: recursion down to a fixed depth only, no memory for what is
+//! announced and does not come, and the text is a small multiple of the input. Must not: accept what JSON could not
+//! say, except bin as the value of a column; a call that tries is refused, others of its batch are not.
+
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use rmp_serde::decode::{Deserializer, Error};
+use serde::Serialize;
+use serde::de::{
+    self, Deserialize as _, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 
-use super::call::{Asked, batch_count, checked_id, request, well_formed};
-use super::packed::{Head, Malformed, Reader};
-use super::{Call, Id, Incoming};
+use super::Body;
+use super::decode::decode_json;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
 
 /// Decodes one binary frame.
-pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Incoming, Failure> {
-    let mut whole = Reader { rest: body };
-    whole.skip().map_err(Failure::from)?;
-    if !whole.rest.is_empty() {
+pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
+    let mut writer = Writer {
+        body,
+        out: Vec::with_capacity(body.len() + body.len() / 2 + 16),
+        path: Vec::new(),
+        call: 0,
+        failures: Vec::new(),
+    };
+    let mut reader = Deserializer::from_read_ref(body);
+    reader.set_max_depth(DEPTH_MAX);
+    writer
+        .value(Place::Body)
+        .deserialize(&mut reader)
+        .map_err(|error| unreadable(&error, limits))?;
+    let behind = IgnoredAny::deserialize(&mut reader);
+    if !matches!(behind, Err(Error::InvalidMarkerRead(_))) {
         return Err(Failure::new(Reason::ParseError).saying("bytes after the end"));
     }
-    let mut reader = Reader { rest: body };
-    let Head::Array(count) = reader.head()? else {
-        return Ok(Incoming::Single(call(
-            &mut Reader { rest: body },
-            Asked::Alone,
-            limits,
-        )));
+    let mut decoded = decode_json(&writer.out, limits)?;
+    let calls = match &mut decoded {
+        Body::Single(call) => std::slice::from_mut(call),
+        Body::Batch(calls) => calls,
     };
-    batch_count(u64::from(count), limits)?;
-    let calls = (0..count).map(|_| call(&mut reader, Asked::InBatch, limits));
-    Ok(Incoming::Batch(calls.collect()))
+    for (at, failure) in writer.failures {
+        let Some(call) = calls.get_mut(at) else { break };
+        let known = call.request.as_ref().err().map(|failure| failure.reason);
+        // What is no request is refused as that.
+        if known != Some(Reason::InvalidRequest) {
+            call.request = Err(failure);
+        }
+    }
+    Ok(decoded)
 }
 
-/// Appends the header of an array of so many items.
-pub(super) fn array_header(out: &mut Vec<u8>, items: usize) {
-    match u32::try_from(items).expect("a batch has few members") {
-        few @ 0..=15 => out.push(0x90 | few as u8),
-        many => {
-            out.push(0xdd);
-            out.extend_from_slice(&many.to_be_bytes());
+/// Requests are less deep (see [`Limits::check`]); the stack must hold it.
+const DEPTH_MAX: usize = 128;
+
+fn unreadable(error: &Error, limits: &Limits) -> Failure {
+    match error {
+        Error::DepthLimitExceeded => {
+            let limit = limits.json_depth_max;
+            Failure::too_large("", "json_depth_max", limit, limit + 1)
         }
+        error => Failure::new(Reason::ParseError).saying(error.to_string()),
     }
 }
 
-/// The members of a request object, each as its bytes.
-#[derive(Default)]
-struct Envelope<'a> {
-    jsonrpc: Option<&'a [u8]>,
-    id: Option<&'a [u8]>,
-    method: Option<&'a [u8]>,
-    params: Option<&'a [u8]>,
-    twice: bool,
-}
-
-impl<'a> Envelope<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Envelope<'a>, Failure> {
-        let mut object = Reader {
-            rest: reader.value()?,
-        };
-        let Head::Map(pairs) = object.head()? else {
-            return Err(Failure::new(Reason::InvalidRequest).saying("expected a request object"));
-        };
-        let mut envelope = Envelope::default();
-        for _ in 0..pairs {
-            let name = object.value()?;
-            let value = object.value()?;
-            let slot = match text(name) {
-                Some("jsonrpc") => &mut envelope.jsonrpc,
-                Some("id") => &mut envelope.id,
-                Some("method") => &mut envelope.method,
-                Some("params") => &mut envelope.params,
-                _ => continue,
-            };
-            envelope.twice |= slot.is_some();
-            *slot = Some(value);
-        }
-        Ok(envelope)
-    }
-}
-
-/// The text that a value is, if it is one.
-fn text(value: &[u8]) -> Option<&str> {
-    match (Reader { rest: value }).head() {
-        Ok(Head::Text(bytes)) => std::str::from_utf8(bytes).ok(),
-        _ => None,
-    }
-}
-
-fn call(reader: &mut Reader<'_>, asked: Asked, limits: &Limits) -> Call {
-    let envelope = match Envelope::read(reader) {
-        Ok(envelope) => envelope,
-        Err(failure) => {
-            return Call {
-                id: Some(Id::Null),
-                request: Err(failure),
-            };
-        }
-    };
-    let id = match envelope.id.map(id) {
-        None => None,
-        Some(Ok(id)) => Some(id),
-        Some(Err(failure)) => {
-            return Call {
-                id: Some(Id::Null),
-                request: Err(failure),
-            };
-        }
-    };
-    let version = envelope.jsonrpc.and_then(text) == Some("2.0");
-    let method = match well_formed(envelope.twice, version, envelope.method.and_then(text)) {
-        Ok(method) => method,
-        Err(failure) => {
-            return Call {
-                id: Some(id.unwrap_or(Id::Null)),
-                request: Err(failure),
-            };
-        }
-    };
-    let params = match envelope.params {
-        None => Ok("{}".to_owned()),
-        Some(params) => json_of_params(params, limits),
-    };
-    Call {
-        id,
-        request: params.and_then(|params| request(method, &params, asked, limits)),
-    }
-}
-
-fn id(value: &[u8]) -> Result<Id, Failure> {
-    checked_id(match (Reader { rest: value }).head()? {
-        Head::Text(bytes) => std::str::from_utf8(bytes)
-            .ok()
-            .map(|text| Id::Text(text.to_owned())),
-        Head::Integer(number) => Some(Id::Integer(number)),
-        Head::Unsigned(number) => Some(Id::Unsigned(number)),
-        _ => None,
-    })
-}
-
-/// Where in the parameters a value stands: decides whether bin may stand there.
+/// Where a value is: decides whether it can be refused, and whether bin may be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
+    Body,
+    Request,
     Params,
     Messages,
     BatchMessage,
     Columns,
     Column,
-    Elsewhere,
+    /// Within the parameters.
+    Inside,
+    /// Not within them: JSON's decoder judges it.
+    Outside,
 }
 
 impl Place {
-    fn of_member(self, name: &str) -> Place {
+    fn of_member(self, name: &[u8]) -> Place {
         match (self, name) {
-            (Place::Params, "messages") => Place::Messages,
-            (Place::Params, "entry" | "meta" | "set") => Place::Columns,
-            (Place::BatchMessage, "entry") => Place::Columns,
+            (Place::Body | Place::Request, b"params") => Place::Params,
+            (Place::Body | Place::Request | Place::Outside, _) => Place::Outside,
+            (Place::Params, b"messages") => Place::Messages,
+            (Place::Params, b"entry" | b"meta" | b"set") => Place::Columns,
+            (Place::BatchMessage, b"entry") => Place::Columns,
             (Place::Columns, _) => Place::Column,
-            _ => Place::Elsewhere,
+            _ => Place::Inside,
         }
     }
 
     fn of_item(self) -> Place {
         match self {
+            Place::Body => Place::Request,
+            Place::Request | Place::Outside => Place::Outside,
             Place::Messages => Place::BatchMessage,
-            _ => Place::Elsewhere,
+            _ => Place::Inside,
         }
+    }
+
+    fn of_name(self) -> Place {
+        match self.is_in_params() {
+            true => Place::Inside,
+            false => Place::Outside,
+        }
+    }
+
+    fn is_in_params(self) -> bool {
+        !matches!(self, Place::Body | Place::Request | Place::Outside)
     }
 }
 
-/// Why a value can't be said in JSON. The path is put together on the way out, innermost first.
-struct Refused {
-    failure: Box<Failure>,
+/// Writes a frame as JSON text, `null` for what JSON can't say.
+struct Writer<'a> {
+    body: &'a [u8],
+    out: Vec<u8>,
+    /// From the parameters to the value that is read.
     path: Vec<Step>,
+    /// The number of the call that is read.
+    call: usize,
+    /// Why calls are refused, the first reason of each.
+    failures: Vec<(usize, Failure)>,
 }
 
 enum Step {
-    Name(String),
-    Index(u32),
+    /// Where the name is in the text.
+    Name(usize),
+    Index(usize),
 }
 
-impl<F: Into<Failure>> From<F> for Refused {
-    fn from(failure: F) -> Refused {
-        Refused {
-            failure: Box::new(failure.into()),
-            path: Vec::new(),
+impl<'a> Writer<'a> {
+    fn value(&mut self, place: Place) -> Value<'_, 'a> {
+        Value {
+            writer: self,
+            place,
         }
     }
-}
 
-impl Refused {
-    fn at(mut self, step: Step) -> Refused {
-        self.path.push(step);
-        self
+    fn scalar<E>(&mut self, value: &impl Serialize) -> Result<(), E> {
+        serde_json::to_writer(&mut self.out, value).expect("a scalar, into memory");
+        Ok(())
     }
 
-    fn into_failure(self) -> Failure {
-        if self.failure.reason == Reason::ParseError {
-            return *self.failure;
+    fn refuse<E>(&mut self, place: Place, reason: Reason, why: &'static str) -> Result<(), E> {
+        let is_first = self
+            .failures
+            .last()
+            .is_none_or(|(call, _)| *call != self.call);
+        if place.is_in_params() && is_first {
+            let mut failure = Failure::new(reason).saying(why);
+            if reason == Reason::InvalidParams {
+                failure = failure.about(self.field());
+            }
+            self.failures.push((self.call, failure));
         }
+        self.scalar(&())
+    }
+
+    fn field(&self) -> String {
         let mut field = String::new();
-        for step in self.path.into_iter().rev() {
+        for step in &self.path {
             match step {
-                Step::Name(name) if field.is_empty() => field = name,
-                Step::Name(name) => field = format!("{field}.{name}"),
+                Step::Name(at) => {
+                    let text = serde_json::Deserializer::from_slice(&self.out[*at..]);
+                    let name: Option<String> = text.into_iter().next().and_then(Result::ok);
+                    let dot = if field.is_empty() { "" } else { "." };
+                    field = format!("{field}{dot}{}", name.unwrap_or_default());
+                }
                 Step::Index(index) => field = format!("{field}[{index}]"),
             }
         }
-        self.failure.about(if field.is_empty() {
-            "params".to_owned()
-        } else {
-            field
-        })
+        if field.is_empty() {
+            field.push_str("params");
+        }
+        field
+    }
+
+    /// Ends an array or object, in which a comma follows each item.
+    fn close(&mut self, bracket: u8) {
+        if self.out.last() == Some(&b',') {
+            self.out.pop();
+        }
+        self.out.push(bracket);
+    }
+
+    /// Whether these are the bytes of a bin: the reader hands out a text that is not UTF-8 as bytes too, and only the
+    /// length before them, which each kind of value has in a form of its own, tells the two apart.
+    fn is_bin(&self, bytes: &[u8]) -> bool {
+        let at = bytes.as_ptr().addr() - self.body.as_ptr().addr();
+        let before = &self.body[..at];
+        let [.., four, three, two, one] = bytes.len().to_be_bytes();
+        before.ends_with(&[0xc6, four, three, two, one])
+            || (bytes.len() < 1 << 16 && before.ends_with(&[0xc5, two, one]))
+            || (bytes.len() < 1 << 8 && before.ends_with(&[0xc4, one]))
     }
 }
 
-/// The JSON text of a call's parameters.
-fn json_of_params(params: &[u8], limits: &Limits) -> Result<String, Failure> {
-    let mut out = Vec::with_capacity(params.len() + params.len() / 2 + 16);
-    let depth_left = limits.json_depth_max.saturating_sub(1);
-    let mut writer = Transcoder {
-        reader: Reader { rest: params },
-        out: &mut out,
-        limits,
-    };
-    writer
-        .value(Place::Params, depth_left)
-        .map_err(Refused::into_failure)?;
-    Ok(String::from_utf8(out).expect("serde_json and checked texts are UTF-8"))
+/// A value that is to be read and written.
+struct Value<'w, 'a> {
+    writer: &'w mut Writer<'a>,
+    place: Place,
 }
 
-/// Writes MessagePack values as JSON text.
-struct Transcoder<'a, 'out> {
-    reader: Reader<'a>,
-    out: &'out mut Vec<u8>,
-    limits: &'a Limits,
+impl<'a> DeserializeSeed<'a> for Value<'_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'a>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
 }
 
-impl Transcoder<'_, '_> {
-    fn value(&mut self, place: Place, depth_left: u64) -> Result<(), Refused> {
-        let invalid = |message: &'static str| {
-            Err(Refused::from(
-                Failure::new(Reason::InvalidParams).saying(message),
-            ))
-        };
-        match self.reader.head()? {
-            Head::Array(_) | Head::Map(_) if depth_left == 0 => {
-                let limit = self.limits.json_depth_max;
-                return Err(Failure::too_large("", "json_depth_max", limit, limit + 1).into());
-            }
-            Head::Array(items) => return self.array(items, place, depth_left - 1),
-            Head::Map(pairs) => return self.map(pairs, place, depth_left - 1),
-            Head::Nil => self.out.extend_from_slice(b"null"),
-            Head::Boolean(truth) => self.scalar(&truth),
-            Head::Integer(number) => self.scalar(&number),
-            Head::Unsigned(number) => self.scalar(&number),
-            Head::Double(number) if !number.is_finite() => return invalid("NaN or infinity"),
-            Head::Double(number) => self.scalar(&number),
-            Head::Text(bytes) => self.scalar(&utf8(bytes)?),
-            Head::Binary(bytes) if place == Place::Column => {
-                self.out.extend_from_slice(br#"{"$binary":""#);
-                self.out.extend_from_slice(BASE64.encode(bytes).as_bytes());
-                self.out.extend_from_slice(br#""}"#);
-            }
-            Head::Binary(_) => return invalid("bin is only a value of an entry, not nested"),
-            Head::Extension => return invalid("ext is not a value"),
+impl<'a> Visitor<'a> for Value<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.writer.scalar(&())
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<(), E> {
+        self.writer.scalar(&truth)
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<(), E> {
+        self.writer.scalar(&number)
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<(), E> {
+        self.writer.scalar(&number)
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<(), E> {
+        if number.is_finite() {
+            return self.writer.scalar(&number);
         }
+        let (place, reason) = (self.place, Reason::InvalidParams);
+        self.writer.refuse(place, reason, "NaN or infinity")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.writer.scalar(&text)
+    }
+
+    fn visit_borrowed_bytes<E>(self, bytes: &'a [u8]) -> Result<(), E> {
+        let Value { writer, place } = self;
+        if !writer.is_bin(bytes) {
+            return writer.refuse(place, Reason::ParseError, "a text that is not UTF-8");
+        }
+        if place != Place::Column {
+            let why = "bin is only a value of an entry, not nested";
+            return writer.refuse(place, Reason::InvalidParams, why);
+        }
+        writer.out.extend_from_slice(br#"{"$binary":""#);
+        writer
+            .out
+            .extend_from_slice(BASE64.encode(bytes).as_bytes());
+        writer.out.extend_from_slice(br#""}"#);
         Ok(())
     }
 
-    fn scalar(&mut self, value: &impl serde::Serialize) {
-        serde_json::to_writer(&mut *self.out, value).expect("a scalar, into memory");
+    fn visit_newtype_struct<D: de::Deserializer<'a>>(self, ext: D) -> Result<(), D::Error> {
+        IgnoredAny::deserialize(ext)?;
+        let (place, reason) = (self.place, Reason::InvalidParams);
+        self.writer.refuse(place, reason, "ext is not a value")
     }
 
-    fn array(&mut self, items: u32, place: Place, depth_left: u64) -> Result<(), Refused> {
-        self.out.push(b'[');
-        for index in 0..items {
-            if index > 0 {
-                self.out.push(b',');
+    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Value { writer, place } = self;
+        writer.out.push(b'[');
+        for index in 0.. {
+            if place == Place::Body {
+                writer.call = index;
             }
-            self.value(place.of_item(), depth_left)
-                .map_err(|refused| refused.at(Step::Index(index)))?;
+            writer.path.push(Step::Index(index));
+            let item = seq.next_element_seed(writer.value(place.of_item()))?;
+            writer.path.pop();
+            if item.is_none() {
+                break;
+            }
+            writer.out.push(b',');
         }
-        self.out.push(b']');
+        writer.close(b']');
         Ok(())
     }
 
-    fn map(&mut self, pairs: u32, place: Place, depth_left: u64) -> Result<(), Refused> {
-        self.out.push(b'{');
-        for index in 0..pairs {
-            if index > 0 {
-                self.out.push(b',');
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        let Value { writer, place } = self;
+        writer.out.push(b'{');
+        loop {
+            let start = writer.out.len();
+            let of_name = place.of_name();
+            if map.next_key_seed(writer.value(of_name))?.is_none() {
+                break;
             }
-            let Head::Text(name) = self.reader.head()? else {
-                let failure = Failure::new(Reason::InvalidParams);
-                return Err(failure.saying("names of a map must be texts").into());
-            };
-            let name = utf8(name)?;
-            self.scalar(&name);
-            self.out.push(b':');
-            self.value(place.of_member(name), depth_left)
-                .map_err(|refused| refused.at(Step::Name(name.to_owned())))?;
+            if writer.out[start] != b'"' {
+                let why = "names of a map must be texts";
+                writer.refuse(of_name, Reason::InvalidParams, why)?;
+                writer.out.truncate(start);
+                writer.out.extend_from_slice(br#""""#);
+            }
+            let inner = place.of_member(&writer.out[start + 1..writer.out.len() - 1]);
+            writer.out.push(b':');
+            let depth = writer.path.len();
+            match place.is_in_params() {
+                true => writer.path.push(Step::Name(start)),
+                false => writer.path.clear(),
+            }
+            map.next_value_seed(writer.value(inner))?;
+            writer.path.truncate(depth);
+            writer.out.push(b',');
         }
-        self.out.push(b'}');
+        writer.close(b'}');
         Ok(())
     }
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str, Malformed> {
-    std::str::from_utf8(bytes).map_err(|_| Malformed("a text that is not UTF-8"))
 }

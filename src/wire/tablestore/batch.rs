@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 
 use super::failure::Failure;
-use super::key::{Key, decode_key};
-use super::limits::{BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
-use super::name::check_table_name;
 use super::proto;
-use super::read::{self, Selection};
+use super::read;
+use super::row::decode_key;
 use super::table::missing;
-use super::write::{self, Kind, Write, check_data_size};
+use super::write::{self, Kind, check_data_size};
+use crate::model::limits::{BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
+use crate::model::{KeyUse, PrimaryKey, RowWrite, Selection, check_table_name};
 
 /// The rows of one table in a BatchGetRow.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct TableReads {
     /// The table.
     pub table: String,
     /// In the order of the request: the key, or what this row is answered with.
-    pub rows: Vec<Result<Key, Failure>>,
+    pub rows: Vec<Result<PrimaryKey, Failure>>,
     /// What of each row; of no importance where every row has failed.
     pub selection: Selection,
 }
@@ -39,7 +39,7 @@ pub struct TableWrites {
     /// The table.
     pub table: String,
     /// In the order of the request.
-    pub writes: Vec<Write>,
+    pub writes: Vec<RowWrite>,
 }
 
 /// BatchWriteRow.
@@ -95,19 +95,12 @@ fn table_reads(message: proto::TableInBatchGetRowRequest) -> Result<TableReads, 
     if message.time_range.is_none() && message.max_versions.is_none() {
         return Err(Failure::invalid(NO_VERSIONS));
     }
-    let parts = read::Parts {
-        columns: message.columns_to_get,
-        time_range: message.time_range,
-        max_versions: message.max_versions,
-        filter: message.filter,
-        start_column: message.start_column,
-        end_column: message.end_column,
-    };
-    let named = check_table_name(&table);
-    let selection = named.and_then(|()| Selection::decode(parts, NO_VERSIONS));
+    let parts = read::parts!(message);
+    let named = check_table_name(&table).map_err(Failure::from);
+    let selection = named.and_then(|()| read::selection(parts, NO_VERSIONS));
     let rows = message.primary_key.iter();
     let rows = match &selection {
-        Ok(_) => rows.map(decode_key).collect(),
+        Ok(_) => rows.map(|key| decode_key(key, KeyUse::Read)).collect(),
         Err(failure) => rows.map(|_| Err(failure.clone())).collect(),
     };
     Ok(TableReads {
@@ -132,7 +125,7 @@ impl BatchWriteRow {
             tables.push(table_writes(table, in_transaction)?);
         }
         let all = tables.iter().flat_map(|table| &table.writes);
-        check_data_size("BatchWriteRow", all.map(|write| write.bytes).sum())?;
+        check_data_size("BatchWriteRow", all.map(RowWrite::size).sum())?;
         Ok(BatchWriteRow {
             tables,
             transaction: message.transaction_id,
@@ -158,7 +151,7 @@ fn table_writes(
             Some(Ok(proto::OperationType::Delete)) => Kind::Delete,
             _ => return Err(Failure::invalid("The modify type is invalid.")),
         };
-        writes.push(Write::decode(write::Parts {
+        writes.push(write::decode(write::Parts {
             kind,
             row: row.row_change,
             condition: row.condition,
@@ -171,11 +164,11 @@ fn table_writes(
 }
 
 /// A row that is incremented comes once: what another write adds to would depend on the order.
-fn check_increments(writes: &[Write]) -> Result<(), Failure> {
+fn check_increments(writes: &[RowWrite]) -> Result<(), Failure> {
     for (at, write) in writes.iter().enumerate() {
         let others = writes.iter().enumerate();
         let mut same = others.filter(|(other, row)| *other != at && row.key == write.key);
-        if write.increments() && same.next().is_some() {
+        if write.incremented().next().is_some() && same.next().is_some() {
             let text = "A row with incremented columns can be given only once in BatchWriteRow.";
             return Err(Failure::invalid(text));
         }

@@ -1,7 +1,7 @@
 //! One refusal as the SDKs know them: a code, its HTTP status, and the text that clients compare.
 //!
 //! Owns: every code and status, and the form of an error's body. Promises: each code has one status; a text stays small
-//! whatever the client sent. Must not: hold the texts of single rules; they stand where a rule is checked.
+//! whatever the client sent. Must not: hold the texts of single rules (`refusal`).
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The operations, and the decoding of their requests.
 //!
 //! Owns: which operations there are, by the path of the POST, and the one entrance for their bodies. Promises: a
-//! [`Request`] is whole and within every limit that needs no table to be known. Must not: check who asks (`signature`).
+//! [`Request`] is whole and within every limit that needs no table. Must not: check the caller (`signature`).
 
 use bytes::Bytes;
 use prost::Message;
@@ -10,11 +10,11 @@ use super::batch::{BatchGetRow, BatchWriteRow};
 use super::failure::{Code, Failure};
 use super::fields::walk;
 use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
-use super::name::check_column_name;
 use super::proto;
 use super::read::{GetRange, GetRow};
-use super::table::{CreateTable, DefinedColumn, UpdateTable, defined_columns, missing, table_name};
+use super::table::{defined_columns, missing, new_table, table_name, table_update};
 use super::write::{Kind, Parts, WriteRow};
+use crate::model::{DefinedColumn, NewTable, TableUpdate, check_column_name};
 
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,9 +23,9 @@ pub enum Operation {
     CreateTable,
     /// Changes a table's options or throughput.
     UpdateTable,
-    /// Tells everything about a table.
+    /// Describes a table.
     DescribeTable,
-    /// Tells the names of all tables.
+    /// Lists the names of all tables.
     ListTable,
     /// Deletes a table and its rows.
     DeleteTable,
@@ -138,9 +138,9 @@ impl Operation {
 #[derive(Clone, Debug)]
 pub enum Request {
     /// CreateTable.
-    CreateTable(CreateTable),
-    /// UpdateTable.
-    UpdateTable(UpdateTable),
+    CreateTable(NewTable),
+    /// UpdateTable: of which, and how.
+    UpdateTable(String, TableUpdate),
     /// DescribeTable, and of which.
     DescribeTable(String),
     /// ListTable.
@@ -172,12 +172,11 @@ impl Request {
         check_body(operation, &body)?;
         match operation {
             Operation::CreateTable => {
-                CreateTable::from_message(proto::CreateTableRequest::decode(body)?)
-                    .map(Request::CreateTable)
+                new_table(proto::CreateTableRequest::decode(body)?).map(Request::CreateTable)
             }
             Operation::UpdateTable => {
-                UpdateTable::from_message(proto::UpdateTableRequest::decode(body)?)
-                    .map(Request::UpdateTable)
+                let (table, update) = table_update(proto::UpdateTableRequest::decode(body)?)?;
+                Ok(Request::UpdateTable(table, update))
             }
             Operation::DescribeTable => {
                 let message = proto::DescribeTableRequest::decode(body)?;
@@ -280,6 +279,3 @@ fn deleted(message: proto::DeleteDefinedColumnRequest) -> Result<Request, Failur
     }
     Ok(Request::DeleteDefinedColumn(table, message.columns))
 }
-
-#[cfg(test)]
-mod tests;

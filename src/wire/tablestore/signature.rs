@@ -85,7 +85,7 @@ impl<'h> SignedHeaders<'h> {
     }
 
     /// `name:value` of each header but the signature itself, a line each.
-    fn lines(&self) -> String {
+    pub(super) fn lines(&self) -> String {
         let signed = |name: &str| name != SIGNATURE && name != SIGNATURE_V4;
         lines(self.0.iter().copied().filter(|(name, _)| signed(name)))
     }
@@ -106,7 +106,7 @@ const LINES_BYTES: usize = 256;
 #[derive(Clone)]
 pub struct Signer {
     key_id: String,
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     path: String,
 }
 
@@ -279,7 +279,7 @@ pub fn request_headers(
     headers
 }
 
-/// Checks, as a client, that an answer is from who knows the key, and its body the one that was signed.
+/// Checks, as a client, that an answer is from a server that knows the key, and its body the one that was signed.
 ///
 /// # Errors
 /// Another body, another signature, or none of the two.
@@ -300,6 +300,3 @@ fn date(now_ms: u64) -> String {
     let at: SystemTime = UNIX_EPOCH + Duration::from_millis(now_ms);
     humantime::format_rfc3339_micros(at).to_string()
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,47 +1,22 @@
 //! Writes of rows: PutRow, UpdateRow, DeleteRow, and BatchWriteRow, which holds many of them.
 //!
-//! Owns: a write's key, change and condition together, and what is to be returned of the row. Promises: a write that
-//! leaves this module has cells that its kind allows, values in their limits, at most 1024 cells and 4 MiB of data.
-//! Must not: know a table's schema or the row as it stands.
+//! Owns: which cells each kind of write takes, conditions, and what is to be returned of the row. Promises: a write
+//! that leaves this module keeps every rule that needs neither a table nor a stored row, and the order in which the
+//! service checks them. Must not: know a table's schema or the row as it is.
 
 use bytes::Bytes;
 
-use super::change::{Change, ColumnChange, put, updates};
-use super::condition::{Condition, Existence};
 use super::failure::Failure;
-use super::key::{Key, WriteKeyValue, key_bytes, take_key};
-use super::limits::{TIMESTAMP_END, WRITE_BYTES_MAX, WRITE_COLUMNS_MAX};
-use super::name::check_column_name;
-use super::plainbuffer::{Cell, Row, decode_row};
+use super::filter::decode_predicate;
+use super::plainbuffer::{Cell, CellOperation, Row, Variant, decode_row};
 use super::proto;
+use super::row::{attribute_value, take_key};
 use super::table::{missing, table_name};
-
-/// What the answer to a write holds of the row.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Returned {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// Its key, with the number that the server gave.
-    Key,
-    /// These columns, which the write increments.
-    AfterModify(Vec<String>),
-}
-
-/// One write.
-#[derive(Clone, Debug)]
-pub struct Write {
-    /// Of which row.
-    pub key: Key<WriteKeyValue>,
-    /// What.
-    pub change: Change,
-    /// If what.
-    pub condition: Condition,
-    /// Answered how.
-    pub returned: Returned,
-    /// Bytes of data, as capacity units count them.
-    pub bytes: usize,
-}
+use crate::model::limits::{COLUMNS_MAX, WRITE_BYTES_MAX};
+use crate::model::{
+    CellChange, Condition, Error, Existence, KeyUse, KeyValue, PrimaryKey, PutCell, ReturnContent,
+    RowChange, RowWrite, check_column_name, check_version,
+};
 
 /// PutRow, UpdateRow or DeleteRow.
 #[derive(Clone, Debug)]
@@ -49,7 +24,7 @@ pub struct WriteRow {
     /// The table.
     pub table: String,
     /// The write.
-    pub write: Write,
+    pub write: RowWrite,
     /// The transaction it is part of.
     pub transaction: Option<String>,
 }
@@ -83,8 +58,8 @@ impl WriteRow {
             Kind::Update => "UpdateRow",
             Kind::Delete => "DeleteRow",
         };
-        let write = Write::decode(parts)?;
-        check_data_size(name, write.bytes)?;
+        let write = decode(parts)?;
+        check_data_size(name, write.size())?;
         Ok(WriteRow {
             table,
             write,
@@ -93,7 +68,7 @@ impl WriteRow {
     }
 }
 
-/// Checks the bytes of a request's data against the limit of 4 MiB.
+/// Checks the bytes of a request's data.
 pub(super) fn check_data_size(request: &str, bytes: usize) -> Result<(), Failure> {
     if bytes <= WRITE_BYTES_MAX {
         return Ok(());
@@ -104,58 +79,38 @@ pub(super) fn check_data_size(request: &str, bytes: usize) -> Result<(), Failure
     )))
 }
 
-impl Write {
-    pub(super) fn decode(parts: Parts) -> Result<Write, Failure> {
-        let Parts {
-            kind,
-            row,
-            condition,
-            returned,
-            in_transaction,
-        } = parts;
-        let row = decode_row(&row.ok_or_else(missing)?)?;
-        check_marker(kind, &row)?;
-        let (key, cells) = take_key::<WriteKeyValue>(row)?;
-        check_cells(&key, &cells)?;
-        let change = match kind {
-            Kind::Put => Change::Put(cells.into_iter().map(put).collect::<Result<_, _>>()?),
-            Kind::Update => Change::Update(updates(cells)?),
-            Kind::Delete => Change::Delete,
-        };
-        let condition = Condition::decode(condition.ok_or_else(missing)?)?;
-        let numbered = key.iter().map(|(_, value)| value);
-        match numbered
-            .filter(|value| **value == WriteKeyValue::AutoIncrement)
-            .count()
-        {
-            0 => (),
-            1 => check_numbered(kind, &condition, in_transaction)?,
-            more => {
-                let text = format!("{more} pk auto increment exist in row.");
-                return Err(Failure::invalid(text));
-            }
-        }
-        let returned = returned_content(returned.unwrap_or_default(), &change)?;
-        let bytes = key_bytes(&key) + change.bytes();
-        Ok(Write {
-            key,
-            change,
-            condition,
-            returned,
-            bytes,
-        })
+/// One write.
+pub(super) fn decode(parts: Parts) -> Result<RowWrite, Failure> {
+    let Parts {
+        kind,
+        row,
+        condition,
+        returned,
+        in_transaction,
+    } = parts;
+    let row = decode_row(&row.ok_or_else(missing)?)?;
+    check_marker(kind, &row)?;
+    let (key, cells) = take_key(row, KeyUse::Write)?;
+    check_cells(&key, &cells)?;
+    let change = match kind {
+        Kind::Put => RowChange::Put(cells.into_iter().map(put).collect::<Result<_, _>>()?),
+        Kind::Update => RowChange::update(
+            cells
+                .into_iter()
+                .map(cell_change)
+                .collect::<Result<_, _>>()?,
+        )?,
+        Kind::Delete => RowChange::Delete,
+    };
+    let condition = decode_condition(condition.ok_or_else(missing)?)?;
+    let write = RowWrite::new(key, change, condition)?;
+    let is_numbered = |(_, value): &(String, KeyValue)| *value == KeyValue::AutoIncrement;
+    if in_transaction && write.key.iter().any(is_numbered) {
+        let text = "Can't use transaction when modify row with pk auto increment.";
+        return Err(Failure::invalid(text));
     }
-
-    /// Whether a column is incremented.
-    #[must_use]
-    pub fn increments(&self) -> bool {
-        match &self.change {
-            Change::Update(changes) => changes
-                .iter()
-                .any(|(_, change)| matches!(change, ColumnChange::Increment(_))),
-            Change::Put(_) | Change::Delete => false,
-        }
-    }
+    let content = return_content(returned.unwrap_or_default())?;
+    Ok(write.returning(content)?)
 }
 
 fn check_marker(kind: Kind, row: &Row) -> Result<(), Failure> {
@@ -176,78 +131,105 @@ fn check_marker(kind: Kind, row: &Row) -> Result<(), Failure> {
 }
 
 /// What holds of the cells of every kind of write.
-fn check_cells(key: &Key<WriteKeyValue>, cells: &[Cell]) -> Result<(), Failure> {
-    if cells.len() > WRITE_COLUMNS_MAX {
-        return Err(Failure::invalid(format!(
-            "The number of attribute columns exceeds the limit, limit count: {WRITE_COLUMNS_MAX}, \
-             column count: {}.",
-            cells.len()
-        )));
+fn check_cells(key: &PrimaryKey, cells: &[Cell]) -> Result<(), Error> {
+    if cells.len() > COLUMNS_MAX {
+        return Err(Error::ColumnCount(cells.len()));
     }
-    for Cell {
-        name, timestamp, ..
-    } in cells
-    {
-        check_column_name(name)?;
-        if key.iter().any(|(column, _)| column == name) {
-            return Err(Failure::invalid(format!(
-                "Duplicated attribute column name with primary key column: {name}."
-            )));
+    for cell in cells {
+        check_column_name(&cell.name)?;
+        if key.iter().any(|(column, _)| *column == cell.name) {
+            return Err(Error::DuplicateWithKey(cell.name.clone()));
         }
-        if timestamp.is_some_and(|time| !(0..TIMESTAMP_END).contains(&time)) {
-            let text = "Timestamp must be in range [0, INT64_MAX/1000).";
+        if let Some(version) = cell.timestamp {
+            check_version(version)?;
+        }
+    }
+    Ok(())
+}
+
+fn put(cell: Cell) -> Result<PutCell, Failure> {
+    let Cell {
+        name,
+        value,
+        operation,
+        timestamp,
+    } = cell;
+    if operation.is_some() {
+        let text = format!("OpType cannot be given for column name:{name} in PutRow.");
+        return Err(Failure::invalid(text));
+    }
+    let without = "Invalid request of put row: find cells without values.";
+    let value = value.ok_or_else(|| Failure::invalid(without))?;
+    Ok(PutCell {
+        value: attribute_value(&name, value)?,
+        name,
+        version: timestamp,
+    })
+}
+
+fn cell_change(cell: Cell) -> Result<CellChange, Failure> {
+    let Cell {
+        name,
+        value,
+        operation,
+        timestamp,
+    } = cell;
+    let invalid = |text: &'static str| Err(Failure::invalid(text));
+    match (operation, value) {
+        (None, None) => invalid("No value is given for column name."),
+        (None, Some(value)) => Ok(CellChange::Put(PutCell {
+            value: attribute_value(&name, value)?,
+            name,
+            version: timestamp,
+        })),
+        (Some(CellOperation::Increment), value) => match (value, timestamp) {
+            (Some(Variant::Integer(by)), None) => Ok(CellChange::Increment { name, by }),
+            (_, Some(_)) => invalid("Timestamp cannot be given when type is INCREMENT."),
+            _ => invalid("Column value must be an integer when type is INCREMENT."),
+        },
+        (Some(_), Some(_)) => invalid(
+            "Column value cannot be given when type is DELETE_ONE_VERSION,DELETE_ALL_VERSION.",
+        ),
+        (Some(CellOperation::DeleteOneVersion), None) => match timestamp {
+            Some(version) => Ok(CellChange::DeleteOne { name, version }),
+            None => invalid("Timestamp must be given when type is DELETE_ONE_VERSION."),
+        },
+        (Some(CellOperation::DeleteAllVersions), None) => match timestamp {
+            None => Ok(CellChange::DeleteAll { name }),
+            Some(_) => invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION."),
+        },
+    }
+}
+
+fn decode_condition(message: proto::Condition) -> Result<Condition, Failure> {
+    let code = message.row_existence.ok_or_else(missing)?;
+    let existence = match proto::RowExistenceExpectation::try_from(code) {
+        Ok(proto::RowExistenceExpectation::Ignore) => Existence::Ignore,
+        Ok(proto::RowExistenceExpectation::ExpectExist) => Existence::Exist,
+        Ok(proto::RowExistenceExpectation::ExpectNotExist) => Existence::NotExist,
+        Err(_) => {
+            let text = format!("Invalid row-existence expectation: {code}.");
             return Err(Failure::invalid(text));
         }
-    }
-    Ok(())
+    };
+    let columns = message.column_condition.filter(|bytes| !bytes.is_empty());
+    Ok(Condition {
+        existence,
+        columns: columns.as_ref().map(decode_predicate).transpose()?,
+    })
 }
 
-/// What a row may be that has no number yet.
-fn check_numbered(kind: Kind, condition: &Condition, transaction: bool) -> Result<(), Failure> {
-    if kind == Kind::Delete {
-        let text = "Invalid row to delete which with pk auto increment.";
-        return Err(Failure::invalid(text));
-    }
-    if condition.columns.is_some() {
-        let text = "Can't set condition when modify row with pk auto increment.";
-        return Err(Failure::invalid(text));
-    }
-    if condition.existence != Existence::Ignore {
-        let name = condition.existence.name();
-        let text = format!("Invalid expect:{name} when modify row with pk auto increment.");
-        return Err(Failure::invalid(text));
-    }
-    if transaction {
-        let text = "Can't use transaction when modify row with pk auto increment.";
-        return Err(Failure::invalid(text));
-    }
-    Ok(())
-}
-
-fn returned_content(message: proto::ReturnContent, change: &Change) -> Result<Returned, Failure> {
+fn return_content(message: proto::ReturnContent) -> Result<ReturnContent, Failure> {
     let names = message.return_column_names;
     let code = message.return_type.unwrap_or(0);
     match proto::ReturnType::try_from(code) {
-        Ok(proto::ReturnType::RtAfterModify) => {
-            let incremented = |name: &String| match change {
-                Change::Update(changes) => changes.iter().any(|(column, change)| {
-                    column == name && matches!(change, ColumnChange::Increment(_))
-                }),
-                Change::Put(_) | Change::Delete => false,
-            };
-            match names.iter().find(|name| !incremented(name)) {
-                None => Ok(Returned::AfterModify(names)),
-                Some(name) => Err(Failure::invalid(format!(
-                    "Invalid return column: {name}. Only incremented columns can be returned."
-                ))),
-            }
-        }
+        Ok(proto::ReturnType::RtAfterModify) => Ok(ReturnContent::Incremented(names)),
         Ok(_) if !names.is_empty() => {
             let text = "Return columns can be given with RT_AFTER_MODIFY only.";
             Err(Failure::invalid(text))
         }
-        Ok(proto::ReturnType::RtNone) => Ok(Returned::Nothing),
-        Ok(proto::ReturnType::RtPk) => Ok(Returned::Key),
+        Ok(proto::ReturnType::RtNone) => Ok(ReturnContent::None),
+        Ok(proto::ReturnType::RtPk) => Ok(ReturnContent::Key),
         Err(_) => Err(Failure::invalid(format!("Invalid return type: {code}."))),
     }
 }

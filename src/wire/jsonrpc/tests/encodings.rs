@@ -4,13 +4,14 @@
 //! not: repeat the rules of parameters; `values.rs` and `mod.rs` have them.
 
 use super::*;
+use crate::wire::Entry;
 
 /// A body in MessagePack from what `json!` makes; integers and doubles as they stand.
 fn packed(value: &serde_json::Value) -> Vec<u8> {
     rmp_serde::to_vec_named(value).expect("plain")
 }
 
-fn packed_call(params: rmpv::Value) -> Result<Request, Failure> {
+fn packed_body(params: rmpv::Value) -> Vec<u8> {
     let text = |text: &str| rmpv::Value::from(text);
     let call = rmpv::Value::Map(vec![
         (text("jsonrpc"), text("2.0")),
@@ -20,8 +21,13 @@ fn packed_call(params: rmpv::Value) -> Result<Request, Failure> {
     ]);
     let mut body = Vec::new();
     rmpv::encode::write_value(&mut body, &call).expect("memory");
-    match decode(Dialect::MessagePack, &body, &Limits::default()) {
-        Ok(Incoming::Single(call)) => call.request,
+    body
+}
+
+fn packed_call(params: rmpv::Value) -> Result<Request, Failure> {
+    let body = packed_body(params);
+    match decode(Encoding::MessagePack, &body, &Limits::default()) {
+        Ok(Body::Single(call)) => call.request,
         other => panic!("{other:?}"),
     }
 }
@@ -31,7 +37,7 @@ fn packed_entry(value: rmpv::Value) -> Result<Value, Failure> {
     let entry = rmpv::Value::Map(vec![(text("a"), value)]);
     let params = rmpv::Value::Map(vec![(text("timeline"), text("t")), (text("entry"), entry)]);
     match packed_call(params)? {
-        Request::MessageAppend(mut append) => Ok(append.entry.0.remove(0).1),
+        Request::MessageAppend(append) => Ok(append.entry.columns[0].1.clone()),
         other => panic!("{other:?}"),
     }
 }
@@ -60,19 +66,19 @@ fn messagepack_says_the_same() {
         )
     };
     for body in bodies {
-        let json = decode(Dialect::Json, body.to_string().as_bytes(), &limits);
-        let pack = decode(Dialect::MessagePack, &packed(&body), &limits);
+        let json = decode(Encoding::Json, body.to_string().as_bytes(), &limits);
+        let pack = decode(Encoding::MessagePack, &packed(&body), &limits);
         match (json, pack) {
-            (Ok(Incoming::Single(json)), Ok(Incoming::Single(pack))) => {
+            (Ok(Body::Single(json)), Ok(Body::Single(pack))) => {
                 assert_eq!(shape(&json), shape(&pack), "{body}");
             }
-            (Ok(Incoming::Batch(json)), Ok(Incoming::Batch(pack))) => {
+            (Ok(Body::Batch(json)), Ok(Body::Batch(pack))) => {
                 assert!(json.iter().map(shape).eq(pack.iter().map(shape)), "{body}");
             }
             other => panic!("{body}: {other:?}"),
         }
     }
-    let empty = decode(Dialect::MessagePack, &packed(&json!([])), &limits).expect_err("empty");
+    let empty = decode(Encoding::MessagePack, &packed(&json!([])), &limits).expect_err("empty");
     assert_eq!(empty.reason, Reason::InvalidRequest);
 }
 
@@ -111,21 +117,74 @@ fn messagepack_has_binary_and_its_own_faults() {
         packed_entry(deep).expect_err("deep").reason,
         Reason::TooLarge
     );
-    let malformed: [&[u8]; 6] = [
+    // A text that is not UTF-8 is no bin, however long; beside it the other calls of a batch are answered.
+    for length in [1usize, 31, 40, 300, 70_000] {
+        let entry = Pack::Map(vec![(Pack::from("a"), Pack::from("z".repeat(length)))]);
+        let params = Pack::Map(vec![(Pack::from("entry"), entry)]);
+        let mut body = packed_body(params);
+        body.iter_mut()
+            .filter(|byte| **byte == b'z')
+            .for_each(|byte| *byte = 0xff);
+        let Ok(Body::Single(call)) = decode(Encoding::MessagePack, &body, &Limits::default())
+        else {
+            panic!("a call")
+        };
+        assert_eq!(call.id, Some(Id::Integer(1)));
+        let failure = call.request.expect_err("no text");
+        assert_eq!(failure.reason, Reason::ParseError, "{length}");
+        assert_eq!(
+            packed_entry(Pack::Binary(vec![0xff; length])),
+            Ok(Value::Binary(vec![0xff; length].into()))
+        );
+    }
+    let get = |id: i64, timeline: Pack| {
+        let params = Pack::Map(vec![(Pack::from("timeline"), timeline)]);
+        Pack::Map(vec![
+            (Pack::from("params"), params),
+            (Pack::from("jsonrpc"), Pack::from("2.0")),
+            (Pack::from("id"), Pack::from(id)),
+            (Pack::from("method"), Pack::from("timeline.get")),
+        ])
+    };
+    let batch = Pack::Array(vec![
+        get(1, Pack::Binary(vec![b't'])),
+        get(2, Pack::from("t")),
+    ]);
+    let mut body = Vec::new();
+    rmpv::encode::write_value(&mut body, &batch).expect("memory");
+    let Ok(Body::Batch(calls)) = decode(Encoding::MessagePack, &body, &Limits::default()) else {
+        panic!("a batch")
+    };
+    let refusal = calls[0].request.as_ref().expect_err("bin is no ID");
+    assert_eq!(
+        (
+            calls[0].id.as_ref(),
+            refusal.reason,
+            refusal.field.as_deref()
+        ),
+        (
+            Some(&Id::Integer(1)),
+            Reason::InvalidParams,
+            Some("timeline")
+        )
+    );
+    assert!(calls[1].request.is_ok());
+    let malformed: [&[u8]; 7] = [
         b"",
         &[0xc1],
         &[0x81],
         &[0x91, 0xa5, 1],
         &[0x80, 0x80],
+        &[0x80, 0xa5],
         &[0xdf, 255, 255, 255, 255],
     ];
     for body in malformed {
-        let failure = decode(Dialect::MessagePack, body, &Limits::default()).expect_err("bad");
+        let failure = decode(Encoding::MessagePack, body, &Limits::default()).expect_err("bad");
         assert_eq!(failure.reason, Reason::ParseError, "{body:?}");
     }
 }
 
-fn page() -> Reply {
+fn page(integers: Integers) -> Reply {
     let columns = vec![
         ("big".to_owned(), Value::Integer(1 << 53)),
         (
@@ -139,42 +198,37 @@ fn page() -> Reply {
             Value::Json(r#"[1.50,{"a":null}]"#.into()),
         ),
     ];
-    let entry = Some(crate::wire::Entry(columns));
     let message = message::Message {
         sequence: 1,
         timestamp: 2,
         message_id: "m".into(),
-        entry,
+        entry: Some(entry(columns, integers)),
         ..Default::default()
     };
     Reply::MessageGet(Box::new(message::Got { message }))
 }
 
+fn entry(columns: Vec<(String, Value)>, integers: Integers) -> Entry<'static> {
+    Entry {
+        columns: columns.into(),
+        integers,
+    }
+}
+
 #[test]
 fn replies_in_every_encoding() {
-    let encoding = |dialect, integers| Encoding { dialect, integers };
-    let json = reply(
-        &Id::Integer(1),
-        &page(),
-        encoding(Dialect::Json, Integers::Number),
-    );
+    let reply = |id: Id, integers, encoding| encoded(&id, Ok(&page(integers)), encoding);
+    let json = reply(Id::Integer(1), Integers::Number, Encoding::Json);
     let entry = r#"{"big":9007199254740992,"bin":{"$binary":"AP8="},"dbl":1.0,"int":9007199254740991,"nest":[1.50,{"a":null}]}"#;
     let expected = format!(
         r#"{{"jsonrpc":"2.0","id":1,"result":{{"message":{{"sequence":1,"timestamp":2,"message_id":"m","entry":{entry}}}}}}}"#
     );
     assert_eq!(json, expected.as_bytes());
-    let text = reply(
-        &Id::Integer(1),
-        &page(),
-        encoding(Dialect::Json, Integers::Text),
-    );
+    let text = reply(Id::Integer(1), Integers::Text, Encoding::Json);
     let changed = expected.replace("9007199254740992", r#"{"$integer":"9007199254740992"}"#);
     assert_eq!(text, changed.as_bytes());
-    let pack = reply(
-        &Id::Text("x".into()),
-        &page(),
-        encoding(Dialect::MessagePack, Integers::Number),
-    );
+    let id = Id::Text("x".into());
+    let pack = reply(id, Integers::Number, Encoding::MessagePack);
     let pack = rmpv::decode::read_value(&mut &pack[..]).expect("well-formed");
     assert_eq!(pack["id"], rmpv::Value::from("x"));
     let entry = &pack["result"]["message"]["entry"];
@@ -185,32 +239,46 @@ fn replies_in_every_encoding() {
 }
 
 #[test]
-fn failures_batches_and_pushes() {
+fn failures_and_pushes() {
     let failure = Failure::new(Reason::Busy).retry_after(50);
-    let bytes = super::failure(&Id::Null, &failure, Dialect::Json);
+    let bytes = encoded(&Id::Null, Err(&failure), Encoding::Json);
     let expected = r#"{"jsonrpc":"2.0","id":null,"error":{"code":503,"message":"more is queued than can be taken","data":{"reason":"busy","retry":true,"retry_after_ms":50}}}"#;
     assert_eq!(bytes, expected.as_bytes());
-    let pong = Reply::Ping(session::Pong { time: 5 });
-    let pong = |dialect| {
-        reply(
-            &Id::Integer(2),
-            &pong,
-            Encoding {
-                dialect,
-                ..Encoding::default()
-            },
-        )
-    };
-    let both = batch(&[pong(Dialect::Json), bytes], Dialect::Json);
-    let read: serde_json::Value = serde_json::from_slice(&both).expect("well-formed");
-    assert_eq!(read[0]["result"]["time"], 5);
-    assert_eq!(read[1]["id"], serde_json::Value::Null);
-    let many = batch(&vec![pong(Dialect::MessagePack); 20], Dialect::MessagePack);
-    let read = rmpv::decode::read_value(&mut &many[..]).expect("well-formed");
-    assert_eq!(read.as_array().map(Vec::len), Some(20));
     let draining = Push::Draining(pushes::Draining { reconnect_in_ms: 9 });
     let expected = r#"{"jsonrpc":"2.0","method":"draining","params":{"reconnect_in_ms":9}}"#;
-    assert_eq!(push(&draining, Encoding::default()), expected.as_bytes());
+    assert_eq!(JSON.push(&draining), expected.as_bytes());
+}
+
+#[test]
+fn a_batch_is_answered_by_one_array() {
+    let calls: Vec<_> = (0..20)
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"}))
+        .chain([json!({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"timeline": "t"}})])
+        .collect();
+    let calls = serde_json::Value::from(calls);
+    for (dialect, body) in [
+        (&JSON, calls.to_string().into_bytes()),
+        (&MESSAGE_PACK, packed(&calls)),
+    ] {
+        let Ok(Incoming::Batch(calls, mut together)) = dialect.decode(&body, &Limits::default())
+        else {
+            panic!("a batch");
+        };
+        let ids: Vec<Id> = calls.into_iter().filter_map(|call| call.id).collect();
+        assert_eq!(ids.len(), 20);
+        for id in &ids[1..] {
+            assert!(together.add(id, Ok(Reply::Ping(session::Pong { time: 5 }))));
+        }
+        assert!(together.add(&ids[0], Err(Reason::Busy.into())));
+        let array = together.finish().expect("answers");
+        let array: serde_json::Value = match dialect.0 {
+            Encoding::Json => serde_json::from_slice(&array).expect("JSON"),
+            Encoding::MessagePack => rmp_serde::from_slice(&array).expect("MessagePack"),
+        };
+        assert_eq!(array.as_array().map(Vec::len), Some(20));
+        assert_eq!(array[0]["result"]["time"], 5);
+        assert_eq!(array[19]["error"]["code"], 503);
+    }
 }
 
 fn any_value() -> impl Strategy<Value = Value> {
@@ -254,29 +322,31 @@ proptest! {
     #[test]
     fn values_come_back_as_they_were(columns in any_columns(), text in any::<bool>(), pack in any::<bool>()) {
         let integers = if text { Integers::Text } else { Integers::Number };
-        let dialect = if pack { Dialect::MessagePack } else { Dialect::Json };
-        let entry = crate::wire::Entry(columns.clone());
+        let encoding = if pack { Encoding::MessagePack } else { Encoding::Json };
+        let entry = entry(columns.clone(), integers);
         let bytes_max = entry.encoded_bytes_max();
         let json_bytes = crate::model::json_bytes(&columns);
-        #[derive(Serialize)]
-        struct Params<'a> { timeline: &'a str, entry: &'a crate::wire::Entry }
-        #[derive(Serialize)]
+        #[derive(serde::Serialize)]
+        struct Params<'a> { timeline: &'a str, entry: &'a Entry<'a> }
+        #[derive(serde::Serialize)]
         struct Asked<'a> { jsonrpc: &'a str, id: i64, method: &'a str, params: Params<'a> }
         let asked = Asked { jsonrpc: "2.0", id: 1, method: "message.append", params: Params { timeline: "t", entry: &entry } };
-        let (body, alone) = (super::encode::encode(&asked, Encoding { dialect, integers }), super::encode::encode(&entry, Encoding { dialect, integers }));
+        let (mut body, mut alone) = (Vec::new(), Vec::new());
+        super::encode::append(&mut body, &asked, encoding);
+        super::encode::append(&mut alone, &entry, encoding);
         prop_assert!(alone.len() <= bytes_max, "{} > {}", alone.len(), bytes_max);
         if !pack && !text {
             prop_assert_eq!(alone.len(), json_bytes);
         }
-        let call = match decode(dialect, &body, &Limits::default()) {
-            Ok(Incoming::Single(call)) => call,
+        let call = match decode(encoding, &body, &Limits::default()) {
+            Ok(Body::Single(call)) => call,
             other => panic!("{other:?}"),
         };
         match call.request {
             Ok(Request::MessageAppend(append)) if pack => {
                 // Nested numbers lose their spelling on the way through MessagePack, not their value.
-                prop_assert_eq!(append.entry.0.len(), columns.len());
-                for ((name, value), (read_name, read)) in columns.iter().zip(&append.entry.0) {
+                prop_assert_eq!(append.entry.columns.len(), columns.len());
+                for ((name, value), (read_name, read)) in columns.iter().zip(&*append.entry.columns) {
                     prop_assert_eq!(name, read_name);
                     match (value, read) {
                         (Value::Json(one), Value::Json(two)) => {
@@ -287,33 +357,33 @@ proptest! {
                     }
                 }
             }
-            Ok(Request::MessageAppend(append)) => prop_assert_eq!(append.entry.0, columns),
+            Ok(Request::MessageAppend(append)) => prop_assert_eq!(append.entry.columns.into_owned(), columns),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = decode(Dialect::Json, &bytes, &Limits::default());
-        let _ = decode(Dialect::MessagePack, &bytes, &Limits::default());
+        let _ = decode(Encoding::Json, &bytes, &Limits::default());
+        let _ = decode(Encoding::MessagePack, &bytes, &Limits::default());
     }
 
     #[test]
     fn broken_requests_never_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(), columns in any_columns()) {
-        let entry = crate::wire::Entry(columns);
+        let entry = entry(columns, Integers::Number);
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message.append_batch",
             "params": {"timeline": "t", "messages": [{"entry": entry, "message_id": "a"}]}});
-        for dialect in [Dialect::Json, Dialect::MessagePack] {
-            let mut bytes = match dialect {
-                Dialect::Json => body.to_string().into_bytes(),
-                Dialect::MessagePack => packed(&body),
+        for encoding in [Encoding::Json, Encoding::MessagePack] {
+            let mut bytes = match encoding {
+                Encoding::Json => body.to_string().into_bytes(),
+                Encoding::MessagePack => packed(&body),
             };
             let at = at.index(bytes.len());
             bytes[at] = byte;
             if cut {
                 bytes.truncate(at);
             }
-            if let Ok(Incoming::Single(call)) = decode(dialect, &bytes, &Limits::default())
+            if let Ok(Body::Single(call)) = decode(encoding, &bytes, &Limits::default())
                 && let Err(failure) = call.request
             {
                 prop_assert!(failure_bytes(&failure) < 1_500);

@@ -12,15 +12,22 @@ use serde_json::json;
 
 use super::*;
 use crate::model::Value;
-use crate::wire::{Actual, Limits, Push, Reason, Reply, message, push as pushes, session};
+use crate::wire::{Actual, Limits, Push, Reason, Reply, Request, message, push as pushes, session};
+
+fn encoded(id: &Id, answer: Result<&Reply, &Failure>, encoding: Encoding) -> Bytes {
+    let dialect: &dyn Dialect = &JsonRpc(encoding);
+    let mut out = Vec::new();
+    dialect.answer(&mut out, id, answer);
+    out.into()
+}
 
 fn one(body: &str) -> Call {
     one_within(body, &Limits::default())
 }
 
 fn one_within(body: &str, limits: &Limits) -> Call {
-    match decode(Dialect::Json, body.as_bytes(), limits) {
-        Ok(Incoming::Single(call)) => call,
+    match decode(Encoding::Json, body.as_bytes(), limits) {
+        Ok(Body::Single(call)) => call,
         other => panic!("{body}: {other:?}"),
     }
 }
@@ -52,7 +59,7 @@ fn append(entry: &str) -> Result<Vec<(String, Value)>, Failure> {
         "message.append",
         &format!(r#"{{"timeline":"t","entry":{entry}}}"#),
     )? {
-        Request::MessageAppend(append) => Ok(append.entry.0),
+        Request::MessageAppend(append) => Ok(append.entry.columns.into_owned()),
         other => panic!("{other:?}"),
     }
 }
@@ -66,7 +73,7 @@ fn ids_are_echoed_or_refused() {
     assert_eq!(id(r#""a\u0062""#).id, Some(Id::Text("ab".into())));
     assert_eq!(
         id(&format!("\"{}\"", "x".repeat(64))).request,
-        Ok(Request::Ping)
+        Ok(Request::Ping(session::Nothing {}))
     );
     let long = format!("\"{}\"", "x".repeat(65));
     let fraction = [
@@ -96,9 +103,9 @@ fn ids_are_echoed_or_refused() {
 #[test]
 fn bodies_that_are_no_request() {
     let limits = Limits::default();
-    let reason = |body: &[u8]| match decode(Dialect::Json, body, &limits) {
+    let reason = |body: &[u8]| match decode(Encoding::Json, body, &limits) {
         Err(failure) => failure.reason,
-        Ok(Incoming::Single(call)) => call.request.expect_err("no request").reason,
+        Ok(Body::Single(call)) => call.request.expect_err("no request").reason,
         Ok(other) => panic!("{other:?}"),
     };
     for body in [
@@ -150,12 +157,12 @@ fn batches() {
         requests_in_flight_max: 3,
         ..Limits::default()
     };
-    let batch = |body: &str| decode(Dialect::Json, body.as_bytes(), &limits);
+    let batch = |body: &str| decode(Encoding::Json, body.as_bytes(), &limits);
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let Ok(Incoming::Batch(calls)) = batch(&format!(" [{ping}, 1 ,{{}}]")) else {
+    let Ok(Body::Batch(calls)) = batch(&format!(" [{ping}, 1 ,{{}}]")) else {
         panic!()
     };
-    assert_eq!(calls[0].request, Ok(Request::Ping));
+    assert_eq!(calls[0].request, Ok(Request::Ping(session::Nothing {})));
     for call in &calls[1..] {
         assert_eq!(call.id, Some(Id::Null));
         assert_eq!(
@@ -173,7 +180,7 @@ fn batches() {
         (Reason::TooLarge, Some(Actual::Number(1000)))
     );
     let wait = r#"{"jsonrpc":"2.0","id":1,"method":"sync","params":{"positions":{},"wait_ms":5}}"#;
-    let Ok(Incoming::Batch(calls)) = batch(&format!("[{wait}]")) else {
+    let Ok(Body::Batch(calls)) = batch(&format!("[{wait}]")) else {
         panic!()
     };
     let failure = calls[0].request.clone().expect_err("waits");
@@ -361,10 +368,10 @@ fn depth_is_limited_and_the_id_still_told() {
         bodies.push(format!(r#"{{"x":{}}}"#, entry(depth)));
         bodies.push(format!(r#"{{"id":{}}}"#, entry(depth)));
         for body in bodies {
-            let _ = decode(Dialect::Json, body.as_bytes(), &Limits::default());
+            let _ = decode(Encoding::Json, body.as_bytes(), &Limits::default());
         }
         for body in [vec![0x91; depth], vec![0x81; depth], vec![0xdd; depth]] {
-            let _ = decode(Dialect::MessagePack, &body, &Limits::default());
+            let _ = decode(Encoding::MessagePack, &body, &Limits::default());
         }
     }
 }
@@ -392,7 +399,7 @@ fn errors_stay_small_whatever_was_sent() {
 }
 
 fn failure_bytes(failure: &Failure) -> usize {
-    super::failure(&Id::Integer(1), failure, Dialect::Json).len()
+    encoded(&Id::Integer(1), Err(failure), Encoding::Json).len()
 }
 
 #[test]
@@ -409,10 +416,10 @@ fn positions_are_read_alike_wherever_the_parameters_stand() {
     ] {
         let known = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sync","params":{params}}}"#);
         let ahead = format!(r#"{{"jsonrpc":"2.0","id":1,"params":{params},"method":"sync"}}"#);
-        let decoded = |text: &str| decode(Dialect::Json, text.as_bytes(), &limits);
+        let decoded = |text: &str| decode(Encoding::Json, text.as_bytes(), &limits);
         assert_eq!(decoded(&known), decoded(&ahead), "{params}");
         let twice = known.replacen('{', &format!(r#"{{"params":{params},"#), 1);
-        let Ok(Incoming::Single(call)) = decoded(&twice) else {
+        let Ok(Body::Single(call)) = decoded(&twice) else {
             panic!("{twice}");
         };
         assert!(call.request.is_err(), "{twice}");

@@ -57,8 +57,8 @@ impl Checksum {
         self.0
     }
 
-    /// A cell's: name, variant (without the length before it), timestamp, operation. On the wire the operation stands
-    /// before the timestamp; here it comes after.
+    /// A cell's: name, variant (without the length before it), timestamp, operation. On the wire the operation comes
+    /// before the timestamp, here after it.
     pub(super) fn of_cell(
         name: &[u8],
         variant: Option<&[u8]>,

@@ -201,7 +201,7 @@ fn cell_operation(code: u8) -> Result<CellOperation, Error> {
     }
 }
 
-/// The sequence among a row's extensions; those that nobody knows are skipped.
+/// The sequence among a row's extensions; unknown ones are skipped.
 fn extension(mut extensions: Cursor) -> Result<Option<Sequence>, Error> {
     let mut sequence = None;
     while !extensions.is_empty() {

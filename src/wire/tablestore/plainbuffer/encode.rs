@@ -1,8 +1,8 @@
 //! Rows to bytes, as PlainBuffer.
 //!
 //! Owns: the grammar of PlainBuffer as a writer. Promises: one encoding for each row, in the order of its cells, with
-//! its checksums. Must not: leave out or add cells: who answers must not put operations into cells, since the SDKs'
-//! readers refuse them outside of streams.
+//! its checksums; a row that was found is written as it is stored, each value copied once. Must not: leave out or add
+//! cells. Answers have no operations in their cells, since the SDKs' readers refuse them outside of streams.
 
 #![allow(clippy::little_endian_bytes)] // the format is not ours
 
@@ -10,26 +10,74 @@ use bytes::Bytes;
 
 use super::checksum::Checksum;
 use super::{
-    Cell, CellOperation, DELETE_ALL_VERSIONS, DELETE_ONE_VERSION, HEADER, INCREMENT, Row, Sequence,
+    CellOperation, DELETE_ALL_VERSIONS, DELETE_ONE_VERSION, HEADER, INCREMENT, Row, Sequence,
     TAG_ATTRIBUTES, TAG_CELL, TAG_CELL_CHECKSUM, TAG_DELETE_MARKER, TAG_EXTENSION, TAG_NAME,
     TAG_OPERATION, TAG_PRIMARY_KEY, TAG_ROW_CHECKSUM, TAG_SEQUENCE, TAG_SEQUENCE_EPOCH,
     TAG_SEQUENCE_ROW, TAG_SEQUENCE_TIME, TAG_TIMESTAMP, TAG_VALUE, TYPE_AUTO_INCREMENT,
     TYPE_BINARY, TYPE_BOOLEAN, TYPE_DOUBLE, TYPE_INF_MAX, TYPE_INF_MIN, TYPE_INTEGER, TYPE_NULL,
     TYPE_STRING, Variant,
 };
+use crate::model::{KeyColumn, KeyValue, RowRef, RowSink, ValueRef};
 
 /// A tag and its length for each of the three numbers of a sequence.
 const SEQUENCE_BYTES: usize = 5 + 9 + 5;
+/// What a cell takes beside its name and the bytes of a text or binary, and a row beside its cells.
+const CELL_BYTES: usize = 40;
+const ROW_BYTES: usize = 8;
 
-/// A buffer with the rows; no rows make an empty one, which is how the protocol says that there is none.
+/// Rows of an answer, encoded as they are found.
+#[derive(Clone, Debug, Default)]
+pub struct RowBuffer(Vec<u8>);
+
+impl RowBuffer {
+    /// Adds a key alone.
+    pub fn push_key(&mut self, columns: &[KeyColumn], key: &[KeyValue]) {
+        let cells = &[];
+        self.push(RowRef {
+            columns,
+            key,
+            cells,
+        });
+    }
+
+    /// The rows; no rows are no bytes, which is how the protocol says that there is none.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.0.into()
+    }
+}
+
+impl RowSink for RowBuffer {
+    fn push(&mut self, row: RowRef<'_>) {
+        let cells = row.columns.len() + row.cells.len();
+        self.0.reserve(row.size() + CELL_BYTES * cells + ROW_BYTES);
+        let mut writer = Writer::begin(&mut self.0);
+        for (column, value) in row.columns.iter().zip(row.key) {
+            writer.cell(&column.name, Some(value.into()), None, None);
+        }
+        writer.attributes(row.cells.is_empty());
+        for cell in row.cells {
+            writer.cell(cell.name, Some(cell.value.into()), None, Some(cell.version));
+        }
+        writer.finish(false, None);
+    }
+}
+
+/// A buffer with the rows; no rows are no bytes.
 #[must_use]
 pub fn encode_rows<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Bytes {
     let mut out = Vec::new();
     for row in rows {
-        if out.is_empty() {
-            out.extend_from_slice(&HEADER.to_le_bytes());
+        let mut writer = Writer::begin(&mut out);
+        let attributes = &row.attributes;
+        for (at, cell) in row.primary_key.iter().chain(attributes).enumerate() {
+            if at == row.primary_key.len() {
+                writer.attributes(false);
+            }
+            let value = cell.value.as_ref().map(Payload::from);
+            writer.cell(&cell.name, value, cell.operation, cell.timestamp);
         }
-        push_row(&mut out, row);
+        writer.finish(row.delete_marker, row.sequence);
     }
     out.into()
 }
@@ -44,77 +92,133 @@ pub fn encode_row(row: &Row) -> Bytes {
 #[must_use]
 pub fn encode_variant(variant: &Variant) -> Bytes {
     let mut out = Vec::new();
-    push_variant(&mut out, variant);
+    push_payload(&mut out, variant.into());
     out.into()
 }
 
-fn push_row(out: &mut Vec<u8>, row: &Row) {
-    out.reserve(room(row));
-    let mut sum = Checksum::default();
-    out.push(TAG_PRIMARY_KEY);
-    for cell in &row.primary_key {
-        push_cell(out, cell, &mut sum);
-    }
-    if !row.attributes.is_empty() {
-        out.push(TAG_ATTRIBUTES);
-        for cell in &row.attributes {
-            push_cell(out, cell, &mut sum);
+/// A type, and what follows it.
+enum Payload<'v> {
+    Nothing(u8),
+    Flag(u8, bool),
+    Number(u8, [u8; 8]),
+    Counted(u8, &'v [u8]),
+}
+
+impl<'v> From<&'v Variant> for Payload<'v> {
+    fn from(variant: &'v Variant) -> Payload<'v> {
+        match variant {
+            Variant::Integer(value) => ValueRef::Integer(*value).into(),
+            Variant::Double(value) => ValueRef::Double(*value).into(),
+            Variant::Boolean(value) => ValueRef::Boolean(*value).into(),
+            Variant::String(value) => ValueRef::String(value).into(),
+            Variant::Binary(value) => ValueRef::Binary(value).into(),
+            Variant::Null => Payload::Nothing(TYPE_NULL),
+            Variant::InfMin => Payload::Nothing(TYPE_INF_MIN),
+            Variant::InfMax => Payload::Nothing(TYPE_INF_MAX),
+            Variant::AutoIncrement => Payload::Nothing(TYPE_AUTO_INCREMENT),
         }
     }
-    if row.delete_marker {
-        out.push(TAG_DELETE_MARKER);
-    }
-    if let Some(sequence) = row.sequence {
-        push_extension(out, sequence);
-    }
-    out.extend_from_slice(&[TAG_ROW_CHECKSUM, sum.of_row(row.delete_marker)]);
 }
 
-/// At most what a row takes that has no sequence: rows of a stream are not what a buffer is made in a hurry for.
-fn room(row: &Row) -> usize {
-    let cells = row.primary_key.iter().chain(&row.attributes);
-    let bytes = cells.map(|cell| {
-        let value = match &cell.value {
-            Some(Variant::String(text)) => text.len(),
-            Some(Variant::Binary(bytes)) => bytes.len(),
-            _ => 0,
-        };
-        CELL_BYTES + cell.name.len() + value
-    });
-    ROW_BYTES + bytes.sum::<usize>()
+impl<'v> From<ValueRef<'v>> for Payload<'v> {
+    fn from(value: ValueRef<'v>) -> Payload<'v> {
+        match value {
+            ValueRef::Integer(value) => Payload::Number(TYPE_INTEGER, value.to_le_bytes()),
+            ValueRef::Double(value) => Payload::Number(TYPE_DOUBLE, value.to_le_bytes()),
+            ValueRef::Boolean(value) => Payload::Flag(TYPE_BOOLEAN, value),
+            // A nested value is its JSON text.
+            ValueRef::String(text) | ValueRef::Json(text) => {
+                Payload::Counted(TYPE_STRING, text.as_bytes())
+            }
+            ValueRef::Binary(bytes) => Payload::Counted(TYPE_BINARY, bytes),
+        }
+    }
 }
 
-/// What a cell takes beside its name and the bytes of a text or binary, and a row beside its cells.
-const CELL_BYTES: usize = 40;
-const ROW_BYTES: usize = 8;
+impl<'v> From<&'v KeyValue> for Payload<'v> {
+    fn from(value: &'v KeyValue) -> Payload<'v> {
+        match value {
+            KeyValue::Integer(value) => ValueRef::Integer(*value).into(),
+            KeyValue::String(text) => ValueRef::String(text).into(),
+            KeyValue::Binary(bytes) => ValueRef::Binary(bytes).into(),
+            KeyValue::InfMin => Payload::Nothing(TYPE_INF_MIN),
+            KeyValue::InfMax => Payload::Nothing(TYPE_INF_MAX),
+            KeyValue::AutoIncrement => Payload::Nothing(TYPE_AUTO_INCREMENT),
+        }
+    }
+}
 
-fn push_cell(out: &mut Vec<u8>, cell: &Cell, row: &mut Checksum) {
-    out.extend_from_slice(&[TAG_CELL, TAG_NAME]);
-    push_counted(out, cell.name.as_bytes());
-    let mut variant = None;
-    if let Some(value) = &cell.value {
-        out.push(TAG_VALUE);
-        let length = out.len();
-        push_length(out, 0);
-        let begin = out.len();
-        push_variant(out, value);
-        let written = length_of(out.len() - begin);
-        out[length..begin].copy_from_slice(&written.to_le_bytes());
-        variant = Some(begin..out.len());
+/// One row on its way into a buffer.
+struct Writer<'o> {
+    out: &'o mut Vec<u8>,
+    sum: Checksum,
+}
+
+impl<'o> Writer<'o> {
+    fn begin(out: &'o mut Vec<u8>) -> Writer<'o> {
+        if out.is_empty() {
+            out.extend_from_slice(&HEADER.to_le_bytes());
+        }
+        out.push(TAG_PRIMARY_KEY);
+        Writer {
+            out,
+            sum: Checksum::default(),
+        }
     }
-    let operation = cell.operation.map(operation_code);
-    if let Some(operation) = operation {
-        out.extend_from_slice(&[TAG_OPERATION, operation]);
+
+    /// From here on the cells are attributes, if there are any.
+    fn attributes(&mut self, are_none: bool) {
+        if !are_none {
+            self.out.push(TAG_ATTRIBUTES);
+        }
     }
-    let timestamp = cell.timestamp.map(i64::to_le_bytes);
-    if let Some(timestamp) = timestamp {
-        out.push(TAG_TIMESTAMP);
-        out.extend_from_slice(&timestamp);
+
+    fn cell(
+        &mut self,
+        name: &str,
+        value: Option<Payload<'_>>,
+        operation: Option<CellOperation>,
+        timestamp: Option<i64>,
+    ) {
+        let out = &mut *self.out;
+        out.extend_from_slice(&[TAG_CELL, TAG_NAME]);
+        push_counted(out, name.as_bytes());
+        let mut variant = None;
+        if let Some(value) = value {
+            out.push(TAG_VALUE);
+            let length = out.len();
+            push_length(out, 0);
+            let begin = out.len();
+            push_payload(out, value);
+            let written = length_of(out.len() - begin);
+            out[length..begin].copy_from_slice(&written.to_le_bytes());
+            variant = Some(begin..out.len());
+        }
+        let operation = operation.map(operation_code);
+        if let Some(operation) = operation {
+            out.extend_from_slice(&[TAG_OPERATION, operation]);
+        }
+        let timestamp = timestamp.map(i64::to_le_bytes);
+        if let Some(timestamp) = timestamp {
+            out.push(TAG_TIMESTAMP);
+            out.extend_from_slice(&timestamp);
+        }
+        let value = variant.map(|place| &out[place]);
+        let sum = Checksum::of_cell(name.as_bytes(), value, timestamp, operation);
+        out.extend_from_slice(&[TAG_CELL_CHECKSUM, sum]);
+        self.sum = self.sum.with(&[sum]);
     }
-    let value = variant.map(|place| &out[place]);
-    let sum = Checksum::of_cell(cell.name.as_bytes(), value, timestamp, operation);
-    out.extend_from_slice(&[TAG_CELL_CHECKSUM, sum]);
-    *row = row.with(&[sum]);
+
+    fn finish(self, delete_marker: bool, sequence: Option<Sequence>) {
+        if delete_marker {
+            self.out.push(TAG_DELETE_MARKER);
+        }
+        if let Some(sequence) = sequence {
+            push_extension(self.out, sequence);
+        }
+        let sum = self.sum.of_row(delete_marker);
+        self.out.extend_from_slice(&[TAG_ROW_CHECKSUM, sum]);
+    }
 }
 
 fn operation_code(operation: CellOperation) -> u8 {
@@ -125,29 +229,18 @@ fn operation_code(operation: CellOperation) -> u8 {
     }
 }
 
-fn push_variant(out: &mut Vec<u8>, variant: &Variant) {
-    match variant {
-        Variant::Integer(value) => {
-            out.push(TYPE_INTEGER);
-            out.extend_from_slice(&value.to_le_bytes());
+fn push_payload(out: &mut Vec<u8>, payload: Payload<'_>) {
+    match payload {
+        Payload::Nothing(kind) => out.push(kind),
+        Payload::Flag(kind, value) => out.extend_from_slice(&[kind, u8::from(value)]),
+        Payload::Number(kind, value) => {
+            out.push(kind);
+            out.extend_from_slice(&value);
         }
-        Variant::Double(value) => {
-            out.push(TYPE_DOUBLE);
-            out.extend_from_slice(&value.to_le_bytes());
+        Payload::Counted(kind, bytes) => {
+            out.push(kind);
+            push_counted(out, bytes);
         }
-        Variant::Boolean(value) => out.extend_from_slice(&[TYPE_BOOLEAN, u8::from(*value)]),
-        Variant::String(value) => {
-            out.push(TYPE_STRING);
-            push_counted(out, value.as_bytes());
-        }
-        Variant::Null => out.push(TYPE_NULL),
-        Variant::Binary(value) => {
-            out.push(TYPE_BINARY);
-            push_counted(out, value);
-        }
-        Variant::InfMin => out.push(TYPE_INF_MIN),
-        Variant::InfMax => out.push(TYPE_INF_MAX),
-        Variant::AutoIncrement => out.push(TYPE_AUTO_INCREMENT),
     }
 }
 

@@ -22,7 +22,7 @@ use std::fmt;
 use bytes::Bytes;
 
 pub use decode::{decode_row, decode_rows, decode_variant};
-pub use encode::{encode_row, encode_rows, encode_variant};
+pub use encode::{RowBuffer, encode_row, encode_rows, encode_variant};
 
 const HEADER: u32 = 0x75;
 const TAG_PRIMARY_KEY: u8 = 0x01;
@@ -55,7 +55,7 @@ const DELETE_ALL_VERSIONS: u8 = 0x01;
 const DELETE_ONE_VERSION: u8 = 0x03;
 const INCREMENT: u8 = 0x04;
 
-/// A value with its type, or what stands in the place of one.
+/// A value with its type, or a mark in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Variant {
     /// A signed integer.
@@ -142,7 +142,7 @@ impl Cell {
     }
 }
 
-/// Where a change stands in its stream; compares as the changes follow each other.
+/// The place of a change in its stream; compares as the changes follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sequence {
     /// Grows when the clock stepped back.
@@ -182,7 +182,7 @@ impl Row {
 pub enum Error {
     /// The buffer ends where something must follow, or a length passes its end.
     Truncated,
-    /// A tag, length or flag that cannot stand here.
+    /// A tag, length or flag that is not allowed here.
     Malformed,
     /// It begins with something else.
     Header(u32),
@@ -199,7 +199,7 @@ pub enum Error {
     RowWithoutChecksum,
     /// A cell that ends without checksum.
     CellWithoutChecksum(String),
-    /// A type of value that nobody knows.
+    /// An unknown type of value.
     UnknownVariant(u8),
     /// A text that is longer than its variant.
     StringLength(i32),
@@ -254,6 +254,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-#[cfg(test)]
-mod tests;

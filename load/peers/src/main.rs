@@ -1,0 +1,44 @@
+//! `tideline-peers`: the command line of the comparison with other servers.
+//!
+//! Owns: what is printed and saved. Promises: a run that is ended early keeps the rows so far. Must not: measure.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tideline_load::exit::{CODES, Stop, Verdict};
+use tideline_load::pairs::{Outcome, titles};
+use tideline_load::report;
+use tideline_peers::{Peers, run};
+
+/// Tideline beside Redis Streams, NATS and the bare machine, in turn
+#[derive(Parser)]
+#[command(version, after_help = CODES)]
+struct Cli {
+    #[command(flatten)]
+    peers: Peers,
+}
+
+fn main() -> ExitCode {
+    match compare(Cli::parse().peers) {
+        Ok(verdict) => verdict.code(),
+        Err(stop) => {
+            report::note(&format!("tideline-peers: {stop}"));
+            stop.code()
+        }
+    }
+}
+
+fn compare(args: Peers) -> Result<Verdict, Stop> {
+    let json = args.json.clone();
+    let save = |outcome: &Outcome| report::save(outcome, json.as_deref());
+    report::say(&titles());
+    let outcome = run(args, &mut |row, outcome| {
+        report::say(&row.text());
+        if let Err(stop) = save(outcome) {
+            report::note(&stop.to_string());
+        }
+    })?;
+    report::say(&outcome.summary());
+    save(&outcome)?;
+    Ok(Verdict::of(outcome.held(), outcome.valid()))
+}

@@ -1,0 +1,296 @@
+//! The protocol of NATS, as far as publishing, subscribing and JetStream's acknowledgements need it.
+//!
+//! Owns: the framing of operations in both directions, and JetStream as a peer: each publish has a reply subject of its
+//! own, on which the acknowledgement comes. Promises: any bytes are an operation, a reason to wait for more, or an
+//! error, never a panic. Must not: allocate per message, so that this client costs no more than the one that drives
+//! Tideline; the official client does, which is why this is written by hand.
+
+use std::io;
+
+use serde_json::{Value, json};
+use tideline_load::pipe::Pipe;
+use tideline_load::template::{NUMBER, SLOT, Template};
+
+use crate::keyed::{Peer, Words};
+
+/// The server's own default limit.
+const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// `INFO` is the longest line.
+const LINE_BYTES_MAX: usize = 64 << 10;
+const STREAM: &str = "TIDE";
+
+/// What a server says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Said<'a> {
+    /// A message on a subject; its headers are cut off.
+    Message {
+        /// Where it was published.
+        subject: &'a [u8],
+        /// What was.
+        payload: &'a [u8],
+    },
+    /// Wants `PONG`.
+    Ping,
+    /// The answer to ours.
+    Pong,
+    /// `INFO`, `+OK`.
+    Noise,
+    /// `-ERR`, with its text.
+    Error(&'a [u8]),
+}
+
+/// The operation at the start of the bytes and its length, if it is whole.
+pub(crate) fn find(bytes: &[u8]) -> io::Result<Option<(Said<'_>, usize)>> {
+    let Some(end) = memchr::memchr(b'\n', bytes) else {
+        let endless = bytes.len() > LINE_BYTES_MAX;
+        return if endless {
+            Err(bad("a line without end"))
+        } else {
+            Ok(None)
+        };
+    };
+    let (line, after) = (&bytes[..end], end + 1);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let (word, rest) = match memchr::memchr(b' ', line) {
+        Some(at) => (&line[..at], &line[at + 1..]),
+        None => (line, &[][..]),
+    };
+    let said = match word {
+        b"MSG" => return message(bytes, rest, after, false),
+        b"HMSG" => return message(bytes, rest, after, true),
+        b"PING" => Said::Ping,
+        b"PONG" => Said::Pong,
+        b"+OK" | b"INFO" => Said::Noise,
+        b"-ERR" => Said::Error(rest.trim_ascii()),
+        _ => return Err(bad("an operation that is not known")),
+    };
+    Ok(Some((said, after)))
+}
+
+/// `subject sid [reply] [header bytes] bytes`, then the payload.
+fn message<'a>(
+    bytes: &'a [u8],
+    words: &'a [u8],
+    after: usize,
+    has_headers: bool,
+) -> io::Result<Option<(Said<'a>, usize)>> {
+    let mut words = words.split(|byte| *byte == b' ');
+    let subject = words.next().unwrap_or_default();
+    let mut last = words.rev();
+    let mut size = |most: usize| {
+        let text = last.next().and_then(|word| std::str::from_utf8(word).ok());
+        let size = text.and_then(|text| text.parse().ok());
+        let size = size.filter(|size: &usize| *size <= most);
+        size.ok_or_else(|| bad("a length out of range"))
+    };
+    let total = size(PAYLOAD_BYTES_MAX)?;
+    let skip = if has_headers { size(total)? } else { 0 };
+    let end = after + total + 2;
+    let Some(body) = bytes.get(after..end) else {
+        return Ok(None);
+    };
+    let body = body.strip_suffix(b"\r\n");
+    let body = body.ok_or_else(|| bad("a payload that is longer than its length"))?;
+    let payload = &body[skip..];
+    Ok(Some((Said::Message { subject, payload }, end)))
+}
+
+fn bad(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("NATS sent {what}"))
+}
+
+pub(crate) fn refused(why: &[u8]) -> io::Error {
+    io::Error::other(format!("NATS refused: {}", String::from_utf8_lossy(why)))
+}
+
+/// What a client says first.
+pub(crate) const HELLO: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"rust\",\"version\":\"1\",\"protocol\":1,\
+      \"headers\":true,\"no_responders\":true}\r\n";
+
+/// A request with one answer.
+async fn ask(address: &str, subject: &str, body: &Value) -> io::Result<Value> {
+    let (body, mut pipe) = (body.to_string(), Pipe::connect(address).await?);
+    let length = body.len();
+    let asked =
+        format!("{HELLO}SUB _INBOX.ask 1\r\nPUB {subject} _INBOX.ask {length}\r\n{body}\r\n");
+    pipe.write(asked.as_bytes()).await?;
+    loop {
+        while let Some((said, taken)) = find(pipe.bytes())? {
+            match said {
+                Said::Message { payload, .. } => return Ok(serde_json::from_slice(payload)?),
+                Said::Error(why) => return Err(refused(why)),
+                Said::Ping | Said::Pong | Said::Noise => pipe.take(taken),
+            }
+        }
+        pipe.more().await?;
+    }
+}
+
+/// JetStream, with each message on disk.
+pub(crate) struct JetStream;
+
+/// Publishing over one connection, each message with its own reply subject.
+pub(crate) struct Publishing(Template);
+
+impl Publishing {
+    fn new(lane: usize, text: &str) -> Publishing {
+        let size = text.len();
+        let operation = format!("PUB s.{NUMBER} _INBOX.{lane}.{SLOT} {size}\r\n{text}\r\n");
+        Publishing(Template::new(operation))
+    }
+}
+
+impl Words for Publishing {
+    fn put(&mut self, out: &mut Vec<u8>, slot: usize, timeline: u64) {
+        self.0.stamp(out, &[timeline, slot as u64]);
+    }
+
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        each: &mut dyn FnMut(usize, Option<String>),
+    ) -> io::Result<usize> {
+        let mut taken = 0;
+        while let Some((said, length)) = find(&bytes[taken..])? {
+            match said {
+                Said::Message { subject, payload } => {
+                    let slot = slot_of(subject).ok_or_else(|| bad("an unknown subject"))?;
+                    // {"stream":"TIDE","seq":1}; an error comes first where there is one.
+                    let stored = payload.starts_with(b"{\"stream\":");
+                    let why = || String::from_utf8_lossy(payload).into_owned();
+                    each(slot, (!stored).then(why));
+                }
+                Said::Ping => out.extend_from_slice(b"PONG\r\n"),
+                Said::Pong | Said::Noise => {}
+                Said::Error(why) => return Err(refused(why)),
+            }
+            taken += length;
+        }
+        Ok(taken)
+    }
+}
+
+/// The digits at the end of a reply subject.
+fn slot_of(subject: &[u8]) -> Option<usize> {
+    let (_, digits) = subject.split_last_chunk::<{ SLOT.len() }>()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+impl Peer for JetStream {
+    const NAME: &'static str = "jetstream";
+    type Words = Publishing;
+
+    async fn open(&self, address: &str, lane: usize, text: &str) -> io::Result<(Pipe, Publishing)> {
+        if lane == 0 {
+            // The stream that takes all subjects of the run.
+            let stream = json!({
+                "name": STREAM, "subjects": ["s.>"], "storage": "file", "retention": "limits",
+                "num_replicas": 1, "discard": "old", "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
+            });
+            let made = ask(address, &format!("$JS.API.STREAM.CREATE.{STREAM}"), &stream).await?;
+            if let Some(error) = made.get("error") {
+                return Err(refused(error.to_string().as_bytes()));
+            }
+        }
+        let mut pipe = Pipe::connect(address).await?;
+        let first = format!("{HELLO}SUB _INBOX.{lane}.* 1\r\nPING\r\n");
+        pipe.write(first.as_bytes()).await?;
+        // The server's PONG says that it has the subscription; a PING of its own is answered with the first publish.
+        loop {
+            let Some((said, taken)) = find(pipe.bytes())? else {
+                pipe.more().await?;
+                continue;
+            };
+            let is_pong = said == Said::Pong;
+            pipe.take(taken);
+            if is_pong {
+                return Ok((pipe, Publishing::new(lane, text)));
+            }
+        }
+    }
+
+    /// The stream holds as many messages as were acknowledged.
+    async fn check(
+        &self,
+        address: &str,
+        acked: &[u32],
+        _sample: &[u64],
+    ) -> io::Result<Vec<String>> {
+        let expected: u64 = acked.iter().map(|count| u64::from(*count)).sum();
+        let info = ask(
+            address,
+            &format!("$JS.API.STREAM.INFO.{STREAM}"),
+            &json!({}),
+        )
+        .await?;
+        let there = info.pointer("/state/messages").and_then(Value::as_u64);
+        let fault = || format!("stream {STREAM}: {expected} acknowledged, {there:?} there");
+        Ok((there != Some(expected)).then(fault).into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_operation_is_found_and_never_early() {
+        let message = |subject, payload| Said::Message { subject, payload };
+        let whole = [
+            (&b"PING\r\n"[..], Said::Ping),
+            (b"PONG\r\n", Said::Pong),
+            (b"+OK\r\n", Said::Noise),
+            (b"INFO {\"a\":1}\r\n", Said::Noise),
+            (b"-ERR 'Slow'\r\n", Said::Error(b"'Slow'")),
+            (b"MSG a.b 1 2\r\nhi\r\n", message(b"a.b", b"hi")),
+            (b"MSG a.b 1 in.x 0\r\n\r\n", message(b"a.b", b"")),
+            (b"HMSG a 1 4 6\r\nN:1\nhi\r\n", message(b"a", b"hi")),
+        ];
+        for (bytes, said) in whole {
+            let found = find(bytes).expect("legal").expect("whole");
+            assert_eq!(found, (said, bytes.len()));
+            for short in 0..bytes.len() {
+                assert_eq!(find(&bytes[..short]).expect("legal"), None);
+            }
+        }
+        for wrong in [
+            &b"MSG a 1 x\r\n"[..],
+            b"HMSG a 1 9 6\r\n",
+            b"NO\r\n",
+            b"MSG a 1 1\r\nabc",
+        ] {
+            assert!(find(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_stamped_publish_carries_its_numbers_and_its_answer_finds_back() {
+        let mut publishing = Publishing::new(7, "value");
+        let mut out = b"x".to_vec();
+        publishing.put(&mut out, 15, 1_234);
+        assert_eq!(out, b"xPUB s.000001234 _INBOX.7.0015 5\r\nvalue\r\n");
+        let said = b"PING\r\nMSG _INBOX.7.0015 1 14\r\n{\"stream\":\"T\"}\r\nMSG _INBOX.7.0002 1 4\r\nnope\r\nMSG";
+        let (mut seen, mut pongs) = (Vec::new(), Vec::new());
+        let mut each = |slot, refused: Option<String>| seen.push((slot, refused.is_some()));
+        let taken = publishing.take(said, &mut pongs, &mut each);
+        assert_eq!(taken.expect("legal"), said.len() - 3);
+        assert_eq!(seen, [(15, false), (2, true)]);
+        assert_eq!(pongs, b"PONG\r\n");
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(
+            start in "(H?MSG |INFO |-ERR|PING|[A-Z]{0,5})[a-z. ]{0,9}[0-9 -]{0,30}\r?\n?",
+            rest in proptest::collection::vec(any::<u8>(), 0..100),
+        ) {
+            for bytes in [rest.clone(), [start.as_bytes(), &rest].concat()] {
+                if let Ok(Some((_, length))) = find(&bytes) {
+                    prop_assert!(length <= bytes.len());
+                }
+            }
+        }
+    }
+}

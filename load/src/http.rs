@@ -1,0 +1,114 @@
+//! HTTP/1.1 answers in the bytes of a connection that stays open.
+//!
+//! Owns: where an answer begins and ends. Promises: any bytes are an answer, a reason to wait for more, or an error.
+//! Must not: know what was asked; chunked bodies are an error, Tideline sends none.
+
+use std::io;
+
+use httparse::{EMPTY_HEADER, Response, Status};
+
+use crate::pipe::Pipe;
+
+/// More headers than any answer has.
+const HEADERS_MAX: usize = 64;
+
+/// A whole answer.
+pub struct Answer<'a> {
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub headers: Vec<(&'a str, &'a [u8])>,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl<'a> Answer<'a> {
+    /// The answer at the start of the bytes and its length, if it is whole.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub fn find(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
+        let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+        let mut response = Response::new(&mut headers);
+        let Status::Complete(start) = response.parse(bytes).map_err(io::Error::other)? else {
+            return Ok(None);
+        };
+        let headers = response.headers.iter();
+        let headers: Vec<_> = headers.map(|header| (header.name, header.value)).collect();
+        let length = headers.iter().find(|(name, _)| *name == "content-length");
+        let length = length.and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok());
+        let length: usize = length.ok_or_else(|| io::Error::other("an answer without length"))?;
+        let Some(body) = bytes.get(start..start.saturating_add(length)) else {
+            return Ok(None);
+        };
+        let status = response.code.unwrap_or_default();
+        let answer = Answer {
+            status,
+            headers,
+            body,
+        };
+        Ok(Some((answer, start + length)))
+    }
+
+    /// The value of a header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        let (_, value) = self.headers.iter().find(|(other, _)| *other == name)?;
+        std::str::from_utf8(value).ok()
+    }
+}
+
+/// Writes a request and gives its answer, which is next on this connection, to `read`.
+///
+/// # Errors
+///
+/// The connection was lost, or the answer is none.
+pub async fn ask<R>(
+    pipe: &mut Pipe,
+    request: &[u8],
+    read: impl FnOnce(Answer<'_>) -> R,
+) -> io::Result<R> {
+    pipe.write(request).await?;
+    loop {
+        if let Some((answer, length)) = Answer::find(pipe.bytes())? {
+            let read = read(answer);
+            pipe.take(length);
+            return Ok(read);
+        }
+        pipe.more().await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_answer_is_found_and_never_early() {
+        let whole = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-a: b\r\n\r\nhi";
+        let (answer, length) = Answer::find(whole).expect("legal").expect("whole");
+        assert_eq!(
+            (answer.status, answer.body, length),
+            (200, &b"hi"[..], whole.len())
+        );
+        assert_eq!(answer.header("x-a"), Some("b"));
+        for short in 0..whole.len() {
+            assert!(Answer::find(&whole[..short]).expect("legal").is_none());
+        }
+        assert!(Answer::find(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let start = b"HTTP/1.1 200 OK\r\n";
+            for bytes in [bytes.clone(), [&start[..], &bytes].concat()] {
+                if let Ok(Some((_, length))) = Answer::find(&bytes) {
+                    prop_assert!(length <= bytes.len());
+                }
+            }
+        }
+    }
+}

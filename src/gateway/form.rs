@@ -1,0 +1,68 @@
+//! The dialects that a server speaks, and the forms that its pushes take in them.
+//!
+//! Owns: the choice of a dialect by its sub-protocol, and one number for each form of a push. Promises: a number is
+//! below [`FORMS_MAX`], and two forms never share one. Must not: encode; the dialects do.
+
+use crate::feed::FORMS_MAX;
+use crate::wire::{Dialect, Integers};
+
+/// The dialects that a server speaks.
+pub(super) struct Dialects(&'static [&'static dyn Dialect]);
+
+/// How a connection is spoken to: all that decides the bytes of a push.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub(super) dialect: &'static dyn Dialect,
+    /// What the client asked for in `session.open`.
+    pub(super) integers: Integers,
+    /// The number of the dialect's first form.
+    pub(super) first: usize,
+}
+
+impl Dialects {
+    /// The first one is that of clients that ask for none.
+    pub(super) fn new(all: &'static [&'static dyn Dialect]) -> Dialects {
+        let forms: usize = all.iter().map(|dialect| dialect.forms()).sum();
+        assert!(!all.is_empty(), "a server speaks at least one dialect");
+        assert!(forms <= FORMS_MAX, "raise FORMS_MAX to {forms}");
+        Dialects(all)
+    }
+
+    /// The form in which clients that ask for no dialect are spoken to.
+    pub(super) fn usual(&self) -> Form {
+        Form {
+            dialect: self.0[0],
+            integers: Integers::default(),
+            first: 0,
+        }
+    }
+
+    /// The form of a sub-protocol.
+    pub(super) fn of_subprotocol(&self, name: &str) -> Option<Form> {
+        let mut first = 0;
+        for dialect in self.0 {
+            if dialect.subprotocol() == name {
+                return Some(Form {
+                    dialect: *dialect,
+                    integers: Integers::default(),
+                    first,
+                });
+            }
+            first += dialect.forms();
+        }
+        None
+    }
+
+    /// The sub-protocols, for an error.
+    pub(super) fn subprotocols(&self) -> String {
+        let names: Vec<_> = self.0.iter().map(|dialect| dialect.subprotocol()).collect();
+        names.join(" and ")
+    }
+}
+
+impl Form {
+    /// Its number, under which pushes are shared.
+    pub(super) fn number(self) -> usize {
+        self.first + self.dialect.form(self.integers)
+    }
+}

@@ -1,0 +1,291 @@
+//! Filters of reads and conditions of writes.
+//!
+//! Owns: the tree of a filter, and what comparisons mean: between types, of missing columns, across versions, after a
+//! transfer. Promises: pure; an expression is compiled here, with a bound on its size. Must not: bound the number of
+//! nodes; the wire does where it decodes them.
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+use regex::{Regex, RegexBuilder};
+
+use super::limits::PATTERN_BYTES_MAX;
+use super::{Cell, RowRef, Value, ValueRef};
+
+/// Bytes that a compiled expression may take.
+const EXPRESSION_BYTES_MAX: usize = 1 << 18;
+
+/// Whether a row has to be there for a write to take effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existence {
+    /// Whatever.
+    #[default]
+    Ignore,
+    /// It must be there.
+    Exist,
+    /// It must not be there.
+    NotExist,
+}
+
+/// What the row must be like for a write to take effect.
+#[derive(Clone, Debug, Default)]
+pub struct Condition {
+    /// Whether it has to be there.
+    pub existence: Existence,
+    /// What its columns must be like.
+    pub columns: Option<Predicate>,
+}
+
+/// What a read does with the columns it has selected.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    /// Keeps the rows that fulfil it.
+    Rows(Predicate),
+    /// Keeps some columns of each row, by their place in the order of names.
+    Columns(ColumnPage),
+}
+
+/// Columns `offset` to `offset + limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnPage {
+    /// How many are passed over.
+    pub offset: usize,
+    /// How many are kept, at least one.
+    pub limit: usize,
+}
+
+/// What is true or false of a row.
+#[derive(Clone, Debug)]
+pub enum Predicate {
+    /// A column compares.
+    Single(Relation),
+    /// The inner one is false.
+    Not(Box<Predicate>),
+    /// All are true; two at least.
+    And(Vec<Predicate>),
+    /// One is true; two at least.
+    Or(Vec<Predicate>),
+}
+
+/// How a column compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparator {
+    /// Is it.
+    Equal,
+    /// Is not it.
+    NotEqual,
+    /// Is above.
+    GreaterThan,
+    /// Is it or above.
+    GreaterEqual,
+    /// Is below.
+    LessThan,
+    /// Is it or below.
+    LessEqual,
+    /// The transfer's expression finds something.
+    Exist,
+    /// The transfer's expression finds nothing.
+    NotExist,
+}
+
+/// A column, and what it is compared with.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// An attribute's or key column's name.
+    pub column: String,
+    /// How.
+    pub comparator: Comparator,
+    /// With what; of no importance where something has to exist.
+    pub value: Value,
+    /// Whether a row without the column passes.
+    pub pass_if_missing: bool,
+    /// Only the newest of the versions counts, else any.
+    pub latest_version_only: bool,
+    /// What is made of the column's text first.
+    pub transfer: Option<Transfer>,
+}
+
+/// Takes a part of a text and reads it as another type.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Its first group is the part.
+    expression: Regex,
+    cast: Cast,
+}
+
+/// What a part of a text is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cast {
+    /// A decimal integer.
+    Integer,
+    /// A decimal number.
+    Double,
+    /// Itself.
+    String,
+}
+
+impl ColumnPage {
+    /// Keeps the columns of the page, with all their versions.
+    pub(super) fn retain(self, cells: &mut Vec<Cell<'_>>) {
+        let (mut columns, mut last) = (0, None);
+        cells.retain(|cell| {
+            columns += usize::from(last.replace(cell.name) != Some(cell.name));
+            columns > self.offset && columns - self.offset <= self.limit
+        });
+    }
+}
+
+impl Predicate {
+    /// Whether it has an expression, which takes much longer on a text than a comparison does.
+    #[must_use]
+    pub fn is_costly(&self) -> bool {
+        match self {
+            Predicate::Single(relation) => relation.transfer.is_some(),
+            Predicate::Not(inner) => inner.is_costly(),
+            Predicate::And(inner) | Predicate::Or(inner) => inner.iter().any(Predicate::is_costly),
+        }
+    }
+
+    /// Whether the row fulfils it. Of a missing row every column is missing.
+    #[must_use]
+    pub fn passes(&self, row: &RowRef<'_>) -> bool {
+        match self {
+            Predicate::Single(relation) => relation.passes(row),
+            Predicate::Not(inner) => !inner.passes(row),
+            Predicate::And(inner) => inner.iter().all(|one| one.passes(row)),
+            Predicate::Or(inner) => inner.iter().any(|one| one.passes(row)),
+        }
+    }
+}
+
+impl Relation {
+    fn passes(&self, row: &RowRef<'_>) -> bool {
+        let mut versions = row.versions(&self.column).peekable();
+        if versions.peek().is_none() {
+            return self.pass_if_missing;
+        }
+        let seen = match self.latest_version_only {
+            true => 1,
+            false => usize::MAX,
+        };
+        versions.take(seen).any(|value| self.holds(value))
+    }
+
+    fn holds(&self, value: ValueRef<'_>) -> bool {
+        let Some(transfer) = &self.transfer else {
+            return self.compares(value);
+        };
+        match (self.comparator, transfer.apply(value)) {
+            (Comparator::Exist, found) => found.is_some(),
+            (Comparator::NotExist, found) => found.is_none(),
+            (_, Some(found)) => self.compares(found),
+            (_, None) => false,
+        }
+    }
+
+    fn compares(&self, value: ValueRef<'_>) -> bool {
+        let order = compare(value, (&self.value).into());
+        match self.comparator {
+            Comparator::Equal => order == Some(Ordering::Equal),
+            // Values of two types are not equal, and neither is above the other.
+            Comparator::NotEqual => order != Some(Ordering::Equal),
+            Comparator::GreaterThan => order == Some(Ordering::Greater),
+            Comparator::GreaterEqual => order.is_some_and(Ordering::is_ge),
+            Comparator::LessThan => order == Some(Ordering::Less),
+            Comparator::LessEqual => order.is_some_and(Ordering::is_le),
+            // Without a transfer there is nothing to look for; decoding lets none through.
+            Comparator::Exist | Comparator::NotExist => false,
+        }
+    }
+}
+
+/// The order of two values of one type.
+fn compare(one: ValueRef<'_>, other: ValueRef<'_>) -> Option<Ordering> {
+    use ValueRef::{Binary, Boolean, Double, Integer, Json, String};
+    match (one, other) {
+        (Integer(one), Integer(other)) => Some(one.cmp(&other)),
+        (Double(one), Double(other)) => one.partial_cmp(&other),
+        (Boolean(one), Boolean(other)) => Some(one.cmp(&other)),
+        (Binary(one), Binary(other)) => Some(one.cmp(other)),
+        (String(one) | Json(one), String(other) | Json(other)) => Some(one.cmp(other)),
+        _ => None,
+    }
+}
+
+impl Transfer {
+    /// The transfer by an expression; `None` = it is none, or too large.
+    #[must_use]
+    pub fn new(pattern: &str, cast: Cast) -> Option<Transfer> {
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return None;
+        }
+        let mut builder = RegexBuilder::new(pattern);
+        builder.size_limit(EXPRESSION_BYTES_MAX);
+        builder.dfa_size_limit(EXPRESSION_BYTES_MAX);
+        let expression = builder.build().ok()?;
+        Some(Transfer { expression, cast })
+    }
+
+    /// The part of a text as the asked type; `None` = it is no text, has no such part, or the part is not of the type.
+    fn apply<'v>(&self, value: ValueRef<'v>) -> Option<ValueRef<'v>> {
+        let (ValueRef::String(text) | ValueRef::Json(text)) = value else {
+            return None;
+        };
+        let part = self.expression.captures(text)?.get(1)?.as_str();
+        match self.cast {
+            Cast::Integer => i64::from_str(part).ok().map(ValueRef::Integer),
+            Cast::Double => {
+                let number = f64::from_str(part).ok()?;
+                number.is_finite().then_some(ValueRef::Double(number))
+            }
+            Cast::String => Some(ValueRef::String(part)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{KeyColumn, KeyType, KeyValue};
+    use super::*;
+
+    fn cells<'n>(names: &[&'n str]) -> Vec<Cell<'n>> {
+        let cell = |(at, name): (usize, &&'n str)| Cell {
+            name,
+            version: 100 - i64::try_from(at).unwrap(),
+            value: ValueRef::Integer(i64::try_from(at).unwrap()),
+        };
+        names.iter().enumerate().map(cell).collect()
+    }
+
+    #[test]
+    fn a_page_counts_columns_and_keeps_their_versions() {
+        for (offset, limit, expected) in [
+            (0, 1, vec!["a", "a"]),
+            (1, 2, vec!["b", "c", "c"]),
+            (2, usize::MAX, vec!["c", "c"]),
+            (3, 5, vec![]),
+        ] {
+            let mut kept = cells(&["a", "a", "b", "c", "c"]);
+            ColumnPage { offset, limit }.retain(&mut kept);
+            let names: Vec<_> = kept.iter().map(|cell| cell.name).collect();
+            assert_eq!(names, expected);
+        }
+    }
+
+    #[test]
+    fn a_predicate_sees_versions_newest_first_and_key_columns() {
+        let row = RowRef {
+            columns: &[KeyColumn {
+                name: "pk".to_owned(),
+                kind: KeyType::Integer,
+                auto_increment: false,
+            }],
+            key: &[KeyValue::Integer(7)],
+            cells: &cells(&["a", "b", "b", "c"]),
+        };
+        let of = |name| row.versions(name).collect::<Vec<_>>();
+        assert_eq!(of("b"), [ValueRef::Integer(1), ValueRef::Integer(2)]);
+        assert_eq!(of("pk"), [ValueRef::Integer(7)]);
+        assert!(of("bb").is_empty() && of("").is_empty() && of("d").is_empty());
+    }
+}

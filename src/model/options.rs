@@ -1,0 +1,100 @@
+//! A table's options: how long and how many versions live, and which ones may be written.
+//!
+//! Owns: their defaults, ranges and changes. Promises: options that were made of a checked update are within their
+//! ranges. Must not: look at cells; `table/versions.rs` does.
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use super::limits::VERSION_OFFSET_S_MAX;
+
+/// What decides which versions of a table's cells live.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableOptions {
+    /// Seconds that a version lives, counted from the version's own time; -1 = for ever.
+    pub time_to_live_s: i64,
+    /// How many versions of a column live.
+    pub max_versions: i64,
+    /// How far from now a given version may be, seconds.
+    pub max_version_offset_s: i64,
+    /// Whether rows can be updated (or only put and deleted).
+    pub allow_update: bool,
+    /// Whether an update gives the columns that it does not name its version too, so that rows expire as a whole.
+    pub update_full_row: bool,
+}
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions {
+            time_to_live_s: -1,
+            max_versions: 1,
+            max_version_offset_s: 86_400,
+            allow_update: true,
+            update_full_row: false,
+        }
+    }
+}
+
+/// A change of options: only what is given changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OptionsUpdate {
+    /// See [`TableOptions::time_to_live_s`].
+    pub time_to_live_s: Option<i64>,
+    /// See [`TableOptions::max_versions`].
+    pub max_versions: Option<i64>,
+    /// See [`TableOptions::max_version_offset_s`].
+    pub max_version_offset_s: Option<i64>,
+    /// See [`TableOptions::allow_update`].
+    pub allow_update: Option<bool>,
+}
+
+impl OptionsUpdate {
+    /// Checks that all it gives is within its range.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.time_to_live_s.is_some_and(|s| s == 0 || s < -1) {
+            return Err(Error::InvalidTimeToLive);
+        }
+        if self.max_versions.is_some_and(|versions| versions <= 0) {
+            return Err(Error::InvalidMaxVersions);
+        }
+        let offsets = 0..=VERSION_OFFSET_S_MAX;
+        if self
+            .max_version_offset_s
+            .is_some_and(|s| !offsets.contains(&s))
+        {
+            return Err(Error::InvalidMaxOffset);
+        }
+        Ok(())
+    }
+}
+
+impl TableOptions {
+    /// Makes a change that was checked.
+    pub fn change(&mut self, update: &OptionsUpdate) {
+        let OptionsUpdate {
+            time_to_live_s,
+            max_versions,
+            max_version_offset_s,
+            allow_update,
+        } = update;
+        self.time_to_live_s = time_to_live_s.unwrap_or(self.time_to_live_s);
+        self.max_versions = max_versions.unwrap_or(self.max_versions);
+        self.max_version_offset_s = max_version_offset_s.unwrap_or(self.max_version_offset_s);
+        self.allow_update = allow_update.unwrap_or(self.allow_update);
+    }
+
+    /// Whether a version has expired.
+    #[must_use]
+    pub fn is_expired(&self, version: i64, now_ms: i64) -> bool {
+        self.time_to_live_s > 0
+            && now_ms >= version.saturating_add(self.time_to_live_s.saturating_mul(1_000))
+    }
+
+    /// Whether a version may be written now.
+    #[must_use]
+    pub fn takes(&self, version: i64, now_ms: i64) -> bool {
+        let (at, now) = (version.div_euclid(1_000), now_ms.div_euclid(1_000));
+        let offset = self.max_version_offset_s;
+        at >= now - offset && at < now.saturating_add(offset) && !self.is_expired(version, now_ms)
+    }
+}
