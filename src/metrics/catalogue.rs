@@ -28,10 +28,9 @@ macro_rules! groups {
                 /// Binds all handles of the group, with this value of its label.
                 pub(super) fn bind(registry: &Registry, by: &[Label]) -> $group {
                     $group { $(
-                        $field: <$kind as Bind>::bind(
-                            registry,
+                        $field: registry.bind(
                             &line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves),
-                            by.to_vec(),
+                            by,
                         ),
                     )+ }
                 }

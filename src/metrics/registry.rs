@@ -4,15 +4,17 @@
 //! own; a histogram's samples wait (16 bytes each) until [`Registry::upkeep`] or a scrape counts them into their
 //! buckets, and memory is bounded by what comes between two of these. Must not: install a global recorder, open a port.
 
-use ::metrics::{Key, KeyName, Label, Level, Metadata, Recorder as _};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::Arc;
 
+use ::metrics::{Key, KeyName, Label, Level, Metadata, Recorder as _};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+
 use super::Metric;
+use super::handles::Bind;
 
 /// One server's metrics. All clones are the same registry.
 #[derive(Clone, Debug)]
-pub struct Registry(Arc<metrics_exporter_prometheus::PrometheusRecorder>);
+pub struct Registry(Arc<PrometheusRecorder>);
 
 impl Registry {
     pub(super) fn new() -> Registry {
@@ -25,27 +27,29 @@ impl Registry {
         Registry(Arc::new(recorder))
     }
 
-    pub(super) fn counter(&self, metric: &Metric, labels: Vec<Label>) -> ::metrics::Counter {
+    /// Binds a metric of the catalogue, and says what it is.
+    pub(super) fn bind<K: Bind>(&self, metric: &Metric, labels: &[Label]) -> K {
         let (name, help) = (KeyName::from_const_str(metric.name), metric.help.into());
+        // One text for a name, of whatever kind it is.
         self.0.describe_counter(name, None, help);
+        K::bind(self, metric, labels.to_vec())
+    }
+
+    pub(super) fn counter(&self, metric: &Metric, labels: Vec<Label>) -> ::metrics::Counter {
         self.0.register_counter(&key(metric, labels), &METADATA)
     }
 
     pub(super) fn gauge(&self, metric: &Metric, labels: Vec<Label>) -> ::metrics::Gauge {
-        let (name, help) = (KeyName::from_const_str(metric.name), metric.help.into());
-        self.0.describe_gauge(name, None, help);
         self.0.register_gauge(&key(metric, labels), &METADATA)
     }
 
     pub(super) fn histogram(&self, metric: &Metric, labels: Vec<Label>) -> ::metrics::Histogram {
-        let (name, help) = (KeyName::from_const_str(metric.name), metric.help.into());
-        self.0.describe_histogram(name, None, help);
         self.0.register_histogram(&key(metric, labels), &METADATA)
     }
 
     /// The text in Prometheus' format, sorted by name.
     pub(super) fn render(&self) -> String {
-        let text = self.handle().render();
+        let text = self.0.handle().render();
         // The library has no counter of fractions.
         let text = text.replace(
             "# TYPE process_cpu_seconds_total gauge",
@@ -59,11 +63,7 @@ impl Registry {
 
     /// Counts the waiting samples of histograms into their buckets.
     pub(super) fn upkeep(&self) {
-        self.handle().run_upkeep();
-    }
-
-    fn handle(&self) -> PrometheusHandle {
-        self.0.handle()
+        self.0.handle().run_upkeep();
     }
 }
 

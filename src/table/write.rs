@@ -37,7 +37,7 @@ pub(super) struct Checked {
 /// What a costly condition said of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Tells the row from what it may have become.
+    /// Of the row that was seen; another one may be met.
     pub(super) digest: u128,
     pub(super) holds: bool,
 }

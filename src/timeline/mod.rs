@@ -32,7 +32,7 @@ mod model;
 #[cfg(test)]
 mod model_test;
 #[cfg(test)]
-mod virtual_tables_test;
+mod tests;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
+use super::cells::decode_key;
 use super::failure::Failure;
 use super::proto;
 use super::read;
-use super::row::decode_key;
 use super::table::missing;
 use super::write::{self, Kind, check_data_size};
 use crate::model::limits::{BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};

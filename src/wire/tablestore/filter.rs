@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use prost::Message;
 
+use super::cells::attribute_value;
 use super::failure::Failure;
 use super::fields::count;
 use super::plainbuffer::decode_variant;
@@ -13,7 +14,6 @@ use super::proto::{
     ColumnPaginationFilter, ComparatorType, CompositeColumnValueFilter, Filter as FilterMessage,
     FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
 };
-use super::row::attribute_value;
 use crate::model::limits::FILTER_NODES_MAX;
 use crate::model::{
     Cast, ColumnPage, Comparator, Filter, Predicate, Relation, Transfer, check_column_name,

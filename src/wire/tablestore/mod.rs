@@ -6,6 +6,7 @@
 //! clock, know the store.
 
 mod batch;
+mod cells;
 mod failure;
 mod fields;
 mod filter;
@@ -18,7 +19,6 @@ pub mod proto;
 mod read;
 mod refusal;
 pub mod reply;
-mod row;
 pub mod signature;
 mod table;
 mod write;

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::cells::decode_key;
 use super::failure::Failure;
 use super::filter::decode_filter;
 use super::proto;
-use super::row::decode_key;
 use super::table::{missing, table_name};
 use crate::model::{self, Direction, KeyUse, PrimaryKey, Selection};
 

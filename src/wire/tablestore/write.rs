@@ -6,11 +6,11 @@
 
 use bytes::Bytes;
 
+use super::cells::{attribute_value, take_key};
 use super::failure::Failure;
 use super::filter::decode_predicate;
 use super::plainbuffer::{Cell, CellOperation, Row, Variant, decode_row};
 use super::proto;
-use super::row::{attribute_value, take_key};
 use super::table::{missing, table_name};
 use crate::model::limits::{COLUMNS_MAX, WRITE_BYTES_MAX};
 use crate::model::{

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::model::Model;
-use super::model_test::{Command, Epoch, NAMES, World, directory, runtime, step};
-use super::{Append, AppendOne, Columns};
+use super::super::model::Model;
+use super::super::model_test::{Command, Epoch, NAMES, World, directory, runtime, step};
+use super::super::{Append, AppendOne, Columns};
 use crate::ids::PartitionId;
 use crate::model::{
     Comparator, Condition, Direction, Error, Filter, FoundCell, FoundRow, GetRange, KeyColumn,
@@ -166,13 +166,13 @@ fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
 
 /// Times are told from the model's start on.
 fn versions(asks: &Asks) -> Option<(i64, i64)> {
-    let time = |ms: u64| (super::model_test::START_MS + ms).cast_signed();
+    let time = |ms: u64| (super::super::model_test::START_MS + ms).cast_signed();
     asks.versions.map(|(a, b)| (time(a), time(b)))
 }
 
 /// Heads and times that pass the filter.
 const PASSING: [Range<i64>; 8] = {
-    const START: i64 = super::model_test::START_MS.cast_signed();
+    const START: i64 = super::super::model_test::START_MS.cast_signed();
     [
         0..1,
         2..3,
@@ -319,7 +319,7 @@ async fn pages(
         let page = range(world, table, direction, (&from, &end), asked).await;
         let page = page.unwrap();
         let mut expected = Vec::new();
-        while expected.len() < limit.map_or(usize::MAX, |limit| limit as usize)
+        while expected.len() < limit.unwrap_or(usize::MAX)
             && let Some((_, row)) = keys.next()
         {
             expected.extend(selected(table, row, asks));
