@@ -1,7 +1,7 @@
 //! From file, environment and flags to one checked configuration.
 //!
 //! Owns: the order of precedence (flags, environment, file, defaults). Promises: an unknown key of a file is an error
-//! that names it; an unknown TIDELINE_ variable is only returned, since other programs may use the prefix. Must not: read
+//! that names it; an unknown TIDELINE_ variable is only returned, for other programs may use the prefix. Must not: read
 //! anything but the file it was given.
 
 use std::net::SocketAddr;

@@ -43,7 +43,8 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Starts one follower per partition on the current runtime. Keeps so many bytes of fresh messages, of all timelines.
+    /// Starts one follower per partition on the current runtime. `fresh_bytes_max` is for the fresh messages of all
+    /// timelines together.
     #[must_use]
     pub fn start(
         partitions: &Partitions,
