@@ -9,10 +9,13 @@ mod gateway_bed;
 use gateway_bed::{Bed, Client, close_code, frame, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
 const TEXT: u8 = 0x81;
 const BINARY: u8 = 0x82;
+const CLOSE: u8 = 0x88;
+const PING: u8 = 0x89;
 /// The server's inbound_frame_bytes_max.
 const FRAME_BYTES_MAX: usize = 4 << 20;
 
@@ -26,9 +29,31 @@ async fn frames_that_break_the_protocol_get_their_close_code() {
         bytes.extend([0; 4]);
         bytes
     };
-    let table: [(&str, Vec<u8>, u16); 12] = [
+    let close = |code: u16, reason: &[u8]| {
+        let payload = [&code.to_be_bytes()[..], reason].concat();
+        frame(CLOSE, &payload)
+    };
+    let table: [(&str, Vec<u8>, u16); 26] = [
         ("unmasked", unmasked, 1002),
-        ("reserved bit", frame(TEXT | 0x40, b"{}"), 1002),
+        ("unmasked close", vec![CLOSE, 0], 1002),
+        ("first reserved bit", frame(TEXT | 0x40, b"{}"), 1002),
+        ("second reserved bit", frame(TEXT | 0x20, b"{}"), 1002),
+        ("third reserved bit", frame(PING | 0x10, b""), 1002),
+        ("long close", frame(CLOSE, &[3; 126]), 1002),
+        ("close of one byte", frame(CLOSE, &[3]), 1002),
+        ("close with 999", close(999, b""), 1002),
+        ("close with no status", close(1005, b""), 1002),
+        ("close with an abnormal end", close(1006, b""), 1002),
+        ("close with a code of TLS", close(1015, b""), 1002),
+        ("close with a reserved code", close(2999, b""), 1002),
+        ("close with 5000", close(5000, b""), 1002),
+        ("close with no text", close(1000, &[0xc3]), 1007),
+        ("close of an application", close(4999, b"bye"), 4999),
+        (
+            "fragmented continuation of a ping",
+            [frame(0x01, b"{"), frame(0x09, b"")].concat(),
+            1002,
+        ),
         ("reserved opcode", frame(0x83, b""), 1002),
         ("reserved control opcode", frame(0x8b, b""), 1002),
         ("fragmented ping", frame(0x09, b""), 1002),
@@ -60,6 +85,60 @@ async fn frames_that_break_the_protocol_get_their_close_code() {
     let mut client = bed.client().await;
     assert_eq!(client.append("t", "still alive").await, 1);
     drop(client);
+    bed.stop().await;
+}
+
+/// What the server sends, frame by frame: first byte and payload.
+async fn receive(socket: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut head = [0; 2];
+    within(socket.read_exact(&mut head)).await.unwrap();
+    assert!(head[1] <= 125, "a short frame");
+    let mut payload = vec![0; usize::from(head[1])];
+    within(socket.read_exact(&mut payload)).await.unwrap();
+    (head[0], payload)
+}
+
+#[tokio::test]
+async fn what_the_protocol_allows_is_taken() {
+    let bed = Bed::start().await;
+    let mut socket = bed.upgraded().await;
+    let request = r#"{"jsonrpc":"2.0","id":"ü","method":"ping"}"#.as_bytes();
+    let inside = request.iter().position(|byte| *byte == 0xc3).unwrap() + 1;
+    // In the middle of a character, with control frames between.
+    let mut bytes = frame(0x01, &request[..inside]);
+    bytes.extend(frame(PING, &[7; 125]));
+    bytes.extend(frame(0x8a, b"a pong that answers nothing"));
+    bytes.extend(frame(0x80, &request[inside..]));
+    // Lengths need not be as short as they can be, and any mask is a mask.
+    for length in [&[0xff, 0, 0, 0, 0, 0, 0, 0][..], &[0xfe, 0]] {
+        let mask = [0x12, 0x34, 0x56, 0x78];
+        bytes.push(TEXT);
+        bytes.extend(length);
+        bytes.push(u8::try_from(request.len()).unwrap());
+        bytes.extend(mask);
+        bytes.extend(
+            request
+                .iter()
+                .zip(mask.iter().cycle())
+                .map(|(byte, mask)| byte ^ mask),
+        );
+    }
+    bytes.extend(frame(CLOSE, b""));
+    // As slow as can be: every byte comes by itself.
+    socket.set_nodelay(true).unwrap();
+    for byte in bytes {
+        socket.write_all(&[byte]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(receive(&mut socket).await, (0x8a, vec![7; 125]));
+    for _ in 0..3 {
+        let (first, answer) = receive(&mut socket).await;
+        assert_eq!(first, TEXT);
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["id"], "ü");
+    }
+    assert_eq!(receive(&mut socket).await, (CLOSE, Vec::new()));
+    drop(socket);
     bed.stop().await;
 }
 
@@ -96,10 +175,7 @@ async fn many_tiny_fragments_make_one_message() {
     }
     bytes.extend(frame(0x80, b""));
     socket.write_all(&bytes).await.unwrap();
-    let mut head = [0; 2];
-    within(socket.read_exact(&mut head)).await.unwrap();
-    let mut answer = vec![0; usize::from(head[1])];
-    within(socket.read_exact(&mut answer)).await.unwrap();
+    let (_, answer) = receive(&mut socket).await;
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answer["id"], 7);
     drop(socket);

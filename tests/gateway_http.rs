@@ -7,7 +7,7 @@
 mod gateway_bed;
 
 use bytes::BufMut as _;
-use gateway_bed::{Bed, HANDSHAKE, read_answer, within};
+use gateway_bed::{Bed, HANDSHAKE, read_answer, rpc_request, within};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -178,18 +178,14 @@ async fn a_page_of_another_origin_hears_only_what_to_set() {
 async fn a_token_that_nobody_can_check_is_refused() {
     let bed = Bed::start().await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let post = format!(
-        "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n",
-        ping.len()
-    );
     for (authorization, expected) in [
         ("Bearer abc", "401"),
         ("bearer abc", "401"),
         // That of a proxy in front, which passes it on.
         ("Basic YW5uOnNlY3JldA==", "200"),
     ] {
-        let request = format!("{post}authorization: {authorization}\r\n\r\n{ping}");
+        let headers = format!("connection: close\r\nauthorization: {authorization}\r\n");
+        let request = rpc_request(&headers, ping);
         let answer = bed.http(&request).await;
         assert_eq!(status(&answer), expected, "{authorization}: {answer}");
         assert_eq!(answer.contains("no authentication"), expected == "401");
@@ -398,8 +394,7 @@ async fn an_answer_that_is_read_by_the_byte_is_cut() {
         writer.ok("message.append", append).await;
     }
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"message.range","params":{"timeline":"t"}}"#;
-    let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
-    let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let request = rpc_request("", body);
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut socket = socket.connect(bed.server.address()).await.unwrap();

@@ -64,30 +64,8 @@ pub struct Append {
     pub sample: usize,
 }
 
-/// What the names of a stock's timelines begin with.
-pub const STOCK_PREFIX: &str = "growth/";
 /// The part of the seed that the sample is chosen from.
 const SAMPLE: u64 = 1 << 32;
-
-impl Append {
-    /// As many appends as go through, 50 × 16 of them in flight, to timelines of a stock that exists.
-    #[must_use]
-    pub fn to_stock(setup: Setup, timelines: u64) -> Append {
-        Append {
-            setup,
-            flow: Flow::closed(50, 16),
-            timelines,
-            size: 200,
-            messages: None,
-            message_ids: MessageIds::All,
-            preload: 0,
-            preload_timelines: 1,
-            settle: 0.0,
-            prefix: Some(STOCK_PREFIX.into()),
-            sample: 50,
-        }
-    }
-}
 
 impl Profile for Append {
     const NAME: &'static str = "append";

@@ -10,12 +10,11 @@ use serde::Serialize;
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
-use crate::profile::{self, execute};
 use crate::result::AnyResult;
 use crate::scenario::Words;
 use crate::{
-    append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, replay, report, room,
-    scenario, slow, soak, storm, table,
+    append, chat, compare, connect, crash, fill, growth, judge, mixed, pages, poll, profile,
+    replay, report, room, scenario, slow, soak, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -27,36 +26,62 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// The profiles, each with its arguments, and the ways to run one.
+macro_rules! profiles {
+    ($($(#[doc = $doc:literal])+ $name:ident($args:ty),)+) => {
+        /// Loads on a server.
+        #[derive(Subcommand)]
+        pub enum Load {
+            $($(#[doc = $doc])+ #[command(after_help = exit::CODES)] $name($args),)+
+        }
+
+        impl Load {
+            fn execute(&self) -> Result<Verdict, Stop> {
+                match self {
+                    $(Load::$name(args) => profile::execute(args),)+
+                }
+            }
+
+            fn measure(&self) -> Result<Outcome, Stop> {
+                match self {
+                    $(Load::$name(args) => profile::measure(args),)+
+                }
+            }
+        }
+    };
+}
+
+profiles! {
+    /// Durable appends per second and their latency
+    Append(append::Append),
+    /// Memory of idle connections
+    Connect(connect::Connect),
+    /// Random pages of the history of random timelines
+    History(pages::Pages),
+    /// Appends, subscribers, polls, pages, reconnects and idle connections together
+    Mixed(mixed::Mixed),
+    /// mixed for long, and whether memory, descriptors and disk grow
+    Soak(soak::Soak),
+    /// Conversations of two and of groups, some much busier than others: deliveries and their latency
+    Chat(chat::Chat),
+    /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them
+    Slow(slow::Slow),
+    /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there
+    Storm(storm::Storm),
+    /// Rows through Tablestore's HTTP API: puts, gets, ranges, updates of wide rows, and their latency
+    Table(table::Table),
+    /// One timeline, many subscribers: deliveries per second and their latency
+    Room(room::Room),
+    /// Polling many timelines for news: polls per second and per second of the server's processor time
+    Poll(poll::Poll),
+}
+
 /// Profiles and commands.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Durable appends per second and their latency
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Append(append::Append),
-    /// Memory of idle connections
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Connect(connect::Connect),
-    /// Random pages of the history of random timelines
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    History(pages::Pages),
-    /// Appends, subscribers, polls, pages, reconnects and idle connections together
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Mixed(mixed::Mixed),
-    /// mixed for long, and whether memory, descriptors and disk grow
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Soak(soak::Soak),
-    /// Conversations of two and of groups, some much busier than others: deliveries and their latency
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Chat(chat::Chat),
-    /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Slow(slow::Slow),
-    /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Storm(storm::Storm),
-    /// Rows through Tablestore's HTTP API: puts, gets, ranges, updates of wide rows, and their latency
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Table(table::Table),
+    /// A profile.
+    #[command(flatten)]
+    Load(Load),
     /// What each operation costs while timelines, history and audiences grow: tables and pictures
     #[command(after_help = exit::CODES)]
     Growth(growth::Growth),
@@ -72,12 +97,6 @@ pub enum Command {
     /// Draw the pictures of a result (SVG)
     #[command(after_help = exit::CODES)]
     Draw(Draw),
-    /// One timeline, many subscribers: deliveries per second and their latency
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Room(room::Room),
-    /// Polling many timelines for news: polls per second and per second of the server's processor time
-    #[command(after_help = exit::CODES, args_override_self = true)]
-    Poll(poll::Poll),
     /// Send real IRC logs, listen in several ways, check every line
     #[command(after_help = exit::CODES)]
     Replay(replay::Replay),
@@ -99,15 +118,7 @@ impl Command {
     /// Does it. Blocks.
     pub fn run(self) -> Result<Verdict, Stop> {
         match self {
-            Command::Append(args) => execute(&args),
-            Command::Connect(args) => execute(&args),
-            Command::History(args) => execute(&args),
-            Command::Mixed(args) => execute(&args),
-            Command::Soak(args) => execute(&args),
-            Command::Chat(args) => execute(&args),
-            Command::Slow(args) => execute(&args),
-            Command::Storm(args) => execute(&args),
-            Command::Table(args) => execute(&args),
+            Command::Load(load) => load.execute(),
             Command::Growth(args) => growth::run(&args, measure),
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
@@ -116,29 +127,23 @@ impl Command {
                 AnyResult::load(&args.result)?.draw(&args.folder)?;
                 Ok(Verdict::Held)
             }
-            Command::Room(args) => execute(&args),
-            Command::Poll(args) => execute(&args),
             Command::Replay(args) => {
                 let json = args.json.clone();
                 let outcome = several_threads(replay::run(args))?;
-                let verdict = &outcome.verdict;
                 finish(
                     &outcome,
                     &outcome.summary(),
-                    &verdict.faults,
-                    verdict.held(),
+                    &outcome.verdict,
                     json.as_deref(),
                 )
             }
             Command::Crash(args) => {
                 let json = args.json.clone();
                 let outcome = several_threads(crash::run(args))?;
-                let verdict = &outcome.verdict;
                 finish(
                     &outcome,
                     &outcome.summary(),
-                    &verdict.faults,
-                    verdict.held(),
+                    &outcome.verdict,
                     json.as_deref(),
                 )
             }
@@ -157,34 +162,18 @@ pub fn measure(words: &[String]) -> Result<Outcome, Stop> {
         words: words.to_vec(),
     };
     match parse(&words)? {
-        Command::Append(args) => profile::measure(&args),
-        Command::Connect(args) => profile::measure(&args),
-        Command::History(args) => profile::measure(&args),
-        Command::Mixed(args) => profile::measure(&args),
-        Command::Chat(args) => profile::measure(&args),
-        Command::Slow(args) => profile::measure(&args),
-        Command::Storm(args) => profile::measure(&args),
-        Command::Table(args) => profile::measure(&args),
-        Command::Room(args) => profile::measure(&args),
-        Command::Poll(args) => profile::measure(&args),
+        Command::Load(load) => load.measure(),
         _ => Err(Stop::Usage(format!("{}: no figures", words.label))),
     }
 }
 
 /// One run of a scenario, read as if its words stood on the command line.
 fn parse(run: &Words) -> Result<Command, Stop> {
-    let words = std::iter::once("tideline-load".to_owned()).chain(run.words.iter().cloned());
+    let words = std::iter::once("tideline-load").chain(run.words.iter().map(String::as_str));
     let label = &run.label;
-    match Cli::try_parse_from(words) {
-        Ok(Cli {
-            command:
-                Command::Run(_)
-                | Command::Compare(_)
-                | Command::Draw(_)
-                | Command::Fill(_)
-                | Command::Growth(_),
-        }) => Err(Stop::Usage(format!("{label}: not a profile"))),
-        Ok(cli) => Ok(cli.command),
+    match Cli::try_parse_from(words).map(|cli| cli.command) {
+        Ok(command @ (Command::Load(_) | Command::Replay(_) | Command::Crash(_))) => Ok(command),
+        Ok(_) => Err(Stop::Usage(format!("{label}: not a profile"))),
         Err(error) => Err(Stop::Usage(format!("{label}: {error}"))),
     }
 }
@@ -201,16 +190,15 @@ fn several_threads<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, 
 fn finish(
     outcome: &impl Serialize,
     summary: &str,
-    faults: &[String],
-    held: bool,
+    verdict: &judge::Verdict,
     json: Option<&Path>,
 ) -> Result<Verdict, Stop> {
-    for fault in faults {
+    for fault in &verdict.faults {
         report::note(&format!("fault: {fault}"));
     }
     report::say(summary);
     report::save(outcome, json)?;
-    Ok(Verdict::of(held, true))
+    Ok(Verdict::of(verdict.held(), true))
 }
 
 #[cfg(test)]
@@ -249,7 +237,7 @@ mod tests {
             words: line.split_whitespace().map(str::to_owned).collect(),
         };
         match parse(&words("append --seconds=5 --seconds 1 --connections=3")) {
-            Ok(Command::Append(args)) => {
+            Ok(Command::Load(Load::Append(args))) => {
                 assert_eq!((args.setup.seconds, args.flow.connections), (1.0, 3));
             }
             _ => panic!("an append"),

@@ -4,7 +4,6 @@
 //! data; what was found belongs into the report.
 
 use std::fmt;
-use std::process::ExitCode;
 
 /// The table that `--help` prints.
 pub const CODES: &str = "Exit codes:
@@ -41,13 +40,7 @@ impl fmt::Display for Stop {
 impl std::error::Error for Stop {}
 
 impl Stop {
-    /// The process's exit code for this.
-    #[must_use]
-    pub fn code(&self) -> ExitCode {
-        ExitCode::from(self.number())
-    }
-
-    /// As in [`CODES`].
+    /// The process's exit code for this, as in [`CODES`].
     #[must_use]
     pub fn number(&self) -> u8 {
         match self {
@@ -83,13 +76,7 @@ impl Verdict {
         }
     }
 
-    /// The process's exit code for this.
-    #[must_use]
-    pub fn code(self) -> ExitCode {
-        ExitCode::from(self.number())
-    }
-
-    /// As in [`CODES`].
+    /// The process's exit code for this, as in [`CODES`].
     #[must_use]
     pub fn number(self) -> u8 {
         match self {

@@ -10,11 +10,5 @@ use tideline_load::cli::Cli;
 use tideline_load::report;
 
 fn main() -> ExitCode {
-    match Cli::parse().command.run() {
-        Ok(verdict) => verdict.code(),
-        Err(stop) => {
-            report::note(&format!("tideline-load: {stop}"));
-            stop.code()
-        }
-    }
+    report::ended("tideline-load", Cli::parse().command.run())
 }

@@ -8,10 +8,8 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::append::STOCK_PREFIX;
 use crate::exit::Stop;
 use crate::generator::Flow;
-use crate::pace::Gaps;
 use crate::preload::Preload;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
@@ -53,30 +51,6 @@ pub struct Pages {
     /// The messages are there already, under --prefix, as --preload and --preload-timelines say
     #[arg(long, requires = "prefix")]
     pub loaded: bool,
-}
-
-impl Pages {
-    /// Pages by the clock of a stock of so many messages in so many timelines, which is appended first unless it is
-    /// `loaded`.
-    #[must_use]
-    pub fn of_stock(
-        setup: Setup,
-        rate: f64,
-        (messages, timelines): (u64, u64),
-        loaded: bool,
-    ) -> Pages {
-        Pages {
-            setup,
-            flow: Flow::open(16, rate, Gaps::Fixed),
-            page: 50,
-            preload: messages,
-            preload_timelines: timelines,
-            size: 200,
-            settle: 0.0,
-            prefix: Some(STOCK_PREFIX.into()),
-            loaded,
-        }
-    }
 }
 
 impl Profile for Pages {

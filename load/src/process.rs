@@ -61,11 +61,8 @@ impl Launch {
             .open(self.log_path())
             .map_err(|error| Stop::Own(format!("{}: {error}", self.log_path().display())))?;
         let child = Command::new(&self.binary)
-            .arg("serve")
-            .arg("--data")
+            .args(["serve", "--listen", &self.address.to_string(), "--data"])
             .arg(&self.data)
-            .arg("--listen")
-            .arg(self.address.to_string())
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -92,16 +89,9 @@ impl Server {
         self.child.id()
     }
 
-    /// SIGKILL, and wait until it is gone.
-    pub fn kill(mut self) {
-        self.end();
-    }
-
-    /// SIGKILL, and wait until it is gone; again, nothing.
-    pub(crate) fn end(&mut self) {
-        // Errors mean that it is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// SIGKILL, and waits until it is gone, as dropping it does.
+    pub fn kill(self) {
+        drop(self);
     }
 
     fn wait_until_ready(&mut self) -> Result<(), Stop> {
@@ -127,7 +117,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        // Errors mean that it is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

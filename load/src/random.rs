@@ -1,60 +1,57 @@
-//! Small seeded random numbers (SplitMix64), so that a run can be repeated from the seed that it printed.
+//! Seeded random numbers, so that a run can be repeated from the seed that it printed.
 //!
-//! Owns: the generator. Promises: the same seed gives the same numbers, on every machine. Must not: be used for
-//! anything that has to be unpredictable.
+//! Owns: the few words in which the tool asks `rand` for them. Promises: within a version, the same seed gives the same
+//! numbers. Must not: be used for anything that has to be unpredictable.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use rand::distr::{Alphanumeric, Distribution, SampleString as _};
+use rand::rngs::SmallRng;
+use rand::{Rng as _, RngExt as _, SeedableRng as _};
 
 /// A seeded generator.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SmallRng);
 
 impl Random {
     /// Starts from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(SmallRng::seed_from_u64(seed))
     }
 
-    /// A seed that differs from run to run.
+    /// A seed that differs from run to run; small enough to be a number in any JSON.
     #[must_use]
     pub fn fresh_seed() -> u64 {
-        // The standard library's hash keys are random for each process: enough for a seed, and no further dependency.
-        RandomState::new().build_hasher().finish() >> 16
+        rand::random::<u64>() >> 16
     }
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
-    /// A number in `0..bound`; `bound` is at least 1.
+    /// A number in `0..bound`; 0 if there is none.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Multiply and shift: the bias is below 2^-32 for the small bounds used here.
-        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+        self.0.random_range(0..bound.max(1))
+    }
+
+    /// A number in `low..high`; `low` if there is none.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high.saturating_sub(low))
     }
 
     /// A fraction in [0, 1).
     pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+        self.0.random()
     }
 
-    /// A number in `low..high`.
-    pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.below(high.saturating_sub(low).max(1))
+    /// One of a distribution.
+    pub fn draw<T>(&mut self, from: &impl Distribution<T>) -> T {
+        from.sample(&mut self.0)
     }
 
     /// `length` letters and digits.
     pub fn text(&mut self, length: usize) -> String {
-        const LETTERS: &[u8; 64] =
-            b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-        (0..length)
-            .map(|_| char::from(LETTERS[(self.bits() & 63) as usize]))
-            .collect()
+        Alphanumeric.sample_string(&mut self.0, length)
     }
 }
 
@@ -71,7 +68,7 @@ mod tests {
             assert!(x < bound);
         }
         assert!((5..9).contains(&a.between(5, 9)));
-        assert!((0.0..1.0).contains(&a.unit()));
+        assert_eq!((a.below(0), a.between(7, 3)), (0, 7));
         assert_eq!(a.text(20).len(), 20);
     }
 }

@@ -5,10 +5,11 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::exit::Stop;
+use crate::exit::{Stop, Verdict};
 
 /// A line on standard output. A closed pipe is no reason to fail.
 pub fn say(line: &str) {
@@ -18,6 +19,16 @@ pub fn say(line: &str) {
 /// A line on standard error.
 pub fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// What a process ends with; says why, if it could not do its work.
+#[must_use]
+pub fn ended(name: &str, ended: Result<Verdict, Stop>) -> ExitCode {
+    let stopped = |stop: Stop| {
+        note(&format!("{name}: {stop}"));
+        stop.number()
+    };
+    ExitCode::from(ended.map_or_else(stopped, Verdict::number))
 }
 
 /// Writes a result as JSON, if a file was asked for.

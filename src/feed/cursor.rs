@@ -1,7 +1,7 @@
 //! A cursor into one timeline, and what can come next for it.
 //!
-//! Owns: where a reader stands, and the page that it reads. Promises: a page is encoded at most once in each form,
-//! whoever asks first. Must not: know who reads, or what the log has told.
+//! Owns: the position of a reader, and the page that it reads. Promises: a page is encoded at most once in each form.
+//! Must not: know the reader, or what is in the log.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::fresh::{FORMS_MAX, Fresh};
 use crate::timeline::Changed;
 
-/// Where a reader stands.
+/// The position of a reader.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     /// Of the timeline.
@@ -19,24 +19,24 @@ pub struct Cursor {
     pub sequence: u64,
     /// Every change up to this was delivered.
     pub change: u64,
-    /// The newest meta that was told.
+    /// The newest meta that was sent.
     pub(super) meta_version: u64,
     /// The topic's doubt that was settled with the store.
     pub(super) doubt: u64,
-    /// Another epoch that the log told of and the store did not confirm.
+    /// Another epoch that is in the log and that the store did not confirm.
     pub(super) foreign: Option<Arc<str>>,
-    /// The last page ended early: there is more in the store, whatever the log has told.
+    /// The last page ended early: there is more in the store, whatever the log says.
     pub(super) more: bool,
 }
 
 impl Cursor {
-    /// A cursor that stands nowhere yet, with what its topic has told so far.
+    /// A cursor without a position yet, with what its topic knows so far.
     pub(super) fn begin(doubt: u64, meta_version: u64) -> Cursor {
         Cursor {
             epoch: Arc::from(""),
             sequence: 0,
             change: 0,
-            // The making of a timeline is version 1 and is no news to who subscribes.
+            // The making of a timeline is version 1 and no news to a subscriber.
             meta_version: meta_version.max(1),
             doubt,
             foreign: None,
@@ -64,7 +64,7 @@ impl Cursor {
         self.sequence = changed.position;
         self.change = match changed.changed {
             Some(_) => changed.change_position,
-            // Nobody asked for changes before now; those from now on are told.
+            // Changes before now were not asked for; those from now on are sent.
             None => changed.head.change_head,
         };
         self.more = changed.more;
@@ -90,7 +90,7 @@ pub enum Next {
     Meta,
 }
 
-/// A page that was read from the store, shared by all who stand at the same place.
+/// A page that was read from the store, shared by all readers at the same position.
 #[derive(Debug)]
 pub struct Page {
     /// What the store returned.
@@ -106,7 +106,7 @@ impl Page {
         }
     }
 
-    /// The push frames in a form, made by `encode` if nobody has asked before.
+    /// The push frames in a form, made by `encode` for the first reader.
     pub fn frames(&self, form: usize, encode: impl FnOnce(&Changed) -> Vec<Bytes>) -> Arc<[Bytes]> {
         Arc::clone(self.frames[form].get_or_init(|| encode(&self.changed).into()))
     }

@@ -1,7 +1,7 @@
 //! Fresh messages, kept for a while so that subscribers need not read them back from the store.
 //!
 //! Owns: one group of consecutive messages with its encoded forms. Promises: a group is encoded at most once in
-//! each form, whoever asks first. Must not: be changed after it was made: an edit removes the group, and readers find
+//! each form. Must not: be changed after it was made: an edit removes the group, and readers find
 //! the newest form in the store.
 
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::model::Value;
 use crate::timeline::Message;
 
-/// How many different forms of a push there can be, over all dialects.
+/// How many different forms of a push there can be, in all dialects together.
 pub const FORMS_MAX: usize = 6;
 
 /// Consecutive messages that one batch appended to one timeline.
@@ -48,7 +48,7 @@ impl Fresh {
         self.messages.last().map_or(0, |message| message.sequence)
     }
 
-    /// The push frame in a form (a number below [`FORMS_MAX`]), made by `encode` if nobody has asked before.
+    /// The push frame in a form (a number below [`FORMS_MAX`]), made by `encode` for the first reader.
     pub fn frame(&self, form: usize, encode: impl FnOnce(&Fresh) -> Bytes) -> Bytes {
         self.frames[form].get_or_init(|| encode(self)).clone()
     }

@@ -1,6 +1,6 @@
 //! Where watched timelines leave word for one session.
 //!
-//! Owns: which of a session's watches have news. Promises: news between two looks are told once; a wake-up is never
+//! Owns: which of a session's watches have news. Promises: news between two looks count once; a wake-up is never
 //! lost (look after registering the waker). Must not: hold payloads. Posting costs a short lock and a wake-up.
 
 use std::sync::Mutex;

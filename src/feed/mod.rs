@@ -1,9 +1,9 @@
-//! The feed: follows the commit logs and tells whoever watches a timeline that there is something new.
+//! The feed: follows the commit logs and notifies the watchers of a timeline when there is something new.
 //!
 //! Owns: a follower per partition, the registry of watched timelines, a bounded ring of fresh messages, and the cursors
-//! that subscriptions are. Promises: nothing is told before it is on disk and visible; a watcher that registers and
-//! then reads the store misses nothing; a lagging reader costs no memory but its cursor. Must not: encode for a wire,
-//! know a socket.
+//! that subscriptions are. Promises: nothing is announced before it is on disk and visible; a watcher that registers
+//! and then reads the store misses nothing; a lagging reader costs no memory but its cursor. Must not: encode for a
+//! wire, know a socket.
 
 mod budget;
 mod cursor;
@@ -97,7 +97,7 @@ impl Feed {
         }
     }
 
-    /// Stops the followers. Watchers hear nothing more.
+    /// Stops the followers. Watchers get no more news.
     pub fn stop(&self) {
         self.stop.cancel();
     }

@@ -1,7 +1,7 @@
 //! Which timelines are watched, and by whom.
 //!
-//! Owns: the map from a timeline's name to its topic. Promises: a topic stands while someone watches it and not longer;
-//! looking up a timeline that nobody watches costs one short lock. Must not: create anything for a published event.
+//! Owns: the map from a timeline's name to its topic. Promises: a topic lives while it is watched and not longer;
+//! looking up a timeline that is not watched costs one short lock. Must not: create anything for a published event.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -36,7 +36,7 @@ impl Registry {
         }
     }
 
-    /// Nobody watches anything.
+    /// Without watchers.
     pub(super) fn is_empty(&self) -> bool {
         self.topics.load(Ordering::SeqCst) == 0
     }
@@ -134,7 +134,7 @@ impl Watch {
         &self.topic.name
     }
 
-    /// A cursor that stands nowhere yet. Take it before the store is read, so that what the log tells meanwhile counts
+    /// A cursor without a position yet. Take it before the store is read, so that what the log brings meanwhile counts
     /// as new.
     #[must_use]
     pub fn cursor(&self) -> Cursor {

@@ -1,7 +1,7 @@
 //! A subscription: the way from a cursor to what comes next.
 //!
 //! Owns: the moves of the cursor. Promises: every sequence above the start once and in order, every change of what lies
-//! behind the cursor; ends are final. Must not: hold payloads: a page or a group belongs to whoever sends it.
+//! behind the cursor; ends are final. Must not: hold payloads: a page or a group belongs to its sender.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::registry::Watch;
 use crate::metrics::Metrics;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Timelines};
 
-/// Why a subscription is over.
+/// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The timeline is gone.
@@ -31,7 +31,7 @@ pub enum Pull {
     Page(Arc<Page>),
     /// The meta and its version.
     Meta(Meta, u64),
-    /// It is over.
+    /// It ended.
     Ended(Ended),
 }
 
@@ -64,13 +64,13 @@ impl Subscription {
         self.watch.timeline()
     }
 
-    /// Where it stands.
+    /// Its position.
     #[must_use]
     pub fn cursor(&self) -> &Cursor {
         &self.cursor
     }
 
-    /// What comes next; a look at memory only. Fresh messages must be sent, and [`Subscription::sent`] told.
+    /// What comes next; a look at memory only. Send fresh messages, and call [`Subscription::sent`].
     #[must_use]
     pub fn look(&self) -> Next {
         self.watch.topic.next(&self.cursor)

@@ -1,8 +1,8 @@
-//! Follows one partition's log and tells the registry what happened.
+//! Follows one partition's log and notifies the registry.
 //!
-//! Owns: the place in the log up to which watchers were told. Promises: every committed batch once, in order; if its
-//! place is lost (the log was trimmed past it, or cannot be read) it says so to every watcher instead of leaving a gap.
-//! Must not: hold up commits: it only reads, and bounded much at a time.
+//! Owns: the place in the log up to which watchers were notified. Promises: every committed batch once, in order; if
+//! its place is lost (the log was trimmed past it, or cannot be read) it says so to every watcher instead of leaving a
+//! gap. Must not: hold up commits: it only reads, and bounded much at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +50,7 @@ impl Follower {
         self.metrics.lag_seconds.set(age_ms as f64 / 1e3);
     }
 
-    /// Batches that are not told yet, and the commit time of the oldest of them.
+    /// Batches that are not announced yet, and the commit time of the oldest of them.
     fn lag(&self) -> (u64, Option<u64>) {
         let told = self.told.load(Ordering::Relaxed);
         let behind = self.tail.position().0.saturating_sub(told);
@@ -66,7 +66,7 @@ impl Follower {
 }
 
 impl Tailer {
-    /// Starts at the log's end: whoever watches reads the store first.
+    /// Starts at the log's end: a watcher reads the store first.
     pub(super) fn new(partition: PartitionId, follower: &Arc<Follower>, feed: &Feed) -> Tailer {
         let tail = follower.tail.clone();
         let position = Position(follower.told.load(Ordering::Relaxed));
@@ -93,7 +93,7 @@ impl Tailer {
                         self.position = batch.position;
                         if caught("telling of a batch", || self.tell(&batch)).is_none() {
                             self.panics.increment(1);
-                            // Who was not told of it asks the store.
+                            // Readers that were not notified ask the store.
                             self.follower.metrics.resyncs.increment(1);
                             self.registry.doubt_all();
                         }
@@ -128,7 +128,7 @@ impl Tailer {
     fn tell(&self, batch: &Batch) {
         let metrics = &self.follower.metrics;
         metrics.batches.increment(1);
-        // Whoever starts to watch from now on reads the store after that, where this batch is already visible.
+        // A watcher that starts from now on reads the store after that, where this batch is already visible.
         if self.registry.is_empty() {
             self.timelines.note(self.partition, batch);
             return;

@@ -1,4 +1,4 @@
-//! One watched timeline: what the log has told about it, its ring of fresh messages, and who watches.
+//! One watched timeline: what the log says about it, its ring of fresh messages, and its watchers.
 //!
 //! Owns: the newest known head, the ring, the watchers. Promises: knowledge only comes from committed batches in log
 //! order; where it is not enough to serve a cursor (a gap in the ring, an edit, another epoch, a lost place in the log)
@@ -97,7 +97,7 @@ impl Topic {
         lock(&self.state).next(cursor)
     }
 
-    /// The read of a page: shared with whoever reads the same page at the moment.
+    /// The read of a page: shared by all that read the same page at the moment.
     pub(super) fn page(&self, key: PageKey) -> Arc<OnceCell<Arc<Page>>> {
         let mut state = lock(&self.state);
         if let Some((of, cell)) = &state.shared
@@ -141,7 +141,7 @@ impl Topic {
 impl State {
     fn apply(&mut self, event: TimelineEvent) -> Vec<Arc<Fresh>> {
         let Some(head) = event.head else {
-            // Deleted. Whether for good only the store knows: perhaps it stands again.
+            // Deleted. Whether for good only the store knows: perhaps it was made anew.
             self.epoch = None;
             self.ring.clear();
             self.doubt += 1;
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(fresh_range(topic.next(&cursor("A", 1, 0))), Some((2, 3)));
         assert_eq!(fresh_range(topic.next(&cursor("A", 3, 0))), Some((4, 4)));
         assert!(matches!(topic.next(&cursor("A", 4, 0)), Next::CaughtUp));
-        // Before the ring, within a group, and ahead of what the log has told.
+        // Before the ring, within a group, and ahead of the log.
         assert!(matches!(topic.next(&cursor("A", 0, 0)), Next::Read { .. }));
         assert!(matches!(topic.next(&cursor("A", 2, 0)), Next::Read { .. }));
         assert!(matches!(topic.next(&cursor("A", 9, 0)), Next::CaughtUp));

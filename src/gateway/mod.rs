@@ -50,9 +50,9 @@ use tablestore::Tablestore;
 pub struct Options {
     /// What clients may send and get.
     pub limits: Limits,
-    /// Bytes over all connections of requests that come in or are not answered yet.
+    /// Bytes, of all connections, of requests that come in or are not answered yet.
     pub inbound_bytes_max: usize,
-    /// Bytes over all connections of answers that wait for slow readers.
+    /// Bytes, of all connections, of answers that wait for slow readers.
     pub answers_bytes_max: usize,
     /// Time for a message of a WebSocket from its first byte to its last, for the body of an HTTP request, and for each
     /// MiB of a response.
@@ -67,7 +67,7 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Names under which the server may be called, besides its address and localhost.
     pub allowed_hosts: Vec<String>,
-    /// The dialects that are spoken over WebSockets; the first one is that of clients that ask for none.
+    /// The dialects that are spoken on WebSockets; the first one is that of clients that ask for none.
     pub dialects: &'static [&'static dyn Dialect],
     /// Who may call Tablestore's operations.
     pub tablestore: TablestoreOptions,
@@ -78,12 +78,12 @@ pub struct Options {
 /// Bytes of one connection's requests in flight; at it the socket is not read. Room for two of the largest messages.
 pub(crate) const REQUESTS_BYTES_MAX: usize = 8 << 20;
 
-/// What the HTTP pages tell of the server. They are somebody else's; the gateway only serves them. Only the last
-/// may wait, and is asked on a thread that may.
+/// The contents of the HTTP pages, which the gateway only serves. Only the last function may wait; it is called on a
+/// thread that may.
 pub trait Pages: Send + Sync + 'static {
     /// The HTML at `/`.
     fn start(&self) -> String;
-    /// What `/readyz` tells: whether a write would be taken and committed, or in a line why not.
+    /// What `/readyz` says: whether a write would be taken and committed, or in a line why not.
     fn readiness(&self, can_commit: bool) -> Result<(), &'static str>;
     /// Prometheus' text.
     fn metrics(&self) -> String;

@@ -63,7 +63,7 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
     let mut unread = shared.answers.share();
     if !unread.resize(reply.len()) {
         shared.answers.refuse();
-        // What a write has done must be told.
+        // The client must learn what a write has done.
         if !writes {
             return busy();
         }

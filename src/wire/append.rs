@@ -62,7 +62,7 @@ pub struct Appended {
     pub message_id: String,
     /// The timeline's epoch.
     pub epoch: String,
-    /// It stood already.
+    /// It was there already.
     pub duplicate: bool,
 }
 
@@ -166,6 +166,6 @@ pub struct AppendedOne {
     pub timestamp: u64,
     /// The client's ID or the server's.
     pub message_id: String,
-    /// It stood already.
+    /// It was there already.
     pub duplicate: bool,
 }

@@ -27,7 +27,7 @@ pub(crate) trait Check {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure>;
 }
 
-/// Checks who sends, from a place that is no parameter (an HTTP header): 1 to 255 bytes without control characters.
+/// Checks a user that is no parameter (of an HTTP header): 1 to 255 bytes without control characters.
 ///
 /// # Errors
 /// `invalid_params` with field `user`.

@@ -228,7 +228,7 @@ impl<'de> Deserialize<'de> for GivenOrNull {
     }
 }
 
-/// The value that a piece of well-formed JSON text stands for.
+/// The value of a piece of well-formed JSON text.
 fn value(text: &str) -> Result<Value, Cow<'static, str>> {
     match text.as_bytes().first() {
         Some(b'"') => string(text).map(Value::String),
@@ -243,7 +243,7 @@ fn value(text: &str) -> Result<Value, Cow<'static, str>> {
     }
 }
 
-/// A string's text, with its quotes: most have no escape and are copied as they stand.
+/// A string's text, with its quotes: most have no escape and are copied as they are.
 fn string(text: &str) -> Result<String, Cow<'static, str>> {
     let inner = &text[1..text.len() - 1];
     if !inner.as_bytes().contains(&b'\\') {

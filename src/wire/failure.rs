@@ -24,7 +24,7 @@ pub struct Failure {
     pub field: Option<String>,
     /// The value of the limit that was passed.
     pub limit: Option<u64>,
-    /// The limit's name in the configuration: for the server's own count, not told to the client.
+    /// The limit's name in the configuration: for the server's own count; clients do not get it.
     pub limit_name: Option<&'static str>,
     /// What it was instead.
     pub actual: Option<Actual>,
@@ -32,7 +32,7 @@ pub struct Failure {
     pub retry_after_ms: Option<u32>,
 }
 
-/// What stood instead of what was expected or allowed: a number, or an epoch.
+/// What was found in place of what was expected or allowed: a number, or an epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Actual {
@@ -112,7 +112,7 @@ impl Failure {
         self
     }
 
-    /// With what stands.
+    /// With what was found.
     #[must_use]
     pub fn actual(mut self, actual: Actual) -> Failure {
         self.actual = Some(actual);

@@ -1,7 +1,7 @@
 //! Every method: its name, what it does, the types of its parameters and its result.
 //!
 //! Owns: the one list of methods, from which the enums [`Method`], [`Request`] and [`Reply`], the names, the decoding
-//! of parameters, the schemas and the labels of the metrics are made. Promises: a method stands in one line here, and
+//! of parameters, the schemas and the labels of the metrics are made. Promises: a method is one line here, and
 //! what has to treat each of them matches on an enum, so that a forgotten place does not compile; a request that is
 //! read here has passed its family's checks. Must not: know ids, batches or encodings; a dialect does.
 
@@ -122,7 +122,7 @@ macro_rules! effect {
 
 methods! {
     SessionOpen(session::Open) -> Box<session::Opened>,
-        "session.open", changes, "Say who one is, hear the limits";
+        "session.open", changes, "Name the user, get the limits";
     Ping(session::Nothing) -> session::Pong,
         "ping", answers, "Ask for a sign of life";
     TimelineCreate(timeline::Create) -> timeline::Created,

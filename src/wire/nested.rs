@@ -78,8 +78,8 @@ fn number_end(text: &str, start: usize) -> Result<usize, Cow<'static, str>> {
     Ok(start + length)
 }
 
-/// If an object's only name starts with `$`: that name, and the text of its value (`None` if the name stands more than
-/// once).
+/// If an object's only name starts with `$`: that name, and the text of its value (`None` if the name is there more
+/// than once).
 pub(crate) fn only_dollar_name(text: &str) -> Option<(String, Option<&str>)> {
     // Nearly always decided by the first character of the first name; `\` might be an escaped `$`.
     let first = text[1..].trim_start();
@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
     }
 }
 
-/// Writes nested JSON text: as it stands into JSON, as arrays and maps into MessagePack. Text that is not JSON, which
+/// Writes nested JSON text: as it is into JSON, as arrays and maps into MessagePack. Text that is not JSON, which
 /// no decoder of ours lets in, goes out as a string, so that one bad value can't spoil a page.
 pub(crate) fn serialize<S: Serializer>(text: &str, into: S) -> Result<S::Ok, S::Error> {
     if into.is_human_readable() {
@@ -135,7 +135,7 @@ pub(crate) fn serialize<S: Serializer>(text: &str, into: S) -> Result<S::Ok, S::
     }
 }
 
-/// A nested value, with names in their order and as often as they stand.
+/// A nested value, with names in their order and as often as they are there.
 enum Tree {
     Null,
     Boolean(bool),

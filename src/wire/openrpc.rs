@@ -2,7 +2,7 @@
 //!
 //! Owns: the document that `rpc.discover` returns and `schemas/openrpc.json` holds. Promises: made once, the same for
 //! every build of the same types. Must not: say anything that the types and lists don't; pushes and close codes, for
-//! which OpenRPC has no place, stand under `x-` names.
+//! which OpenRPC has no place, are under `x-` names.
 
 use std::sync::OnceLock;
 

@@ -28,7 +28,7 @@ pub(crate) fn yes_or<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Erro
     Ok(Option::deserialize(from)?.unwrap_or(true))
 }
 
-/// The default where `null` stands.
+/// The default in place of `null`.
 pub(crate) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

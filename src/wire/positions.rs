@@ -1,4 +1,4 @@
-//! Where a reader stands in many timelines: the parameter of `sync` that polls are made of.
+//! The positions of a reader in many timelines: the parameter of `sync` that polls are made of.
 //!
 //! Owns: its two spellings on the wire, and one compact form in memory. Promises: reading costs no allocation per
 //! timeline, since most polls find that nothing is new; the order is that of the call, and repeated names stay for the
@@ -31,7 +31,7 @@ struct Place {
     changes_after: Option<u64>,
 }
 
-/// Where a reader stands in one timeline.
+/// The position of a reader in one timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position<'a> {
     /// The timeline's ID.
@@ -154,7 +154,7 @@ impl JsonSchema for Position<'_> {
         let short = generator.subschema_for::<u64>();
         let long = generator.subschema_for::<LongPosition<'_>>();
         schemars::json_schema!({
-            "description": "Where a reader stands in one timeline: `after`, or an object.",
+            "description": "The position of a reader in one timeline: `after`, or an object.",
             "anyOf": [short, long],
         })
     }
@@ -199,7 +199,7 @@ struct LongPosition<'a> {
     changes_after: Option<u64>,
 }
 
-/// A text that stays where it was read, if it stands there as it is.
+/// A text that is borrowed from where it was read, unless it has escapes.
 #[derive(Serialize, Deserialize)]
 struct Epoch<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -120,7 +120,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Whether to subscribe again, from the start or where one stood.
+    /// Whether to subscribe again, from the start or from the last position.
     #[must_use]
     pub fn resubscribe(self) -> bool {
         matches!(

@@ -1,6 +1,6 @@
 //! Every reason for which the server refuses a call, in one place: its code, whether to retry, and what to do about it.
 //!
-//! Owns: the list. Promises: a reason is never renamed, never reused and stands here once; `schemas/error.json` is made
+//! Owns: the list. Promises: a reason is never renamed, never reused and is here once; `schemas/error.json` is made
 //! from it. Must not: carry details of one refusal; those are in `Failure`.
 
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ pub enum Reason {
     ParseError,
     /// Not a JSON-RPC 2.0 request, or its id is neither text up to 64 bytes nor a 64-bit integer. Repair the client.
     InvalidRequest,
-    /// No such method, or not over this transport. Ask `rpc.discover`.
+    /// No such method, or not on this transport. Ask `rpc.discover`.
     MethodNotFound,
     /// A parameter is missing, unknown, ill-typed or out of range; `field` says which. Repair the call.
     InvalidParams,
@@ -28,7 +28,8 @@ pub enum Reason {
     TimelineNotFound,
     /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
     MessageNotFound,
-    /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is what stands. Read, decide again.
+    /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
+    /// again.
     ConditionFailed,
     /// The message ID was taken by another entry. Choose another ID, or find out why two entries share one.
     MessageIdConflict,
@@ -95,7 +96,7 @@ impl Reason {
         self.facts().2
     }
 
-    /// A message for those who have nothing better to say.
+    /// A message for failures that have none of their own.
     #[must_use]
     pub fn message(self) -> &'static str {
         self.facts().3

@@ -1,7 +1,7 @@
 //! JSON Schemas of all that is said, made from the types: what `schemas/` holds.
 //!
-//! Owns: the files' names and what makes each stand alone. Promises: the same text for every build of the same types.
-//! Must not: describe by hand what a type says itself.
+//! Owns: the files' names and what makes each complete by itself. Promises: the same text for every build of the same
+//! types. Must not: describe by hand what a type says itself.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub fn files() -> Vec<(String, Value)> {
     files
 }
 
-/// A schema that stands alone, with the definitions that it names.
+/// A schema with the definitions that it names.
 fn whole(
     title: &str,
     summary: &str,

@@ -13,7 +13,7 @@ use super::entry::Integers;
 use super::failure::Failure;
 use super::limits::Limits;
 
-/// Says who one is and how one wants to be answered. Optional while no authentication is configured.
+/// Names the user, and how the client wants to be answered. Optional while no authentication is configured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "session.open.params")]
@@ -21,7 +21,7 @@ pub struct Open {
     /// Proves who the user is; refused while no authentication is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Who sends, 1 to 255 bytes; believed only while no authentication is configured.
+    /// The user who sends, 1 to 255 bytes; believed only while no authentication is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub user: Option<String>,
@@ -55,7 +55,7 @@ impl Check for Open {
 pub struct Opened {
     /// Names this session in the server's logs.
     pub session: String,
-    /// Who sends; absent = nobody in particular.
+    /// The user who sends; absent = none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The server's software.

@@ -1,7 +1,7 @@
-//! The family of those who follow: `sync`, `subscribe`, `unsubscribe`.
+//! The family of methods that follow timelines: `sync`, `subscribe`, `unsubscribe`.
 //!
-//! Owns: parameters and results of these methods. Promises: positions are checked, no timeline stands twice, and not
-//! both `after` and `rewind` are given. Must not: know where a timeline stands.
+//! Owns: parameters and results of these methods. Promises: positions are checked, no timeline is there twice, and not
+//! both `after` and `rewind` are given. Must not: know what a timeline holds.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -22,7 +22,7 @@ pub use super::positions::{Position, Positions};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "sync.params")]
 pub struct Sync {
-    /// Where the reader stands, by timeline.
+    /// The reader's positions, by timeline.
     pub positions: Positions,
     /// Messages per timeline at most; clamped to the page limit.
     #[serde(default = "page_default", deserialize_with = "page_limit")]

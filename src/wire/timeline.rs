@@ -40,7 +40,7 @@ impl Check for Create {
     }
 }
 
-/// The timeline stands.
+/// The timeline is there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "timeline.create.result")]
 pub struct Created {
@@ -48,7 +48,7 @@ pub struct Created {
     pub timeline: String,
     /// Its epoch.
     pub epoch: String,
-    /// `false` if it stood already; its meta is untouched then.
+    /// `false` if it was there already; its meta is untouched then.
     pub created: bool,
     /// ms since 1970.
     pub created_at: u64,

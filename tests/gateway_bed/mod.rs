@@ -94,13 +94,8 @@ impl Bed {
     }
 
     pub async fn post(&self, body: &Value) -> Value {
-        let body = body.to_string();
-        let answer = self.http(format!(
-            "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             connection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        ));
-        let answer = answer.await;
+        let request = rpc_request("connection: close\r\n", &body.to_string());
+        let answer = self.http(request).await;
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
         if body.is_empty() {
             Value::Null
@@ -108,6 +103,15 @@ impl Bed {
             serde_json::from_str(body).unwrap()
         }
     }
+}
+
+/// A whole `POST /v1/rpc` with more headers, each of which ends its line.
+pub fn rpc_request(headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         {headers}content-length: {length}\r\n\r\n{body}"
+    )
 }
 
 pub const HANDSHAKE: &str = "GET /v1/connect HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\n\

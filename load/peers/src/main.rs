@@ -19,13 +19,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match compare(Cli::parse().peers) {
-        Ok(verdict) => verdict.code(),
-        Err(stop) => {
-            report::note(&format!("tideline-peers: {stop}"));
-            stop.code()
-        }
-    }
+    report::ended("tideline-peers", compare(Cli::parse().peers))
 }
 
 fn compare(args: Peers) -> Result<Verdict, Stop> {

@@ -23,10 +23,10 @@ use crate::wire::{Actual, Failure, Integers, Reason, Reply, Request, openrpc};
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
 
-/// Who calls.
+/// The user of a call, and how the answers are to be written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caller {
-    /// Stamped on what is appended; empty = nobody in particular.
+    /// Stamped on what is appended; empty = none.
     pub(super) user: String,
     /// How large integers go back.
     pub(super) integers: Integers,
@@ -80,7 +80,7 @@ fn session_open(
     caller: &mut Caller,
     open: crate::wire::session::Open,
 ) -> Outcome {
-    // The user is believed. A token is not: its sender relies on somebody who checks it, and nobody can.
+    // The user is believed. A token is not: its sender relies on a check that the server can't make.
     if open.token.is_some() {
         let failure = Failure::new(Reason::Unauthenticated).about("token");
         return Err(failure.saying(NO_AUTHENTICATION));
@@ -110,7 +110,7 @@ fn session_open(
     })))
 }
 
-/// Said to who shows a token.
+/// The answer to a token.
 pub(super) const NO_AUTHENTICATION: &str =
     "this server has no authentication yet, so nobody checks the token: leave it out";
 

@@ -77,7 +77,7 @@ pub(crate) fn info(from: timeline::TimelineInfo, integers: Integers) -> wire::ti
     }
 }
 
-/// The change number that a reader of this page may store: what it was told reaches that far, not always to the last
+/// The change number that a reader of this page may store: what it was sent reaches that far, not always to the last
 /// one.
 pub(super) fn change_head(from: &timeline::Changed) -> u64 {
     match from.state {

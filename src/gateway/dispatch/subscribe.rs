@@ -1,6 +1,6 @@
 //! `subscribe`: watch, read, then follow.
 //!
-//! Owns: the way from a subscribe request to a live cursor. Promises: the watch stands before the store is read, so
+//! Owns: the way from a subscribe request to a live cursor. Promises: the watch begins before the store is read, so
 //! that between the reply and the first push nothing is missed and nothing comes twice. Must not: send anything; the
 //! session does.
 
@@ -12,7 +12,7 @@ use crate::feed::{Subscription, Watch};
 use crate::timeline::{Changed, Error, Head, Resume, ResumeState};
 use crate::wire::{Failure, Integers, Reason, Reply, sync};
 
-/// Reads where the subscriber stands. With `Ok` the subscription is there unless the state says that it is not.
+/// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
 pub(in crate::gateway) async fn subscribe(
     shared: Arc<Shared>,
     request: sync::Subscribe,
@@ -55,7 +55,7 @@ pub(in crate::gateway) async fn subscribe(
     Ok((reply(resume.timeline, changed, integers), subscription))
 }
 
-/// Where a subscriber stands whose timeline is not there: in a new one, unless it names a history that is gone.
+/// The position of a subscriber whose timeline is not there: in a new one, unless it names a history that is gone.
 async fn begin(shared: &Shared, resume: &Resume) -> Result<Changed, Failure> {
     if !resume.is_from_nothing() {
         let nothing = Head {

@@ -61,7 +61,7 @@ async fn look(
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let start = match positions.len() {
         0 | 1 => 0,
-        // A step that is prime to most lengths walks over all of them.
+        // A step that is prime to most lengths comes to all of them.
         count => TURN.fetch_add(7_919, Ordering::Relaxed) % count,
     };
     let bytes = page_bytes(&shared.options.limits);

@@ -38,7 +38,7 @@ pub(super) enum Pending {
     Subscribing(Opening, Subscribing),
 }
 
-/// Names a place for a subscription; the generation tells it from later ones in the same slot.
+/// Names a place for a subscription; the generation differs from that of later ones in the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) slot: u32,

@@ -1,7 +1,7 @@
 //! The heart of a session: pings, and the limits of patience.
 //!
 //! Owns: the timer, and when a client is given up. Promises: a client is judged by what it did while this process was
-//! there and listened: time in which the process was away or did not read counts for nobody. Must not: read or write
+//! there and listened: time in which the process was away or did not read does not count. Must not: read or write
 //! more than a ping.
 
 use std::pin::Pin;
@@ -68,11 +68,11 @@ impl Session {
         self.subscriptions.excuse(self.shared.clock.now_ms());
     }
 
-    /// Pings, and the limits of patience. Who is out of time is looked at once more: bytes that have come may not have
-    /// been announced to this task yet.
+    /// Pings, and the limits of patience. A client that is out of time is looked at once more: bytes that have come may
+    /// not have been announced to this task yet.
     fn tick(&mut self, now: Instant) -> Option<Close> {
         if !self.reads() {
-            // We are the ones who do not listen.
+            // It is the server that does not read.
             self.heard = now;
             self.reader.excuse(now);
         }
@@ -140,5 +140,6 @@ impl Session {
 }
 
 const TICK_MIN: Duration = Duration::from_millis(20);
-/// When all connections together hold as many unread bytes as they may, who has not read for this long is cut.
+/// When all connections together hold as many unread bytes as they may, a client that has not read for this long is
+/// cut.
 const PRESSED_TIME: Duration = Duration::from_secs(5);

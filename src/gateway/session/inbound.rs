@@ -1,7 +1,7 @@
 //! From the bytes of a socket to whole messages.
 //!
 //! Owns: what has come in of a message that is not whole, and since when. Promises: memory grows with the bytes that
-//! have come, not with those that a header announces, counts in the bound over all connections, and is given back with
+//! have come, not with those that a header announces, counts in the bound of all connections, and is given back with
 //! the message; what breaks RFC 6455 is never passed on. Must not: write; the library does that.
 
 use std::io::{self, Cursor};

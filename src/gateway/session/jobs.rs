@@ -34,7 +34,7 @@ pub(super) struct Jobs {
     waiting: VecDeque<Job>,
     calls: usize,
     bytes: usize,
-    /// Of these bytes in the bound over all connections.
+    /// Of these bytes in the bound of all connections.
     share: Share,
     pages: usize,
     waits: usize,
@@ -115,8 +115,8 @@ impl Jobs {
         self.calls == 0
     }
 
-    /// Whether another frame may be taken from the socket. Who has much in flight waits for its answers while all
-    /// connections together hold as much as they may.
+    /// Whether another frame may be taken from the socket. A client with much in flight waits for its answers
+    /// while all connections together hold as much as they may.
     pub(super) fn has_room(&self, shared: &Shared) -> bool {
         let options = &shared.options;
         (self.calls as u64) < options.limits.requests_in_flight_max
@@ -216,7 +216,7 @@ impl Jobs {
         });
     }
 
-    /// What is whole is taken, whatever the bound over all says: it was in memory before.
+    /// What is whole is taken, whatever the bound of all says: it was in memory before.
     fn hold(&mut self, bytes: usize) {
         self.bytes += bytes;
         self.share.force(self.bytes);

@@ -83,8 +83,8 @@ enum Draining {
     No,
     /// No new calls; those in flight are answered.
     Finishing,
-    /// The client was told; the rest is written.
-    Told,
+    /// `draining` is on its way; the rest is written.
+    Announced,
 }
 
 /// Runs a connection from the end of its handshake to its close.
@@ -178,7 +178,7 @@ impl Session {
             self.drained();
             let had_room = self.outbox.has_room();
             match self.outbox.poll_write(&mut self.socket, context) {
-                Poll::Ready(Ok(())) if self.draining == Draining::Told => {
+                Poll::Ready(Ok(())) if self.draining == Draining::Announced => {
                     return Poll::Ready(End::Close(Close::Draining));
                 }
                 Poll::Ready(Ok(())) | Poll::Pending => {}
@@ -195,10 +195,10 @@ impl Session {
         self.poll_timer(context)
     }
 
-    /// Tells a client that has no answers to wait for any more that the server goes.
+    /// Announces the shutdown to a client that has no answers to wait for.
     fn drained(&mut self) {
         if self.draining == Draining::Finishing && self.jobs.is_idle() {
-            self.draining = Draining::Told;
+            self.draining = Draining::Announced;
             let wait = RECONNECT_MIN_MS + random() % RECONNECT_SPREAD_MS;
             self.outbox.push(draining(wait, self.form()));
         }

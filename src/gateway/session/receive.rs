@@ -218,7 +218,7 @@ fn subscribing(
         ));
     }
     let opening = subscriptions.open(&request.timeline);
-    // The watch comes first: whatever is committed from now on is either read below or told by it.
+    // The watch comes first: what is committed from now on is either read below or announced by it.
     let watch = shared
         .feed
         .watch(&request.timeline, &subscriptions.mailbox, opening.slot);

@@ -105,7 +105,7 @@ impl Subscriptions {
                     reading: false,
                     caught_up_ms: 0,
                 });
-                // News that came while it opened found nobody.
+                // News that came while it opened found no subscription.
                 self.mark(at.slot);
             }
             None => self.remove(at.slot),
@@ -239,7 +239,7 @@ impl Subscriptions {
         })
     }
 
-    /// Nobody is behind for what was before.
+    /// The time before now does not count as lag.
     pub(super) fn excuse(&mut self, now_ms: u64) {
         let lives = self.slots.iter_mut().flatten();
         for live in lives.filter_map(|slot| slot.live.as_mut()) {

@@ -1,32 +1,21 @@
-//! From the bytes of one frame or body to checked calls.
+//! From JSON text to checked calls.
 //!
-//! Owns: the choice of the encoding, and requests in JSON text. Promises: text is read once into its parts, which stay
-//! slices of it. Must not: recurse over input whose depth was not limited.
+//! Owns: requests in JSON text. Promises: text is read once into its parts, which stay slices of it. Must not: recurse
+//! over input whose depth is not limited.
 
 use std::borrow::Cow;
 
 use serde::de::DeserializeSeed;
 
 use super::call::{Asked, batch_count, checked_id, request, sync, well_formed, without_place};
-use super::encode::Encoding;
 use super::envelope::{Batch, BatchUpTo, Envelope};
-use super::{Body, Call, Id, msgpack};
+use super::{Body, Call, Id};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
 
-/// Decodes the bytes of one frame or HTTP body.
-///
-/// # Errors
-/// What can't be taken apart into calls at all: it is answered by one failure with the id null.
-pub fn decode(encoding: Encoding, body: &[u8], limits: &Limits) -> Result<Body, Failure> {
-    match encoding {
-        Encoding::Json => decode_json(body, limits),
-        Encoding::MessagePack => msgpack::decode(body, limits),
-    }
-}
-
-pub(super) fn decode_json(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
+/// Decodes JSON text.
+pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     let Ok(text) = std::str::from_utf8(body) else {
         return Err(Failure::new(Reason::ParseError).saying("not UTF-8"));
     };
@@ -85,7 +74,7 @@ fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
 fn id(text: &str) -> Result<Id, Failure> {
     let id = match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).ok().map(Id::Text),
-        // `-0` is no number that would be echoed as it stands.
+        // `-0` would not be echoed as it is.
         Some(b'-' | b'0'..=b'9') if text != "-0" => {
             let unsigned = || text.parse().ok().map(Id::Unsigned);
             text.parse().ok().map(Id::Integer).or_else(unsigned)

@@ -1,4 +1,4 @@
-//! The outermost object of a call: which of its members stand there, as pieces of JSON text.
+//! The outermost object of a call: its members as pieces of JSON text.
 //!
 //! Owns: the split of a request object and of a batch. Promises: linear in the input, iterative at any depth, nothing
 //! copied. Must not: judge the members; `decode.rs` does.
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::wire::params::Object;
 use crate::wire::sync::Sync;
 
-/// The members of a request object as they stand. Others are ignored, as JSON-RPC leaves them open.
+/// The members of a request object as they are. Others are ignored, as JSON-RPC leaves them open.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
     pub(super) jsonrpc: Option<&'a str>,
@@ -22,7 +22,7 @@ pub(super) struct Envelope<'a> {
     pub(super) params: Option<&'a str>,
     /// The parameters, if they are those of `sync` and were read on the way.
     pub(super) sync: Option<Sync>,
-    /// One of them stands twice.
+    /// One of them is there twice.
     pub(super) twice: bool,
 }
 
@@ -60,9 +60,8 @@ impl<'de> Deserialize<'de> for Member {
 }
 
 impl<'a> Envelope<'a> {
-    /// Takes a request object apart. The parameters of `sync` are long and asked for often, so they are read on the way
-    /// where they stand behind the method; if anything is wrong then, all is taken as pieces, for the way of all others
-    /// tells what.
+    /// Takes a request object apart. The parameters of `sync` are long and frequent, so they are read on the way if
+    /// they are behind the method. If that fails, all is taken as pieces: the way of all other methods finds out why.
     pub(super) fn read(text: &'a str) -> serde_json::Result<Envelope<'a>> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let read = Members { syncs: true }.deserialize(&mut reader);

@@ -23,14 +23,13 @@ use super::limits::Limits;
 use super::methods::Reply;
 use super::push::Push;
 
-pub use decode::decode;
 pub use encode::Encoding;
 
 /// JSON-RPC in one encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonRpc(Encoding);
 
-/// In JSON text; also over HTTP.
+/// In JSON text; that of HTTP too.
 pub static JSON: JsonRpc = JsonRpc(Encoding::Json);
 /// In MessagePack.
 pub static MESSAGE_PACK: JsonRpc = JsonRpc(Encoding::MessagePack);
@@ -44,6 +43,17 @@ pub enum Body {
     Single(Call),
     /// Calls, answered by one array (or not at all, if all of them are notifications).
     Batch(Vec<Call>),
+}
+
+/// Decodes the bytes of one frame or HTTP body.
+///
+/// # Errors
+/// What can't be taken apart into calls at all: it is answered by one failure with the id null.
+pub fn decode(encoding: Encoding, body: &[u8], limits: &Limits) -> Result<Body, Failure> {
+    match encoding {
+        Encoding::Json => decode::decode(body, limits),
+        Encoding::MessagePack => msgpack::decode(body, limits),
+    }
 }
 
 impl Dialect for JsonRpc {

@@ -14,8 +14,8 @@ use serde::de::{
     self, Deserialize as _, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
-use super::Body;
-use super::decode::decode_json;
+use super::decode::decode as decode_json;
+use super::{Body, Call, Id};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
@@ -26,15 +26,15 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
         body,
         out: Vec::with_capacity(body.len() + body.len() / 2 + 16),
         path: Vec::new(),
+        params_at: None,
         call: 0,
         failures: Vec::new(),
     };
     let mut reader = Deserializer::from_read_ref(body);
     reader.set_max_depth(DEPTH_MAX);
-    writer
-        .value(Place::Body)
-        .deserialize(&mut reader)
-        .map_err(|error| unreadable(&error, limits))?;
+    if let Err(error) = writer.value(Place::Body).deserialize(&mut reader) {
+        return writer.unreadable(&error, limits);
+    }
     let behind = IgnoredAny::deserialize(&mut reader);
     if !matches!(behind, Err(Error::InvalidMarkerRead(_))) {
         return Err(Failure::new(Reason::ParseError).saying("bytes after the end"));
@@ -57,16 +57,6 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
 
 /// Requests are less deep (see [`Limits::check`]); the stack must hold it.
 const DEPTH_MAX: usize = 128;
-
-fn unreadable(error: &Error, limits: &Limits) -> Failure {
-    match error {
-        Error::DepthLimitExceeded => {
-            let limit = limits.json_depth_max;
-            Failure::too_large("", "json_depth_max", limit, limit + 1)
-        }
-        error => Failure::new(Reason::ParseError).saying(error.to_string()),
-    }
-}
 
 /// Where a value is: decides whether it can be refused, and whether bin may be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +114,8 @@ struct Writer<'a> {
     out: Vec<u8>,
     /// From the parameters to the value that is read.
     path: Vec<Step>,
+    /// Where the parameters that are read begin in the text.
+    params_at: Option<usize>,
     /// The number of the call that is read.
     call: usize,
     /// Why calls are refused, the first reason of each.
@@ -141,6 +133,27 @@ impl<'a> Writer<'a> {
         Value {
             writer: self,
             place,
+        }
+    }
+
+    /// What becomes of a frame that could not be read to its end. A call whose parameters are too deep is refused by its
+    /// id, if that came before them.
+    fn unreadable(mut self, error: &Error, limits: &Limits) -> Result<Body, Failure> {
+        let (Error::DepthLimitExceeded, Some(params_at)) = (error, self.params_at) else {
+            return Err(Failure::new(Reason::ParseError).saying(error.to_string()));
+        };
+        let limit = limits.json_depth_max;
+        let failure = Failure::too_large("params", "json_depth_max", limit, DEPTH_MAX as u64);
+        self.out.truncate(params_at);
+        self.out.extend_from_slice(b"null}");
+        match decode_json(&self.out, limits) {
+            Ok(Body::Single(Call { id: Some(id), .. })) if id != Id::Null => {
+                Ok(Body::Single(Call {
+                    id: Some(id),
+                    request: Err(failure),
+                }))
+            }
+            _ => Err(failure),
         }
     }
 
@@ -192,7 +205,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Whether these are the bytes of a bin: the reader hands out a text that is not UTF-8 as bytes too, and only the
-    /// length before them, which each kind of value has in a form of its own, tells the two apart.
+    /// length before them, which each kind of value has in a form of its own, is different.
     fn is_bin(&self, bytes: &[u8]) -> bool {
         let at = bytes.as_ptr().addr() - self.body.as_ptr().addr();
         let before = &self.body[..at];
@@ -316,7 +329,13 @@ impl<'a> Visitor<'a> for Value<'_, 'a> {
                 true => writer.path.push(Step::Name(start)),
                 false => writer.path.clear(),
             }
+            if inner == Place::Params {
+                writer.params_at = Some(writer.out.len());
+            }
             map.next_value_seed(writer.value(inner))?;
+            if inner == Place::Params {
+                writer.params_at = None;
+            }
             writer.path.truncate(depth);
             writer.out.push(b',');
         }

@@ -371,8 +371,21 @@ fn depth_is_limited_and_the_id_still_told() {
             let _ = decode(Encoding::Json, body.as_bytes(), &Limits::default());
         }
         for body in [vec![0x91; depth], vec![0x81; depth], vec![0xdd; depth]] {
-            let _ = decode(Encoding::MessagePack, &body, &Limits::default());
+            let failure = decode(Encoding::MessagePack, &body, &Limits::default());
+            assert_eq!(failure.expect_err("deep").reason, Reason::ParseError);
         }
+        let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": null});
+        let mut body = rmp_serde::to_vec_named(&ping).expect("plain");
+        // serde_json sorts the names: the parameters come last.
+        assert_eq!(body.pop(), Some(0xc0));
+        body.extend(vec![0x91; depth]);
+        body.push(0xc0);
+        let Ok(Body::Single(call)) = decode(Encoding::MessagePack, &body, &Limits::default())
+        else {
+            panic!("a call")
+        };
+        assert_eq!(call.id, Some(Id::Integer(7)));
+        assert_eq!(call.request.expect_err("deep").reason, Reason::TooLarge);
     }
 }
 
