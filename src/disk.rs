@@ -15,7 +15,7 @@ const LITTLE_BYTES: u64 = 32 << 20;
 
 /// Whether the error itself says that there is no room: on the disk, in the quota, or below the limit of a file's size.
 #[must_use]
-pub fn is_no_room(error: &io::Error) -> bool {
+pub(crate) fn is_no_room(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
@@ -24,7 +24,7 @@ pub fn is_no_room(error: &io::Error) -> bool {
 
 /// Whether the error says that the process or the system has no descriptor left: nothing is wrong, try again.
 #[must_use]
-pub fn is_no_descriptor(error: &io::Error) -> bool {
+pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
         .iter()
@@ -33,15 +33,15 @@ pub fn is_no_descriptor(error: &io::Error) -> bool {
 
 /// Whether the error means a full disk. A write that was done in part comes without a reason: LMDB makes EIO of it, the
 /// standard library `WriteZero`. Then it counts how much is left (`None` = nobody knows).
-pub fn is_full(error: &io::Error, left: impl FnOnce() -> Option<u64>) -> bool {
+pub(crate) fn is_full(error: &io::Error, left: impl FnOnce() -> Option<u64>) -> bool {
     let is_vague = error.kind() == io::ErrorKind::WriteZero
         || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
     is_no_room(error) || (is_vague && left().is_some_and(|left| left < LITTLE_BYTES))
 }
 
-/// What an operator should do about an error that stands behind it; empty if nothing in particular.
+/// What an operator should do about an error whose text comes before it; empty if nothing in particular.
 #[must_use]
-pub fn advice(error: &io::Error) -> &'static str {
+pub(crate) fn advice(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::FileTooLarge {
         ": a file may not get larger (ulimit -f)"
     } else if is_no_room(error) {
@@ -56,7 +56,7 @@ pub fn advice(error: &io::Error) -> &'static str {
 /// Bytes that this process may still write in a folder, to a file that has `file_bytes` already. A part of the disk is
 /// only for root.
 #[must_use]
-pub fn left(folder: &Path, file_bytes: u64) -> Option<u64> {
+pub(crate) fn left(folder: &Path, file_bytes: u64) -> Option<u64> {
     let disk = statvfs(folder).ok()?;
     let blocks = match rustix::process::geteuid().is_root() {
         // ext4 counts as free what it keeps for itself: a 50th, 4,096 blocks at most.
@@ -73,7 +73,7 @@ pub fn left(folder: &Path, file_bytes: u64) -> Option<u64> {
 
 /// Bytes of the whole disk that a folder is on.
 #[must_use]
-pub fn total(folder: &Path) -> Option<u64> {
+pub(crate) fn total(folder: &Path) -> Option<u64> {
     let disk = statvfs(folder).ok()?;
     Some(disk.f_blocks.saturating_mul(disk.f_frsize))
 }

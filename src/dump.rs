@@ -1,8 +1,8 @@
 //! `tideline dump DATA [TIMELINE]`: all timelines, or one, as lines of JSON.
 //!
-//! Owns: the shape of a dump: per timeline one line as `timeline.get` tells it, then one line per message, `{timeline,
-//! message}`, in order. Promises: values are written as the native protocol writes them; nothing on disk is changed.
-//! Must not: be run beside a server (the directory's lock sees to it).
+//! Owns: the shape of a dump: per timeline one line as `timeline.get` returns it, then one line per message,
+//! `{timeline, message}`, in order. Promises: values are written as the native protocol writes them; nothing on disk is
+//! changed. Must not: be run beside a server (the directory's lock sees to it).
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::gateway::shape;
 use crate::partition::{Inspection, OpenError, ReadError};
-use crate::timeline::{Dumped, Limits, Survey, Timelines};
+use crate::timeline::{Dumped, Limits, StoredTimelines, Timelines};
 use crate::wire::{self, Integers};
 
 /// Why a dump ended early.
@@ -59,15 +59,15 @@ pub fn dump(
     out: &mut dyn Write,
 ) -> Result<(), DumpError> {
     let inspection = Inspection::open(data, Timelines::rules(limits)).map_err(DumpError::Open)?;
-    let mut timelines = 0_u64;
+    let mut count = 0_u64;
     for id in inspection.ids() {
         let inspected = inspection
             .partition(id, false, &mut |_| {})
             .map_err(DumpError::Open)?;
-        let survey = Survey::new(&inspected.view, id, inspection.history());
-        survey.dump(timeline, &mut |dumped| match dumped {
+        let timelines = StoredTimelines::new(&inspected.view, id, inspection.history());
+        timelines.dump(timeline, &mut |dumped| match dumped {
             Dumped::Timeline(info) => {
-                timelines += 1;
+                count += 1;
                 line(out, &shape::info(info.clone(), Integers::Number))
             }
             Dumped::Message(info, message) => {
@@ -83,7 +83,7 @@ pub fn dump(
         })?;
     }
     match timeline {
-        Some(timeline) if timelines == 0 => Err(DumpError::NotFound(timeline.to_owned())),
+        Some(timeline) if count == 0 => Err(DumpError::NotFound(timeline.to_owned())),
         _ => out.flush().map_err(DumpError::Output),
     }
 }

@@ -1,4 +1,4 @@
-//! Newtypes that every layer names: partitions, positions, tables, the kinds of an entry, the clock.
+//! Newtypes that every layer names: partitions, positions, tables, histories; and the clock.
 //!
 //! Owns: identity and time. Promises: each type is a plain number with a fixed text form; nothing here allocates a
 //! store or touches a disk. Must not: import anything of the project.
@@ -72,31 +72,6 @@ impl fmt::Display for HistoryId {
     }
 }
 
-/// What an entry does to its key. The numbers are part of the formats on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum EntryKind {
-    /// The whole row: masks everything older.
-    Put = 1,
-    /// A change of some cells of whatever is older.
-    Delta = 2,
-    /// The row is gone: masks everything older.
-    Tombstone = 3,
-}
-
-impl EntryKind {
-    /// The kind with this number on disk.
-    #[must_use]
-    pub fn from_byte(byte: u8) -> Option<EntryKind> {
-        match byte {
-            1 => Some(EntryKind::Put),
-            2 => Some(EntryKind::Delta),
-            3 => Some(EntryKind::Tombstone),
-            _ => None,
-        }
-    }
-}
-
 /// Where "now" comes from: the system's clock, or one that a test moves by hand.
 ///
 /// The system's clock may be set. Back is followed at once, and so is a small step forward. A jump forward is followed
@@ -120,7 +95,7 @@ impl Clock {
         Clock::default()
     }
 
-    /// A clock that stands at `now_ms` until `set` moves it.
+    /// A clock that stays at `now_ms` until `set` moves it.
     #[must_use]
     pub fn fixed(now_ms: u64) -> Clock {
         Clock {
@@ -134,7 +109,7 @@ impl Clock {
         self.fixed_ms.store(now_ms, Ordering::SeqCst);
     }
 
-    /// Milliseconds since 1970. May go backwards; who needs more keeps a maximum.
+    /// Milliseconds since 1970. May go backwards; a caller that needs more keeps a maximum.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         match self.fixed_ms.load(Ordering::Relaxed) {
@@ -160,7 +135,7 @@ impl Clock {
 
 /// Two readings that are so far apart differ only by the time between them.
 const JITTER_MS: i64 = 5;
-/// A larger step is a jump: it is told of, and forward it is not followed at once.
+/// A larger step is a jump: it is logged, and forward it is not followed at once.
 const JUMP_MS: i64 = 60_000;
 /// So long the system's clock must keep to a jump forward.
 const DOUBT_MS: i64 = 10_000;
@@ -252,7 +227,7 @@ fn steady_ms() -> i64 {
     time.tv_sec * 1_000 + time.tv_nsec / 1_000_000
 }
 
-/// The same elsewhere, where it may stand still while the machine sleeps: then waking up is a jump.
+/// The same elsewhere, where it may stop while the machine sleeps: then waking up is a jump.
 #[cfg(not(target_os = "linux"))]
 fn steady_ms() -> i64 {
     static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

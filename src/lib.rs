@@ -4,16 +4,17 @@
 
 pub mod admin;
 pub mod config;
-pub mod disk;
+mod disk;
 pub mod dump;
+mod entry;
 pub mod feed;
 pub mod gateway;
 pub mod ids;
-pub mod image;
-pub mod log;
+mod image;
+mod log;
 pub mod metrics;
 pub mod model;
-pub mod ordered;
+mod ordered;
 pub mod partition;
 pub mod server;
 pub mod table;

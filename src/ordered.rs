@@ -28,7 +28,7 @@ const END: u8 = 0x01;
 
 /// One decoded column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Column<'a> {
+pub(crate) enum Column<'a> {
     /// Below every value.
     InfMin,
     /// A signed integer.
@@ -43,20 +43,20 @@ pub enum Column<'a> {
 
 /// Bytes that are not an encoded column of the asked type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub(crate) struct Malformed;
 
 /// Appends the bound below every value.
-pub fn push_inf_min(out: &mut Vec<u8>) {
+pub(crate) fn push_inf_min(out: &mut Vec<u8>) {
     out.push(INF_MIN);
 }
 
 /// Appends the bound above every value.
-pub fn push_inf_max(out: &mut Vec<u8>) {
+pub(crate) fn push_inf_max(out: &mut Vec<u8>) {
     out.push(INF_MAX);
 }
 
 /// Appends a signed integer.
-pub fn push_i64(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn push_i64(out: &mut Vec<u8>, value: i64) {
     if value >= 0 {
         return push_u64(out, value.unsigned_abs());
     }
@@ -70,43 +70,32 @@ pub fn push_i64(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Appends an unsigned integer, a sequence for example; orders with the signed ones.
-pub fn push_u64(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn push_u64(out: &mut Vec<u8>, value: u64) {
     let length = significant(value);
     out.push(INTEGER_ZERO + length);
     out.extend_from_slice(&value.to_be_bytes()[8 - usize::from(length)..]);
 }
 
 /// Appends a text.
-pub fn push_string(out: &mut Vec<u8>, value: &str) {
+pub(crate) fn push_string(out: &mut Vec<u8>, value: &str) {
     out.push(STRING);
     push_escaped(out, value.as_bytes());
 }
 
 /// Appends bytes.
-pub fn push_binary(out: &mut Vec<u8>, value: &[u8]) {
+pub(crate) fn push_binary(out: &mut Vec<u8>, value: &[u8]) {
     out.push(BINARY);
     push_escaped(out, value);
 }
 
-/// Appends a column of any kind.
-pub fn push(out: &mut Vec<u8>, column: &Column<'_>) {
-    match column {
-        Column::InfMin => push_inf_min(out),
-        Column::Integer(value) => push_i64(out, *value),
-        Column::String(value) => push_string(out, value),
-        Column::Binary(value) => push_binary(out, value),
-        Column::InfMax => push_inf_max(out),
-    }
-}
-
 /// How many bytes a text or binary of `length` without NULs takes.
 #[must_use]
-pub const fn text_bytes(length: usize) -> usize {
+pub(crate) const fn text_bytes(length: usize) -> usize {
     length + 3
 }
 
 /// The most bytes that an integer takes.
-pub const INTEGER_BYTES_MAX: usize = 9;
+pub(crate) const INTEGER_BYTES_MAX: usize = 9;
 
 fn significant(value: u64) -> u8 {
     let bytes = (64 - value.leading_zeros()).div_ceil(8);
@@ -129,25 +118,25 @@ fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Reads encoded columns one after the other.
 #[derive(Clone, Debug)]
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
     /// Reads from the first of `bytes` on.
     #[must_use]
-    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
     }
 
     /// What was not read yet.
     #[must_use]
-    pub fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// The next column, whatever its type.
-    pub fn column(&mut self) -> Result<Column<'a>, Malformed> {
+    pub(crate) fn column(&mut self) -> Result<Column<'a>, Malformed> {
         let column = match *self.rest.first().ok_or(Malformed)? {
             INF_MIN => self.bound(Column::InfMin),
             INF_MAX => self.bound(Column::InfMax),
@@ -159,7 +148,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next column, a signed integer.
-    pub fn i64(&mut self) -> Result<i64, Malformed> {
+    pub(crate) fn i64(&mut self) -> Result<i64, Malformed> {
         let tag = *self.rest.first().ok_or(Malformed)?;
         if tag >= INTEGER_ZERO {
             return i64::try_from(self.u64()?).map_err(|_| Malformed);
@@ -173,7 +162,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next column, an integer that is not negative.
-    pub fn u64(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         let tag = *self.rest.first().ok_or(Malformed)?;
         let length = tag.checked_sub(INTEGER_ZERO).ok_or(Malformed)?;
         let value = self.integer(length, 0)?;
@@ -185,7 +174,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next column, a text.
-    pub fn string(&mut self) -> Result<Cow<'a, str>, Malformed> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Malformed> {
         match self.escaped(STRING)? {
             Cow::Borrowed(bytes) => std::str::from_utf8(bytes).map(Cow::Borrowed).ok(),
             Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).ok(),
@@ -194,13 +183,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The next column, bytes.
-    pub fn binary(&mut self) -> Result<Cow<'a, [u8]>, Malformed> {
+    pub(crate) fn binary(&mut self) -> Result<Cow<'a, [u8]>, Malformed> {
         self.escaped(BINARY)
     }
 
     /// Passes over a column without decoding it; gives its bytes. Takes only the measure of it: what it passes over may
     /// still be malformed inside.
-    pub fn skip(&mut self) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn skip(&mut self) -> Result<&'a [u8], Malformed> {
         let whole = self.rest;
         let length = match *whole.first().ok_or(Malformed)? {
             INF_MIN | INF_MAX => 1,
@@ -272,6 +261,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Appends a column of any kind.
+    fn push(out: &mut Vec<u8>, column: &Column<'_>) {
+        match column {
+            Column::InfMin => push_inf_min(out),
+            Column::Integer(value) => push_i64(out, *value),
+            Column::String(value) => push_string(out, value),
+            Column::Binary(value) => push_binary(out, value),
+            Column::InfMax => push_inf_max(out),
+        }
+    }
 
     /// A column in the model's order: the derived one of this enum.
     #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,14 +9,14 @@ use std::path::Path;
 use crate::ids::PartitionId;
 use crate::partition::{Inspected, Inspection, OpenError};
 use crate::table::Catalog;
-use crate::timeline::{Limits, Survey, Surveyed, Timelines};
+use crate::timeline::{Limits, StoredTimelines, Timelines, Verified};
 
 /// Checks a data directory and writes what it finds. `true` = no problem.
 pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool, VerifyError> {
     let catalog = Catalog::default();
     let rules = Timelines::rules_with(limits, catalog.clone());
     let inspection = Inspection::open(data, rules).map_err(VerifyError::Open)?;
-    // What of users' rows may have gone is told by their tables. If these can't be read, the check says so again.
+    // The tables say which of users' rows may have gone. If these can't be read, the check says so again.
     if let Ok(home) = inspection.partition(Catalog::HOME, false, &mut drop) {
         let _ = catalog.load(&home.view);
     }
@@ -24,15 +24,15 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
     for problem in &problems {
         writeln!(out, "PROBLEM {problem}")?;
     }
-    let mut total = Surveyed::default();
+    let mut total = Verified::default();
     for id in inspection.ids() {
         let before = problems.len();
-        let mut told = |text: String| problems.push(text);
-        match check_partition(&inspection, id, &mut told) {
-            Ok((inspected, surveyed)) => {
-                total.timelines += surveyed.timelines;
-                total.messages += surveyed.messages;
-                total.message_ids += surveyed.message_ids;
+        let mut problem = |text: String| problems.push(text);
+        match check_partition(&inspection, id, &mut problem) {
+            Ok((inspected, found)) => {
+                total.timelines += found.timelines;
+                total.messages += found.messages;
+                total.message_ids += found.message_ids;
                 report(&inspected, out)?;
             }
             Err(text) => problems.push(format!("partition {id}: {text}")),
@@ -40,10 +40,10 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         for problem in &problems[before..] {
             writeln!(out, "PROBLEM {problem}")?;
         }
-        // Whatever the next partition does to this process, this one is told.
+        // Whatever the next partition does to this process, this one is reported.
         out.flush()?;
     }
-    let Surveyed {
+    let Verified {
         timelines,
         messages,
         message_ids,
@@ -83,15 +83,17 @@ impl From<io::Error> for VerifyError {
 fn check_partition(
     inspection: &Inspection,
     id: PartitionId,
-    told: &mut dyn FnMut(String),
-) -> Result<(Inspected, Surveyed), String> {
+    problem: &mut dyn FnMut(String),
+) -> Result<(Inspected, Verified), String> {
     let inspected = inspection
-        .partition(id, true, told)
+        .partition(id, true, problem)
         .map_err(|error| error.to_string())?;
-    let survey = Survey::new(&inspected.view, id, inspection.history());
-    let mut told = |text: String| told(format!("partition {id}, {text}"));
-    let surveyed = survey.check(&mut told).map_err(|error| error.to_string())?;
-    Ok((inspected, surveyed))
+    let timelines = StoredTimelines::new(&inspected.view, id, inspection.history());
+    let mut problem = |text: String| problem(format!("partition {id}, {text}"));
+    let found = timelines
+        .verify(&mut problem)
+        .map_err(|error| error.to_string())?;
+    Ok((inspected, found))
 }
 
 fn report(inspected: &Inspected, out: &mut dyn Write) -> io::Result<()> {

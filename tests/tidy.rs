@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
     ("disk", &[]),
+    ("entry", &[]),
     ("ids", &[]),
     ("ordered", &[]),
     ("metrics", &[]),
@@ -21,13 +22,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("image", STORE),
     (
         "partition",
-        &["disk", "ids", "ordered", "metrics", "model", "log", "image"],
+        &[
+            "disk", "entry", "ids", "ordered", "metrics", "model", "log", "image",
+        ],
     ),
     (
         "table",
-        &["ids", "ordered", "metrics", "model", "partition"],
+        &["entry", "ids", "ordered", "metrics", "model", "partition"],
     ),
-    ("timeline", &["ids", "ordered", "metrics", "model", "table"]),
+    (
+        "timeline",
+        &["entry", "ids", "ordered", "metrics", "model", "table"],
+    ),
     (
         "feed",
         &[
@@ -45,7 +51,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("admin", &["gateway"]),
 ];
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
-const STORE: &[&str] = &["disk", "ids", "ordered", "metrics", "model"];
+const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
     "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "wire",
 ];

@@ -15,11 +15,11 @@ use super::catalog::{Catalog, Job, Part, Run};
 use super::merge::{Merge, Sieve};
 use super::part::PartWriter;
 use super::plan::{self, Plan, Room};
-use super::{Error, Image, Inner, Reclaimed, State};
+use super::{Error, Image, Inner, Reclaimed, WritingState};
 
 /// What one call of [`Image::compact`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compacted {
+pub(crate) struct Compacted {
     /// There is more to do: call again soon.
     pub more: bool,
     /// Rows read from inputs.
@@ -50,7 +50,7 @@ impl Image {
     /// Does one slice of the most urgent work: clearing what is no longer needed, a running or a new merge, or, with
     /// nothing of that to do, looking at some rows for what could be dropped. `now_ms` is the partition's clock; `read`
     /// gives the newest visible value of another row, as [`super::DropContext`] says.
-    pub fn compact(
+    pub(crate) fn compact(
         &self,
         now_ms: u64,
         read: &dyn Fn(&[u8]) -> Option<Bytes>,
@@ -116,7 +116,7 @@ impl Image {
 }
 
 /// The jobs that go on.
-fn sound_jobs<'c>(catalog: &'c Catalog, state: &State) -> impl Iterator<Item = &'c Job> {
+fn sound_jobs<'c>(catalog: &'c Catalog, state: &WritingState) -> impl Iterator<Item = &'c Job> {
     let is_sound = |job: &&Job| !job.inputs.iter().any(|run| state.damaged.contains(run));
     catalog.jobs.iter().filter(is_sound)
 }
@@ -144,14 +144,14 @@ impl Inner {
         }
     }
 
-    fn plan(&self, catalog: &Catalog, state: &State, now_ms: u64) -> Option<Plan> {
+    fn plan(&self, catalog: &Catalog, state: &WritingState, now_ms: u64) -> Option<Plan> {
         let dead = self.dead(catalog, state, now_ms);
         let room = self.room(catalog);
         plan::next(catalog, &dead, &state.damaged, &self.options, room)
     }
 
     /// Enters a new job into the catalog.
-    fn start(&self, state: &mut State, plan: &Plan) -> Result<(), Error> {
+    fn start(&self, state: &mut WritingState, plan: &Plan) -> Result<(), Error> {
         let mut catalog = Catalog::clone(&self.catalog());
         let inputs: Vec<&Arc<Run>> = catalog
             .runs
@@ -182,7 +182,7 @@ impl Inner {
     /// One slice of the job of a level.
     fn job_slice(
         &self,
-        state: &mut State,
+        state: &mut WritingState,
         level: u8,
         now_ms: u64,
         read: &dyn Fn(&[u8]) -> Option<Bytes>,
@@ -233,7 +233,7 @@ impl Inner {
     }
 
     /// The part that the job was writing, or a new one.
-    fn take_up(&self, state: &mut State, job: &Job) -> Result<Output, Error> {
+    fn take_up(&self, state: &mut WritingState, job: &Job) -> Result<Output, Error> {
         let run = job.output.number;
         let entered = job.output.parts.last().filter(|_| job.growing);
         let writer = match (state.growing.remove(&run), entered) {
@@ -313,7 +313,7 @@ impl Inner {
 
     /// After a failed slice: parts that grow are taken up from the catalog again; slots that it does not name are given
     /// back.
-    fn forget_growing(&self, state: &mut State) {
+    fn forget_growing(&self, state: &mut WritingState) {
         let catalog = self.catalog();
         state.growing.clear();
         for slots in state.unentered.drain(..) {
@@ -324,7 +324,7 @@ impl Inner {
     }
 }
 
-/// Ends a job: its output stands where its inputs stood.
+/// Ends a job: its output takes the place of its inputs.
 fn replace_inputs(catalog: &mut Catalog, at: usize) {
     let job = catalog.jobs.remove(at);
     let place = catalog

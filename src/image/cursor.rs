@@ -1,8 +1,8 @@
 //! A place in a tree of checked pages: found by a key, moved both ways.
 //!
-//! Owns: looking up and walking. Promises: "it is not there" rests on more than the page where it would be: whoever
-//! asks for what lies behind a leaf's last key has met the next leaf, and the rows beside the place have passed their
-//! checksums. Must not: outlive the transaction that shows the tree.
+//! Owns: looking up and walking. Promises: "it is not there" rests on more than the page where it would be: a caller
+//! that asks for what lies behind a leaf's last key has met the next leaf, and the rows beside the place have passed
+//! their checksums. Must not: outlive the transaction that shows the tree.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use super::page::Page;
 use super::tree::{Link, Step, Tree};
 
 /// A place between or at entries of a tree.
-pub(super) struct Cursor {
+pub(super) struct TreeCursor {
     tree: Arc<Tree>,
     /// From the root to a leaf; the leaf's place is its count at the very end. Empty = an empty tree.
     path: Vec<Step>,
 }
 
-impl Cursor {
+impl TreeCursor {
     /// At the first entry that is not below `key`, or at the end.
-    pub(super) fn seek(tree: &Arc<Tree>, key: &[u8]) -> Result<Cursor, Error> {
-        let mut cursor = Cursor::new(tree);
+    pub(super) fn seek(tree: &Arc<Tree>, key: &[u8]) -> Result<TreeCursor, Error> {
+        let mut cursor = TreeCursor::new(tree);
         cursor.descend(tree.root(), true, &|page| page.find(key))?;
         if cursor.key() == Some(key) {
             return Ok(cursor);
@@ -40,23 +40,23 @@ impl Cursor {
     }
 
     /// At the first entry.
-    pub(super) fn first(tree: &Arc<Tree>) -> Result<Cursor, Error> {
-        let mut cursor = Cursor::new(tree);
+    pub(super) fn first(tree: &Arc<Tree>) -> Result<TreeCursor, Error> {
+        let mut cursor = TreeCursor::new(tree);
         cursor.descend(tree.root(), true, &|_| 0)?;
         Ok(cursor)
     }
 
     /// Behind the last entry.
-    pub(super) fn end(tree: &Arc<Tree>) -> Result<Cursor, Error> {
-        let mut cursor = Cursor::new(tree);
+    pub(super) fn end(tree: &Arc<Tree>) -> Result<TreeCursor, Error> {
+        let mut cursor = TreeCursor::new(tree);
         cursor.descend(tree.root(), true, &|page| {
             page.count() - usize::from(!page.is_leaf)
         })?;
         Ok(cursor)
     }
 
-    fn new(tree: &Arc<Tree>) -> Cursor {
-        Cursor {
+    fn new(tree: &Arc<Tree>) -> TreeCursor {
+        TreeCursor {
             tree: Arc::clone(tree),
             path: Vec::with_capacity(usize::from(tree.record.depth)),
         }
@@ -184,7 +184,7 @@ impl Cursor {
 
 /// The value under exactly this key.
 pub(super) fn get(tree: &Arc<Tree>, key: &[u8]) -> Result<Option<Bytes>, Error> {
-    let cursor = Cursor::seek(tree, key)?;
+    let cursor = TreeCursor::seek(tree, key)?;
     match cursor.key() {
         Some(found) if found == key => Ok(Some(cursor.value()?)),
         _ => Ok(None),

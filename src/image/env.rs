@@ -3,7 +3,7 @@
 //! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
 //! only (a commit is two device flushes and atomic); LMDB opens only a file that has passed (`check.rs`); slot
 //! handles exist before any transaction that can see their content. Must not: know what a run or a row is. Called by
-//! `mod.rs` at open and by whoever needs a transaction.
+//! `mod.rs` at open and by all that need a transaction.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -16,7 +16,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::Error;
-use super::check::{self, IsSound};
+use super::file_check::{self, IsSound};
 use super::page::PAGE_BYTES;
 use super::pages::{FreePages, Pages};
 use super::tree::Record;
@@ -97,7 +97,7 @@ impl Store {
             fill_lock_file(dir)?;
         }
         let path = dir.join(DATA);
-        let checked = check::check(&path, are_slots, is_sound)?;
+        let checked = file_check::check(&path, are_slots, is_sound)?;
         let env = open_env(dir, map_bytes_needed(dir, map_bytes)?, read_only)?;
         let [catalog, records] = open_catalog(&env, read_only)?;
         let store = Store {
@@ -241,7 +241,7 @@ fn lock(dir: &Path, read_only: bool) -> Result<Option<File>, Error> {
     };
     let file = match file {
         Ok(file) => file,
-        // Whoever writes makes it first.
+        // A writer makes it first.
         Err(error) if read_only && error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };

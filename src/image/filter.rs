@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fastbloom::BloomFilter;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::entry::PIECE_HEAD_BYTES;
 use super::page::PAGE_BYTES;
+use super::row::PIECE_HEAD_BYTES;
 
 /// About 1 % false positives.
 const BITS_PER_ITEM: usize = 10;

@@ -28,7 +28,7 @@ struct Flush<'i> {
 impl Image {
     /// Writes `entries` (keys strictly rising, each once) as the newest run: what the log did above `from` up to `to`.
     /// `from` must be the covered position. `between_slices` runs between two transactions, with no lock held.
-    pub fn flush(
+    pub(crate) fn flush(
         &self,
         from: Position,
         to: Position,

@@ -10,8 +10,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Error;
-use super::cursor::{self, Cursor};
-use super::entry::{PLAIN_MAX, Stored};
+use super::cursor::{self, TreeCursor};
+use super::row::{PLAIN_MAX, Stored};
 use super::tree::Tree;
 
 /// The length of every stored long key; no plain key has it.
@@ -66,7 +66,7 @@ fn group(rows: &Arc<Tree>, head: &[u8]) -> Result<Option<(u64, u64)>, Error> {
         let tail = found?.strip_prefix(head)?;
         Some(u64::from_be_bytes(tail.try_into().ok()?))
     };
-    let mut first = Cursor::seek(rows, head)?;
+    let mut first = TreeCursor::seek(rows, head)?;
     if first.key() == Some(head) {
         first.next()?;
     }
@@ -74,7 +74,7 @@ fn group(rows: &Arc<Tree>, head: &[u8]) -> Result<Option<(u64, u64)>, Error> {
         return Ok(None);
     };
     let end = long_key(head, u64::MAX);
-    let mut last = Cursor::seek(rows, &end)?;
+    let mut last = TreeCursor::seek(rows, &end)?;
     if last.key() != Some(&end) && !last.previous()? {
         return Ok(None);
     }

@@ -15,7 +15,7 @@ use super::env::Store;
 use super::read::{PartReader, Row};
 use super::scan::RunScan;
 use super::{DropContext, Entry, Error, Reclaimed, Rules, Verdict};
-use crate::ids::EntryKind;
+use crate::entry::EntryKind;
 
 /// The rows of a job's inputs that it has not passed yet, composed.
 pub(super) struct Merge<'t> {

@@ -9,12 +9,11 @@
 
 mod catalog;
 mod catalog_codec;
-mod check;
 mod compact;
 mod cursor;
-mod entry;
 mod env;
 mod error;
+mod file_check;
 mod filter;
 mod flush;
 mod keys;
@@ -26,6 +25,7 @@ mod part;
 mod plan;
 mod read;
 mod readers;
+mod row;
 mod rules;
 mod scan;
 mod slots;
@@ -42,30 +42,34 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use arc_swap::ArcSwap;
 use heed::RwTxn;
 
+pub(crate) use crate::entry::Entry;
 use crate::ids::Position;
 use catalog::Catalog;
 pub use catalog::TableCounts;
 use catalog_codec::{CATALOG_KEY, VERSION_KEY};
-pub use compact::Compacted;
+
 use env::{ReadTxn, Store};
-pub use error::Error;
+pub(crate) use error::Error;
 use filter::Budget;
 pub use options::Options;
 use part::PartWriter;
-pub use readers::Figures;
+pub(crate) use readers::ReaderFigures;
 use readers::Readers;
-pub use rules::{DropContext, Entry, Pieces, Reason, Reclaimed, Rules, Verdict};
+pub(crate) use rules::Reclaimed;
+pub use rules::{DropContext, Pieces, Reason, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
-pub use snapshot::{RunCursor, Snapshot};
+pub(crate) use snapshot::Snapshot;
 use survey::{Shown, Survey};
-pub use verify::{Problem, Verified};
+pub(crate) use verify::Problem;
+#[cfg(test)]
+pub(crate) use verify::VerifiedImage;
 
 /// Beside `version` and `catalog`, and never changed once it is written.
 const MARK_KEY: &[u8] = b"mark";
 
 /// One partition's image. Cheap to clone; all clones are the same image.
 #[derive(Clone)]
-pub struct Image {
+pub(crate) struct Image {
     inner: Arc<Inner>,
 }
 
@@ -79,7 +83,7 @@ struct Inner {
     budget: Arc<Budget>,
     /// The newest committed catalog. Changed only under `state`.
     cached: ArcSwap<Catalog>,
-    state: Mutex<State>,
+    state: Mutex<WritingState>,
     /// Told by `state`'s survey.
     shown: Shown,
     /// Told by `state`'s slots, so that `pressure` waits for nobody.
@@ -88,8 +92,8 @@ struct Inner {
     stopped: AtomicBool,
 }
 
-/// What only the one who writes needs.
-struct State {
+/// What only the writing thread needs.
+struct WritingState {
     slots: Slots,
     /// The growing parts of running jobs, by output run. One that is missing is taken up from the catalog.
     growing: HashMap<u64, PartWriter>,
@@ -102,7 +106,7 @@ struct State {
 
 /// How full the image is and how far compaction is behind.
 #[derive(Clone, Copy, Debug)]
-pub struct Pressure {
+pub(crate) struct Pressure {
     /// Runs of all levels.
     pub runs: usize,
     /// Runs of level 0, those in a merge too.
@@ -132,7 +136,11 @@ pub struct Pressure {
 impl Image {
     /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and
     /// is cleared before its place is used again.
-    pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
+    pub(crate) fn open(
+        dir: &Path,
+        options: Options,
+        rules: Arc<dyn Rules>,
+    ) -> Result<Image, Error> {
         let store = Store::open(dir, options.map_bytes, options.read_only, is_sound)?;
         let map_bytes = store.map_bytes();
         if map_bytes > options.map_bytes as u64 {
@@ -166,7 +174,7 @@ impl Image {
             shown: Shown::default(),
             slots_left: slots.left(),
             cached: ArcSwap::from_pointee(catalog),
-            state: Mutex::new(State {
+            state: Mutex::new(WritingState {
                 slots,
                 growing: HashMap::new(),
                 unentered: Vec::new(),
@@ -187,12 +195,12 @@ impl Image {
     }
 
     /// Whether `dir` holds an image, however damaged: what [`Image::open`] would open and not make.
-    pub fn is_there(dir: &Path) -> std::io::Result<bool> {
+    pub(crate) fn is_there(dir: &Path) -> std::io::Result<bool> {
         env::is_there(dir)
     }
 
     /// What [`Image::set_mark`] wrote: whose image this is.
-    pub fn mark(&self) -> Result<Option<String>, Error> {
+    pub(crate) fn mark(&self) -> Result<Option<String>, Error> {
         let store = &self.inner.store;
         let txn = store.read()?;
         let mark = store.catalog.get(&txn, MARK_KEY)?;
@@ -200,7 +208,7 @@ impl Image {
     }
 
     /// Names whose image this is, durably. The image gives the text back and takes no notice of it.
-    pub fn set_mark(&self, mark: &str) -> Result<(), Error> {
+    pub(crate) fn set_mark(&self, mark: &str) -> Result<(), Error> {
         let store = &self.inner.store;
         let mut wtxn = store.write()?;
         store.catalog.put(&mut wtxn, MARK_KEY, mark.as_bytes())?;
@@ -208,17 +216,17 @@ impl Image {
     }
 
     /// The log position that the image covers.
-    pub fn covered(&self) -> Position {
+    pub(crate) fn covered(&self) -> Position {
         self.inner.catalog().covered
     }
 
     /// Whether a commit failed with an unknown outcome, so that only opening again helps.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.inner.stopped.load(Ordering::Acquire)
     }
 
     /// Clears what steps that failed have left, so that its room can be used again.
-    pub fn clear(&self) -> Result<(), Error> {
+    pub(crate) fn clear(&self) -> Result<(), Error> {
         let inner = &*self.inner;
         let mut state = inner.lock()?;
         while inner.clear_one(&mut state.slots)? {}
@@ -226,12 +234,12 @@ impl Image {
     }
 
     /// Bytes that may still be written on the image's disk; `None` if nobody knows.
-    pub fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         self.inner.store.left()
     }
 
     /// Starts reading. `Full` if too many snapshots are alive.
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
         let inner = &self.inner;
         let txn = inner.store.read()?;
         let stored = inner.store.catalog.get(&txn, VERSION_KEY)?;
@@ -246,7 +254,7 @@ impl Image {
     }
 
     /// How full the image is and how far compaction is behind. Cheap: nothing on disk is asked.
-    pub fn pressure(&self) -> Pressure {
+    pub(crate) fn pressure(&self) -> Pressure {
         let inner = &self.inner;
         let catalog = inner.catalog();
         let level0_runs = catalog.level0_runs();
@@ -272,8 +280,8 @@ impl Image {
         }
     }
 
-    /// Who reads, and which pages are free; `None` if that can't be told now. Begins a read transaction.
-    pub fn figures(&self) -> Option<Figures> {
+    /// The open snapshots, and how many pages are free; `None` if that can't be known now. Begins a read transaction.
+    pub(crate) fn figures(&self) -> Option<ReaderFigures> {
         let inner = &self.inner;
         let (last, free_bytes) = inner.store.free_bytes().ok()?;
         Some(inner.readers.figures(last, free_bytes))
@@ -287,19 +295,24 @@ impl Inner {
     }
 
     /// The state of the writing side; refused after a failed commit.
-    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+    fn lock(&self) -> Result<MutexGuard<'_, WritingState>, Error> {
         match self.stopped.load(Ordering::Acquire) {
             true => Err(Error::Stopped),
             false => Ok(self.state_unchecked()),
         }
     }
 
-    fn state_unchecked(&self) -> MutexGuard<'_, State> {
+    fn state_unchecked(&self) -> MutexGuard<'_, WritingState> {
         self.state.lock().unwrap_or_else(|held| held.into_inner())
     }
 
     /// Commits `wtxn` with `next` as the new catalog and publishes it. Slots that it no longer names become dirty.
-    fn commit(&self, state: &mut State, wtxn: RwTxn<'_>, next: Catalog) -> Result<(), Error> {
+    fn commit(
+        &self,
+        state: &mut WritingState,
+        wtxn: RwTxn<'_>,
+        next: Catalog,
+    ) -> Result<(), Error> {
         let mut wtxn = wtxn;
         let mut next = next;
         next.version += 1;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Owns: this layout, as LMDB 0.9 writes it in the machine's byte order. LMDB itself has no checksum of it and follows
-//! whatever stands there. Promises: what has passed `parse` has its own number, its nodes cover their part of the page
+//! whatever is there. Promises: what has passed `parse` has its own number, its nodes cover their part of the page
 //! without gap or overlap, and its keys rise. Must not: read a file (`pages.rs`) or follow a child (`tree.rs`).
 
 use std::cmp::Ordering;
@@ -279,7 +279,7 @@ pub(super) fn u64_at(bytes: &[u8], place: usize) -> u64 {
     u64::from_ne_bytes(array(bytes, place))
 }
 
-/// Zeros where there is nothing: whoever asks has checked the bounds, and must not fall if it has not.
+/// Zeros where there is nothing: the caller has checked the bounds, and must not panic if it has not.
 fn array<const N: usize>(bytes: &[u8], place: usize) -> [u8; N] {
     let found = bytes.get(place..).and_then(|bytes| bytes.first_chunk());
     found.copied().unwrap_or([0; N])

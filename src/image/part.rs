@@ -2,7 +2,7 @@
 //!
 //! Owns: the shaping of values (whole, cut, directory and pieces), the counters and the filter of a part that grows.
 //! Promises: every put is an `APPEND`, so pages are dense; big values fill whole pages; what it has written is
-//! described by `part` at any row. Must not: commit, or touch the catalog: who calls it does both in the same
+//! described by `part` at any row. Must not: commit, or touch the catalog: the caller does both in the same
 //! transaction.
 
 use std::ops::Bound;
@@ -13,14 +13,14 @@ use heed::{PutFlags, RwTxn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::catalog::{Part, TableCounts};
-use super::entry::{NewRow, PIECE_HEAD_BYTES, Shape, encode_piece, piece_key};
 use super::env::{Db, Store};
 use super::filter;
 use super::keys::{KEY_MAX, StoredKey};
 use super::page::PAGE_BYTES;
 use super::read::PartReader;
+use super::row::{NewRow, PIECE_HEAD_BYTES, Shape, encode_piece, piece_key};
 use super::{Entry, Error, Rules};
-use crate::ids::EntryKind;
+use crate::entry::EntryKind;
 
 /// LMDB keeps an entry in a leaf page up to this size (two must fit into a page); past it the value gets pages of its
 /// own.

@@ -12,13 +12,13 @@ use bytes::Bytes;
 use heed::RoTxn;
 
 use super::catalog::Part;
-use super::cursor::{self, Cursor};
-use super::entry::{PLAIN_MAX, Pieced, Shape, Stored, decode_piece, piece_key};
+use super::cursor::{self, TreeCursor};
 use super::env::Store;
 use super::filter::{self, Budget, Filter};
 use super::keys::{self, StoredKey};
 use super::page::Content;
 use super::pages::FreePages;
+use super::row::{PLAIN_MAX, Pieced, Shape, Stored, decode_piece, piece_key};
 use super::tree::{Tree, Trees};
 use super::{Entry, Error, Rules};
 
@@ -40,7 +40,7 @@ pub(super) struct Row {
 
 /// A walk over rows of a part, forward or backward.
 pub(super) struct Rows {
-    cursor: Cursor,
+    cursor: TreeCursor,
     /// The end that it walks to.
     until: Bound<Vec<u8>>,
     backward: bool,
@@ -133,9 +133,9 @@ impl<'t> PartReader<'t> {
         let to = keys::stored_bound(rows, to, false)?;
         let (begin, until) = if backward { (to, from) } else { (from, to) };
         let mut cursor = match &begin {
-            Bound::Unbounded if backward => Cursor::end(rows)?,
-            Bound::Unbounded => Cursor::first(rows)?,
-            Bound::Included(key) | Bound::Excluded(key) => Cursor::seek(rows, key)?,
+            Bound::Unbounded if backward => TreeCursor::end(rows)?,
+            Bound::Unbounded => TreeCursor::first(rows)?,
+            Bound::Included(key) | Bound::Excluded(key) => TreeCursor::seek(rows, key)?,
         };
         // Backward the cursor begins behind the first row, forward at it.
         let behind = match &begin {

@@ -27,7 +27,7 @@ pub(super) struct Reader {
 
 /// What LMDB's readers and pages look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figures {
+pub(crate) struct ReaderFigures {
     /// Open snapshots.
     pub readers: usize,
     /// How long the oldest has been open.
@@ -51,10 +51,10 @@ impl Readers {
     }
 
     /// As of the last committed transaction.
-    pub(super) fn figures(&self, last: u64, free_bytes: u64) -> Figures {
+    pub(super) fn figures(&self, last: u64, free_bytes: u64) -> ReaderFigures {
         let open = self.lock();
         let oldest = open.readers.values().next();
-        Figures {
+        ReaderFigures {
             readers: open.readers.len(),
             oldest_age: oldest.map_or(Duration::ZERO, |(_, since)| since.elapsed()),
             oldest_behind: oldest.map_or(0, |(seen, _)| last.saturating_sub(*seen)),

@@ -1,40 +1,12 @@
-//! What the image must be told about rows, because it sees only bytes: how deltas compose, what may be dropped, how a
+//! What the image must know about rows, because it sees only bytes: how deltas compose, what may be dropped, how a
 //! wide row is cut. `table/` implements [`Rules`]; `partition/` hands it down and uses the same composition for its
 //! memtables.
 
 use bytes::Bytes;
 
 use super::catalog::TableCounts;
-use crate::ids::{EntryKind, TableId};
-
-/// One entry of a key: what it does and, for puts and deltas, the bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What the entry does.
-    pub kind: EntryKind,
-    /// The row of a put, the changed cells of a delta; empty for a tombstone.
-    pub value: Bytes,
-}
-
-impl Entry {
-    /// A whole row.
-    #[must_use]
-    pub fn put(value: Bytes) -> Entry {
-        Entry {
-            kind: EntryKind::Put,
-            value,
-        }
-    }
-
-    /// The end of a row.
-    #[must_use]
-    pub fn tombstone() -> Entry {
-        Entry {
-            kind: EntryKind::Tombstone,
-            value: Bytes::new(),
-        }
-    }
-}
+use crate::entry::Entry;
+use crate::ids::TableId;
 
 /// What is known when a merge decides about an entry.
 pub struct DropContext<'a> {
@@ -94,11 +66,11 @@ impl Reason {
 
 /// What verdicts have given up, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reclaimed([Tally; Reason::ALL.len()]);
+pub(crate) struct Reclaimed([Tally; Reason::ALL.len()]);
 
 /// What was given up for one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Rows of which nothing is left.
     pub rows: u64,
     /// Bytes of keys and values, those of shortened rows too.
@@ -114,7 +86,7 @@ impl Reclaimed {
 
     /// What was given up for this reason.
     #[must_use]
-    pub fn of(&self, reason: Reason) -> Tally {
+    pub(crate) fn of(&self, reason: Reason) -> Tally {
         self.0[reason as usize]
     }
 }
@@ -160,8 +132,8 @@ pub trait Rules: Send + Sync + 'static {
         Err("pieces can't be picked")
     }
 
-    /// An entry with nothing but what `wanted` names, for who composes many or wide ones; `None` = leave it as it is.
-    /// Composing what was narrowed is right about what is `wanted` and about whether there is a row.
+    /// An entry with nothing but what `wanted` names, for a caller that composes many or wide ones; `None` = leave it
+    /// as it is. Composing what was narrowed is right about what is `wanted` and about whether there is a row.
     fn narrow(&self, _entry: &Entry, _wanted: &[&str]) -> Option<Entry> {
         None
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the allocation of slots. Promises: a slot that is handed out is empty, and no committed catalog names it; what
 //! was left behind by a crash counts as to be cleared; LMDB clears only a slot whose pages have passed, because it
-//! would give free whatever stands in them. Must not: clear anything in another transaction than its own
+//! would give free whatever is in them. Must not: clear anything in another transaction than its own
 //! (clearing reads the part's branch pages, so it is kept apart from slices). Used under the writing side's lock.
 
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl Slots {
 
 impl Inner {
     /// Clears one dirty slot, in a transaction of its own. Whether there was one. One whose pages LMDB must
-    /// not follow is told, and left alone.
+    /// not follow is logged, and left alone.
     pub(super) fn clear_one(&self, slots: &mut Slots) -> Result<bool, Error> {
         let Some(slot) = slots.dirty() else {
             return Ok(false);

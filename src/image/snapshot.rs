@@ -17,10 +17,11 @@ use super::read::PartReader;
 use super::readers::{Reader, Readers};
 use super::scan::RunScan;
 use super::{Entry, Error, Inner};
-use crate::ids::{EntryKind, Position};
+use crate::entry::EntryKind;
+use crate::ids::Position;
 
 /// The image as of one moment.
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     // First: it must end before the environment can.
     txn: ReadTxn,
     catalog: Arc<Catalog>,
@@ -40,7 +41,7 @@ impl Snapshot {
     }
 
     /// The log position that the image covers: everything up to it is here, nothing above it.
-    pub fn covered(&self) -> Position {
+    pub(crate) fn covered(&self) -> Position {
         self.catalog.covered
     }
 
@@ -60,7 +61,7 @@ impl Snapshot {
 
     /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come. Tells how
     /// many bytes of them were left out: with `wanted` a wide row may come with little else than what that names.
-    pub fn get_some(
+    pub(crate) fn get_some(
         &self,
         key: &[u8],
         wanted: Option<&[&str]>,
@@ -95,7 +96,7 @@ impl Snapshot {
     }
 
     /// One lazy iterator per run that may hold keys of the range, newest run first, each in key order (or backward).
-    pub fn cursors(
+    pub(crate) fn cursors(
         &self,
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
@@ -194,7 +195,7 @@ fn is_successor(end: &[u8], prefix: &[u8]) -> bool {
 }
 
 /// A lazy walk over one run's entries in a range; ends for good after an error.
-pub struct RunCursor<'s>(RunScan<'s>);
+pub(crate) struct RunCursor<'s>(RunScan<'s>);
 
 impl Iterator for RunCursor<'_> {
     type Item = Result<(Bytes, Entry), Error>;

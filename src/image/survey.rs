@@ -1,6 +1,6 @@
 //! Which share of each run is dead, where nothing is written any more.
 //!
-//! Owns: two ways of knowing. What the catalog has of each table (its versions, whether it still stands) tells at once,
+//! Owns: two ways of knowing. What the catalog has of each table (its versions, whether it still exists) says at once,
 //! and without a look, what time has done. A slow walk over all runs, which asks the row rules for verdicts, finds the
 //! rest: what other rows have marked, surplus versions. Promises: each step of the walk reads a bounded number of rows
 //! and bytes, and between two walks there is a rest; nothing is kept on disk, a restart begins the walk anew. Must not:
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::catalog::{Catalog, Run};
 use super::merge::Sieve;
 use super::scan::RunScan;
-use super::{Error, Inner, Rules, State};
+use super::{Error, Inner, Rules, WritingState};
 
 /// A step ends after so many bytes, however few rows they are: a flush waits for it.
 const STEP_BYTES_MAX: u64 = 16 << 20;
@@ -198,7 +198,7 @@ impl Survey {
     }
 }
 
-impl State {
+impl WritingState {
     /// After damage: the walk leaves the run it is in, and does not come back.
     pub(super) fn leave_surveyed(&mut self, catalog: &Catalog, now_ms: u64) {
         self.damaged.extend(self.survey.at.take().map(|at| at.run));
@@ -210,7 +210,7 @@ impl Inner {
     /// Looks at some rows.
     pub(super) fn survey_step(
         &self,
-        state: &mut State,
+        state: &mut WritingState,
         now_ms: u64,
         read: &dyn Fn(&[u8]) -> Option<Bytes>,
     ) -> Result<Step, Error> {
@@ -262,7 +262,7 @@ impl Inner {
     }
 
     /// Which share of the runs is dead; also what is shown of it.
-    pub(super) fn dead(&self, catalog: &Catalog, state: &State, now_ms: u64) -> Dead {
+    pub(super) fn dead(&self, catalog: &Catalog, state: &WritingState, now_ms: u64) -> Dead {
         let survey = &state.survey;
         let dead = Dead::new(catalog, survey, &*self.rules, now_ms);
         self.shown.dead_bytes.store(dead.bytes, Ordering::Relaxed);

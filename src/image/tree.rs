@@ -1,6 +1,6 @@
 //! A sub-database as a tree of checked pages.
 //!
-//! Owns: what of pages must fit together. Promises: a page is only handed out if it has passed its check and stands
+//! Owns: what of pages must fit together. Promises: a page is only handed out if it has passed its check and is
 //! where its parent says: in a tree that was loaded in order a child begins with exactly its separator and ends below
 //! the next one, and the first and the last key are those of the catalog. Must not: outlive the transaction that shows
 //! the tree.
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Error;
-use super::entry::Stored;
 use super::page::{Content, Page, compare, u16_at, u32_at, u64_at};
 use super::pages::{FreePages, Pages, Wanted};
+use super::row::Stored;
 
 /// Bytes of LMDB's record of a sub-database.
 pub(super) const RECORD_BYTES: usize = 48;

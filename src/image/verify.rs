@@ -15,7 +15,7 @@ use crate::ids::Position;
 
 /// Something that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// Where: a run, a part, perhaps a key.
     pub place: String,
     /// What.
@@ -24,7 +24,7 @@ pub struct Problem {
 
 /// What was looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
+pub(crate) struct VerifiedImage {
     /// The position that the image covers.
     pub covered: Position,
     /// Runs, the outputs of running merges too.
@@ -33,7 +33,7 @@ pub struct Verified {
     pub parts: u64,
     /// Rows that were read, masked ones too.
     pub rows: u64,
-    /// Problems that were told.
+    /// Problems that were found.
     pub problems: u64,
     /// What the runs hold of each table, masked rows too.
     pub tables: Vec<TableCounts>,
@@ -41,14 +41,14 @@ pub struct Verified {
 
 impl Image {
     /// Reads the whole image and tells every problem. `Err` only if reading itself fails.
-    pub fn verify(&self, told: &mut dyn FnMut(Problem)) -> Result<Verified, Error> {
+    pub(crate) fn verify(&self, report: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
         let snapshot = self.snapshot()?;
         let mut check = Check {
             snapshot: &snapshot,
-            told,
-            verified: Verified {
+            report,
+            verified: VerifiedImage {
                 covered: snapshot.covered(),
-                ..Verified::default()
+                ..VerifiedImage::default()
             },
         };
         let catalog = snapshot.catalog();
@@ -67,14 +67,14 @@ impl Image {
 
 struct Check<'s, 't> {
     snapshot: &'s Snapshot,
-    told: &'t mut dyn FnMut(Problem),
-    verified: Verified,
+    report: &'t mut dyn FnMut(Problem),
+    verified: VerifiedImage,
 }
 
 impl Check<'_, '_> {
     fn tell(&mut self, place: impl Into<String>, what: impl Into<String>) {
         self.verified.problems += 1;
-        (self.told)(Problem {
+        (self.report)(Problem {
             place: place.into(),
             what: what.into(),
         });

@@ -102,22 +102,15 @@ impl std::error::Error for Error {
     }
 }
 
-/// Why a batch was refused before anything was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Its frame would pass [`super::FRAME_BYTES_MAX`].
-    TooLarge,
-    /// An earlier error stopped the log; only a new opening helps.
-    Stopped,
-    /// The batch before was written but not yet synced.
-    Unsettled,
-}
-
 /// Why a batch was not appended.
 #[derive(Debug)]
-pub enum AppendError {
-    /// Nothing was written, and nothing else has changed.
-    Refused(Refusal),
+pub(crate) enum AppendError {
+    /// Its frame would pass [`super::Options::frame_bytes_max`]. Nothing was written.
+    TooLarge,
+    /// An earlier error stopped the log; only a new opening helps. Nothing was written.
+    Stopped,
+    /// As many frames as may be are in flight. Nothing was written.
+    Unsettled,
     /// The disk is full. Nothing of the batch is left; the log goes on when there is room again.
     Full(io::Error),
     /// No descriptor was left for the next segment. Nothing was written; the log goes on when there is one.
@@ -129,11 +122,9 @@ pub enum AppendError {
 impl fmt::Display for AppendError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AppendError::Refused(Refusal::TooLarge) => write!(out, "the batch is too large"),
-            AppendError::Refused(Refusal::Stopped) => write!(out, "the log is stopped"),
-            AppendError::Refused(Refusal::Unsettled) => {
-                write!(out, "the batch before is not synced yet")
-            }
+            AppendError::TooLarge => write!(out, "the batch is too large"),
+            AppendError::Stopped => write!(out, "the log is stopped"),
+            AppendError::Unsettled => write!(out, "the batch before is not settled yet"),
             AppendError::Full(source) => write!(out, "the disk is full: {source}"),
             AppendError::Busy(source) => write!(out, "no file could be opened: {source}"),
             AppendError::Unknown(source) => {
@@ -149,14 +140,14 @@ impl std::error::Error for AppendError {
             AppendError::Full(source)
             | AppendError::Busy(source)
             | AppendError::Unknown(source) => Some(source),
-            AppendError::Refused(_) => None,
+            AppendError::TooLarge | AppendError::Stopped | AppendError::Unsettled => None,
         }
     }
 }
 
 /// Why committed frames could not be read.
 #[derive(Debug)]
-pub enum ReadError {
+pub enum LogReadError {
     /// Retention has removed what was asked for.
     Trimmed {
         /// The first position that is still there.
@@ -178,29 +169,29 @@ pub enum ReadError {
     },
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for LogReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadError::Trimmed { first } => {
+            LogReadError::Trimmed { first } => {
                 write!(
                     out,
                     "removed by retention: the log begins with batch {first}"
                 )
             }
-            ReadError::Damaged { file, offset } => {
+            LogReadError::Damaged { file, offset } => {
                 write!(out, "log {file} is damaged at byte {offset}")
             }
-            ReadError::Io { file, source } => {
+            LogReadError::Io { file, source } => {
                 write!(out, "log {file}: {source}{}", disk::advice(source))
             }
         }
     }
 }
 
-impl std::error::Error for ReadError {
+impl std::error::Error for LogReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ReadError::Io { source, .. } => Some(source),
+            LogReadError::Io { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -11,21 +11,22 @@
 //! 32  8  term                             changes: count, each length, bytes
 //! ```
 //!
-//! Owns: this layout. Promises: decoding never panics and takes nothing for a frame that is not whole; decoded keys and
-//! values are slices of the frame's one buffer. Must not: touch files, or know which frame should come next. The place
-//! of magic, format, length, log ID and both CRCs stays the same in every later format.
+//! "Effects" are the entries. Owns: this layout. Promises: decoding never panics and takes nothing for a frame
+//! that is not whole; keys and values are places in the frame's one buffer. Must not: touch files, or know which frame
+//! should come next. The place of magic, format, length, log ID and both CRCs stays the same in every later format.
 
-use std::collections::VecDeque;
+use std::ops::Range;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes};
 
-use crate::ids::{EntryKind, HistoryId, Position};
+use crate::entry::{EntryKind, KeyedEntry};
+use crate::ids::{HistoryId, Position};
 
 /// Bytes in front of a frame's payload.
 pub(super) const HEADER_BYTES: usize = 72;
 
-/// A batch whose frame would pass this is refused.
-pub const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// No frame is larger: readers take what claims more for damage. [`super::Options::frame_bytes_max`] may be less.
+pub(crate) const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The first bytes of every frame.
 pub(super) const MAGIC: [u8; 4] = *b"TdLf";
@@ -34,46 +35,11 @@ const FORMAT: u8 = 1;
 const FLAG_SPARSE: u8 = 1;
 const CRC_AT: usize = 68;
 
-/// Frames share allocations of this size, so that small batches do not cost one each.
-const CHUNK_BYTES: usize = 1024 * 1024;
+/// Bytes that a varint takes at most.
+pub(super) const VARINT_BYTES_MAX: usize = 5;
 
-/// Full chunks that are remembered for reuse: some more than the newest frames that stay in memory usually take.
-const CHUNKS_MAX: usize = 40;
-
-/// One key's new entry, as the log stores it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Effect {
-    /// The row's key.
-    pub key: Bytes,
-    /// What the entry does.
-    pub kind: EntryKind,
-    /// The row of a put, the changed cells of a delta; empty for a tombstone.
-    pub value: Bytes,
-}
-
-/// An effect that is still the caller's, to be encoded without a copy in between.
-#[derive(Clone, Copy, Debug)]
-pub struct EffectRef<'a> {
-    /// The row's key.
-    pub key: &'a [u8],
-    /// What the entry does.
-    pub kind: EntryKind,
-    /// The row of a put, the changed cells of a delta; empty for a tombstone.
-    pub value: &'a [u8],
-}
-
-impl<'a> From<&'a Effect> for EffectRef<'a> {
-    fn from(effect: &'a Effect) -> EffectRef<'a> {
-        EffectRef {
-            key: &effect.key,
-            kind: effect.kind,
-            value: &effect.value,
-        }
-    }
-}
-
-/// One batch of the log, decoded. Keys, values and changes are slices of one buffer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One committed batch. Cheap to read, and never copied: its entries and changes are places in the encoded frame.
+#[derive(Clone, Debug)]
 pub struct Frame {
     /// The batch's number.
     pub position: Position,
@@ -81,12 +47,102 @@ pub struct Frame {
     pub commit_ms: u64,
     /// Which writer's reign the batch belongs to.
     pub term: u64,
-    /// What the batch does, in the order given, each key once.
-    pub effects: Vec<Effect>,
-    /// Opaque change records in the order given.
-    pub changes: Vec<Bytes>,
+    pub(super) crc: u32,
+    /// The encoded frame, perhaps with some bytes in front of it.
+    buffer: Bytes,
+    start: usize,
+    entries: Vec<EntryPlace>,
+    changes: Vec<Place>,
+}
+
+/// A place in a frame's buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    start: u32,
+    bytes: u32,
+}
+
+impl Place {
+    pub(super) fn new(start: usize, bytes: usize) -> Place {
+        let number = |size: usize| u32::try_from(size).expect("a frame is far below 4 GiB");
+        Place {
+            start: number(start),
+            bytes: number(bytes),
+        }
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        self.bytes as usize
+    }
+
+    pub(super) fn range(self) -> Range<usize> {
+        let start = self.start as usize;
+        start..start + self.bytes as usize
+    }
+}
+
+/// Where an entry's key and value are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EntryPlace {
+    pub(super) kind: EntryKind,
+    pub(super) key: Place,
+    pub(super) value: Place,
+}
+
+impl EntryPlace {
+    pub(super) fn of(self, buffer: &[u8]) -> KeyedEntry<'_> {
+        KeyedEntry {
+            key: &buffer[self.key.range()],
+            kind: self.kind,
+            value: &buffer[self.value.range()],
+        }
+    }
+}
+
+impl Frame {
     /// Bytes that the frame takes in the log.
-    pub bytes: usize,
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// Bytes that it takes in memory.
+    pub(super) fn memory(&self) -> usize {
+        self.buffer.len() + self.entries.len() * size_of::<EntryPlace>()
+    }
+
+    /// The frame as it is on disk.
+    pub(super) fn encoded(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// What the batch does, in the order given, each key once.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = KeyedEntry<'_>> + Clone {
+        self.entries.iter().map(|entry| entry.of(&self.buffer))
+    }
+
+    /// Some of the entries by their numbers; `None` if there are not as many.
+    pub fn entries_in(
+        &self,
+        range: Range<usize>,
+    ) -> Option<impl ExactSizeIterator<Item = KeyedEntry<'_>>> {
+        let some = self.entries.get(range)?;
+        Some(some.iter().map(|entry| entry.of(&self.buffer)))
+    }
+
+    /// Opaque change records in the order given.
+    pub fn changes(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.changes
+            .iter()
+            .map(|change| &self.buffer[change.range()])
+    }
+}
+
+/// Frames are the same if they are the same on disk.
+impl PartialEq for Frame {
+    fn eq(&self, other: &Frame) -> bool {
+        self.encoded() == other.encoded()
+    }
 }
 
 /// The numbers in front of a frame.
@@ -105,6 +161,22 @@ pub(super) struct Header {
 }
 
 impl Header {
+    /// The header of a frame that is to be sealed.
+    pub(super) fn new(log: HistoryId, position: Position, term: u64, commit_ms: u64) -> Header {
+        Header {
+            format: FORMAT,
+            sparse: false,
+            payload_bytes: 0,
+            log,
+            term,
+            position,
+            synced_through: Position::ZERO,
+            commit_ms,
+            previous_crc: 0,
+            crc: 0,
+        }
+    }
+
     /// Reads the numbers without judging them, but for the magic. `None` also if `bytes` is too short.
     pub(super) fn parse(bytes: &[u8]) -> Option<Header> {
         if bytes.len() < HEADER_BYTES || bytes[..4] != MAGIC {
@@ -150,33 +222,26 @@ pub(super) fn decode(frame: &Bytes, header: &Header) -> Option<Frame> {
         frame,
         at: HEADER_BYTES,
     };
-    // Each effect takes three bytes at least, each change one: a count can't ask for more memory than the payload
+    // Each entry takes three bytes at least, each change one: a count can't ask for more memory than the payload
     // backs.
     let count = payload.count(3)?;
-    let mut effects = Vec::with_capacity(count);
+    let mut entries = Vec::with_capacity(count);
     for _ in 0..count {
         let kind = EntryKind::from_byte(payload.byte()?)?;
-        let key = payload.slice()?;
-        let value = payload.slice()?;
-        effects.push(Effect { key, kind, value });
+        let key = payload.place()?;
+        let value = payload.place()?;
+        entries.push(EntryPlace { kind, key, value });
     }
     let count = payload.count(1)?;
     let mut changes = Vec::with_capacity(count);
     for _ in 0..count {
-        changes.push(payload.slice()?);
+        changes.push(payload.place()?);
     }
-    (payload.at == frame.len()).then_some(Frame {
-        position: header.position,
-        commit_ms: header.commit_ms,
-        term: header.term,
-        effects,
-        changes,
-        bytes: frame.len(),
-    })
+    (payload.at == frame.len()).then(|| Frame::new(header, frame.clone(), 0, entries, changes))
 }
 
 struct Payload<'a> {
-    frame: &'a Bytes,
+    frame: &'a [u8],
     at: usize,
 }
 
@@ -204,132 +269,68 @@ impl Payload<'_> {
         (count <= (self.frame.len() - self.at) / bytes_each_min).then_some(count)
     }
 
-    fn slice(&mut self) -> Option<Bytes> {
+    fn place(&mut self) -> Option<Place> {
         let length = self.varint()?;
         let end = self
             .at
             .checked_add(length)
             .filter(|end| *end <= self.frame.len())?;
-        let slice = self.frame.slice(self.at..end);
+        let place = Place::new(self.at, length);
         self.at = end;
-        Some(slice)
+        Some(place)
     }
 }
 
-/// What the encoder is told besides effects and changes.
-pub(super) struct Stamp {
-    pub(super) log: HistoryId,
-    pub(super) term: u64,
-    pub(super) position: Position,
-    pub(super) synced_through: Position,
-    pub(super) commit_ms: u64,
-    pub(super) previous_crc: u32,
-    pub(super) sparse: bool,
-}
-
-/// Encodes frames, one after the other, into shared allocations. One of which nobody has a frame any more is used
-/// again: memory fresh from the system would have to be cleared for each frame.
-#[derive(Default)]
-pub(super) struct Encoder {
-    chunk: BytesMut,
-    /// What is left of full chunks, oldest first.
-    full: VecDeque<BytesMut>,
-}
-
-impl Encoder {
-    /// The frame's bytes and its CRC; `None` if it would pass [`FRAME_BYTES_MAX`].
-    pub(super) fn encode<'a>(
-        &mut self,
-        stamp: &Stamp,
-        effects: impl Iterator<Item = EffectRef<'a>> + Clone,
-        changes: impl Iterator<Item = &'a [u8]> + Clone,
-    ) -> Option<(Bytes, u32)> {
-        let (payload_bytes, counts) = measure(effects.clone(), changes.clone())?;
-        let bytes = HEADER_BYTES + payload_bytes;
-        if self.chunk.capacity() < bytes {
-            self.next_chunk(bytes);
-        }
-        let out = &mut self.chunk;
-        put_header(out, stamp, payload_bytes);
-        put_varint(out, counts.0);
-        for effect in effects {
-            out.put_u8(effect.kind as u8);
-            put_varint(out, effect.key.len());
-            out.put_slice(effect.key);
-            put_varint(out, effect.value.len());
-            out.put_slice(effect.value);
-        }
-        put_varint(out, counts.1);
-        for change in changes {
-            put_varint(out, change.len());
-            out.put_slice(change);
-        }
-        assert_eq!(out.len(), bytes, "the iterators gave the same items twice");
-        let crc = crc_of(out);
-        out[CRC_AT..HEADER_BYTES].copy_from_slice(&crc.to_be_bytes());
-        Some((out.split().freeze(), crc))
-    }
-
-    fn next_chunk(&mut self, bytes: usize) {
-        let bytes = bytes.max(CHUNK_BYTES);
-        let mut full = self.full.iter_mut();
-        let free = full.position(|chunk| chunk.try_reclaim(bytes));
-        let free = free.and_then(|at| self.full.remove(at));
-        let chunk = free.unwrap_or_else(|| BytesMut::with_capacity(bytes));
-        let full = std::mem::replace(&mut self.chunk, chunk);
-        self.full.push_back(full);
-        if self.full.len() > CHUNKS_MAX {
-            self.full.pop_front();
+impl Frame {
+    /// `buffer` holds the encoded frame from `start` on.
+    pub(super) fn new(
+        header: &Header,
+        buffer: Bytes,
+        start: usize,
+        entries: Vec<EntryPlace>,
+        changes: Vec<Place>,
+    ) -> Frame {
+        Frame {
+            position: header.position,
+            commit_ms: header.commit_ms,
+            term: header.term,
+            crc: header.crc,
+            buffer,
+            start,
+            entries,
+            changes,
         }
     }
 }
 
-fn put_header(out: &mut BytesMut, stamp: &Stamp, payload_bytes: usize) {
+/// Writes the header of a frame whose payload is in its place, CRC included. The length and the CRC that `header` names
+/// are made here.
+pub(super) fn seal(frame: &mut [u8], header: &mut Header) {
+    header.payload_bytes = frame.len() - HEADER_BYTES;
+    let (mut out, payload) = frame.split_at_mut(HEADER_BYTES);
+    let payload_bytes = u32::try_from(payload.len()).expect("below FRAME_BYTES_MAX");
     out.put_slice(&MAGIC);
     out.put_u8(FORMAT);
-    out.put_u8(if stamp.sparse { FLAG_SPARSE } else { 0 });
+    out.put_u8(if header.sparse { FLAG_SPARSE } else { 0 });
     out.put_u16(0);
-    out.put_u32(u32::try_from(payload_bytes).expect("below FRAME_BYTES_MAX"));
+    out.put_u32(payload_bytes);
     out.put_u32(0);
-    out.put_slice(&stamp.log.0);
-    out.put_u64(stamp.term);
-    out.put_u64(stamp.position.0);
-    out.put_u64(stamp.synced_through.0);
-    out.put_u64(stamp.commit_ms);
-    out.put_u32(stamp.previous_crc);
-    out.put_u32(0);
+    out.put_slice(&header.log.0);
+    out.put_u64(header.term);
+    out.put_u64(header.position.0);
+    out.put_u64(header.synced_through.0);
+    out.put_u64(header.commit_ms);
+    out.put_u32(header.previous_crc);
+    header.crc = crc_of(frame);
+    frame[CRC_AT..HEADER_BYTES].copy_from_slice(&header.crc.to_be_bytes());
 }
 
-/// Bytes of the payload and the two counts; `None` if it is too large.
-fn measure<'a>(
-    effects: impl Iterator<Item = EffectRef<'a>>,
-    changes: impl Iterator<Item = &'a [u8]>,
-) -> Option<(usize, (usize, usize))> {
-    let (mut bytes, mut effect_count, mut change_count) = (0usize, 0usize, 0usize);
-    for effect in effects {
-        let (key, value) = (effect.key.len(), effect.value.len());
-        bytes = bytes
-            .checked_add(1 + varint_bytes(key) + varint_bytes(value))?
-            .checked_add(key)?
-            .checked_add(value)?;
-        effect_count += 1;
-    }
-    for change in changes {
-        bytes = bytes
-            .checked_add(varint_bytes(change.len()))?
-            .checked_add(change.len())?;
-        change_count += 1;
-    }
-    bytes = bytes.checked_add(varint_bytes(effect_count) + varint_bytes(change_count))?;
-    (bytes <= FRAME_BYTES_MAX - HEADER_BYTES).then_some((bytes, (effect_count, change_count)))
-}
-
-fn varint_bytes(value: usize) -> usize {
+pub(super) fn varint_bytes(value: usize) -> usize {
     let bits = (usize::BITS - value.leading_zeros()).max(1) as usize;
     bits.div_ceil(7)
 }
 
-fn put_varint(out: &mut BytesMut, mut value: usize) {
+pub(super) fn put_varint(out: &mut impl BufMut, mut value: usize) {
     while value >= 0x80 {
         out.put_u8((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -349,119 +350,4 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(array_at(bytes, at))
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn stamp(number: u64) -> Stamp {
-        Stamp {
-            log: HistoryId([7; 16]),
-            term: number ^ 5,
-            position: Position(number | 1),
-            synced_through: Position(number / 2),
-            commit_ms: number ^ 0xffff,
-            previous_crc: number as u32,
-            sparse: number.is_multiple_of(2),
-        }
-    }
-
-    fn effects() -> impl Strategy<Value = Vec<Effect>> {
-        let kinds = [EntryKind::Put, EntryKind::Delta, EntryKind::Tombstone];
-        let bytes = |max| prop::collection::vec(any::<u8>(), 0..max).prop_map(Bytes::from);
-        let effect = (
-            bytes(200),
-            prop::sample::select(kinds.to_vec()),
-            bytes(20_000),
-        )
-            .prop_map(|(key, kind, value)| Effect { key, kind, value });
-        prop::collection::vec(effect, 0..6)
-    }
-
-    fn changes() -> impl Strategy<Value = Vec<Bytes>> {
-        let change = prop::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from);
-        prop::collection::vec(change, 0..6)
-    }
-
-    proptest! {
-        #[test]
-        fn a_frame_survives_the_round_trip(
-            number in any::<u64>(),
-            effects in effects(),
-            changes in changes(),
-        ) {
-            let stamp = stamp(number);
-            let (bytes, crc) = Encoder::default()
-                .encode(
-                    &stamp,
-                    effects.iter().map(EffectRef::from),
-                    changes.iter().map(|change| &change[..]),
-                )
-                .unwrap();
-            let header = Header::parse(&bytes).unwrap();
-            prop_assert!(header.readable() && whole(&bytes, &header));
-            prop_assert_eq!(
-                (header.log, header.position, header.synced_through, header.previous_crc),
-                (stamp.log, stamp.position, stamp.synced_through, stamp.previous_crc)
-            );
-            prop_assert_eq!((header.sparse, header.crc), (stamp.sparse, crc));
-            let frame = decode(&bytes, &header).unwrap();
-            for effect in &frame.effects {
-                let within = bytes.as_ptr_range();
-                prop_assert!(effect.value.is_empty() || within.contains(&effect.value.as_ptr()));
-            }
-            prop_assert_eq!(frame, Frame {
-                position: stamp.position,
-                commit_ms: stamp.commit_ms,
-                term: stamp.term,
-                effects,
-                changes,
-                bytes: bytes.len(),
-            });
-        }
-
-        #[test]
-        fn arbitrary_payloads_never_panic(
-            payload in prop::collection::vec(prop_oneof![0u8..5, any::<u8>()], 0..400),
-        ) {
-            let (frame, _) = Encoder::default()
-                .encode(&stamp(3), std::iter::empty(), std::iter::empty())
-                .unwrap();
-            let mut frame = frame[..HEADER_BYTES].to_vec();
-            frame.extend_from_slice(&payload);
-            let header = Header::parse(&frame).unwrap();
-            let _ = decode(&Bytes::from(frame), &header);
-        }
-
-        #[test]
-        fn arbitrary_bytes_are_no_whole_frame(
-            mut bytes in prop::collection::vec(any::<u8>(), 0..300),
-        ) {
-            if bytes.len() > 4 {
-                bytes[..4].copy_from_slice(&MAGIC);
-            }
-            if let Some(header) = Header::parse(&bytes) {
-                prop_assert!(!whole(&bytes, &header));
-            }
-        }
-
-        #[test]
-        fn any_flipped_bit_is_noticed(bit in 0..(HEADER_BYTES + 24) * 8) {
-            let effect = EffectRef { key: b"key", kind: EntryKind::Put, value: b"sixteen bytes ok" };
-            let (bytes, _) = Encoder::default()
-                .encode(&stamp(9), [effect].into_iter(), std::iter::empty())
-                .unwrap();
-            let mut bytes = bytes.to_vec();
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            let header = Header::parse(&bytes);
-            let unnoticed = header.is_some_and(|header| {
-                let frame = bytes.get(..header.frame_bytes());
-                frame.is_some_and(|frame| whole(frame, &header))
-            });
-            prop_assert!(!unnoticed);
-        }
-    }
 }

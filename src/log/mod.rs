@@ -1,51 +1,39 @@
-//! The commit log of one partition: append-only, one frame per batch, one sync per frame. It is also the change log:
-//! recovery, followers and replication all read it.
+//! The commit log of one partition: append-only, one frame per batch. It is also the change log: recovery, followers
+//! and replication all read it.
 //!
-//! Owns: the format of segments and frames on disk, and the newest frames in memory. Promises: a frame that `sync`
-//! returned is there after any crash, in order, without holes; readers see it only after `publish`; damage is told from
-//! a torn end as far as that can be, and never cut away. Damage to the very last batch can't be told from tearing. Must
-//! not: know what keys and values mean, own a thread, or be asynchronous. Called by `partition` only.
+//! Owns: the format of frames, their chain, and the newest of them in memory. Promises: a frame that was settled is
+//! there after any crash, in order, without holes; readers see it only after `publish`. Must not: know what keys and
+//! values mean, own a thread, or be asynchronous. Called by `partition` only. Where frames become durable is a medium's
+//! affair (`medium.rs`): today that is always segments in a directory (`local/`).
 
-mod crash;
+mod draft;
 mod error;
 mod frame;
+mod local;
+mod medium;
+mod tail;
 #[cfg(test)]
-mod measure;
-mod open;
-mod prepare;
-mod reader;
-mod recording;
-mod retain;
-mod scan;
-mod segment;
-mod state;
-mod storage;
-#[cfg(test)]
-mod tests;
-mod verify;
-mod writer;
+pub(crate) mod tests;
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use crash::Crash;
-pub use error::{AppendError, Error, ReadError, Refusal};
-pub use frame::{Effect, EffectRef, FRAME_BYTES_MAX, Frame};
-pub use open::{Cut, Opened, identity, make};
-pub use reader::{Reader, Replay};
-pub use recording::{Fault, RecordingStorage};
-pub use retain::{Figures, Hold};
-pub use storage::{File, LocalStorage, Storage};
-pub use verify::{Report, verify};
-pub use writer::Written;
+pub(crate) use draft::Draft;
+pub(crate) use error::{AppendError, Error, LogReadError};
+pub(crate) use frame::FRAME_BYTES_MAX;
+pub use frame::Frame;
+pub(crate) use local::{LocalStorage, LogFigures, Opened, Storage, identity, make, verify};
 
 use crate::ids::{HistoryId, Position};
-use reader::Shared;
-use retain::lock;
-use writer::Writer;
+use frame::Header;
+use medium::{Archive, Durability, Medium};
+use tail::Tail;
 
 /// Limits of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
+    /// A batch whose frame would be larger is refused; at most [`FRAME_BYTES_MAX`].
+    pub frame_bytes_max: usize,
     /// A segment that would pass this many bytes is followed by a new one. A larger frame gets a segment of its own.
     pub segment_bytes: u64,
     /// A segment whose frames are all older than this may go.
@@ -62,6 +50,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            frame_bytes_max: FRAME_BYTES_MAX,
             segment_bytes: 64 * 1024 * 1024,
             retention_age_ms: 24 * 60 * 60 * 1000,
             // Nobody reads further back than followers lag; what a restart needs is kept in any case.
@@ -72,135 +61,254 @@ impl Default for Options {
     }
 }
 
-/// The writing end of an open log; there is one per directory. Every call may block on the disk.
-pub struct Log {
-    shared: Arc<Shared>,
-    writer: Writer,
+/// Frames in order, as a medium gives them. After an error it ends.
+pub(crate) type Frames = Box<dyn Iterator<Item = Result<Frame, LogReadError>>>;
+
+/// The last frame of the log, as far as the next one depends on it.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    position: Position,
+    crc: u32,
+    commit_ms: u64,
+    term: u64,
+}
+
+/// The writing end of an open log; there is one per partition. Calls may block on the disk.
+pub(crate) struct Log {
+    id: HistoryId,
+    medium: Box<dyn Medium>,
+    tail: Arc<Mutex<Tail>>,
+    frame_bytes_max: usize,
+    /// The last frame that was handed to the medium.
+    last: Last,
+    /// Handed over and not settled, oldest first.
+    in_flight: VecDeque<Arc<Frame>>,
+    is_stopped: bool,
 }
 
 impl Log {
-    /// Opens the log of a directory, making it if the directory is empty. `covered` is the position up to which the
+    /// Opens the log in a directory, making it if the directory is empty. `covered` is the position up to which the
     /// image has everything: the log must reach it, and is scanned from there. The caller sees to it that no other
     /// process does the same.
     ///
     /// Everything that the log holds after opening counts as published.
-    pub fn open(
+    pub(crate) fn open(
         storage: Arc<dyn Storage>,
         options: Options,
         covered: Position,
     ) -> Result<(Log, Opened), Error> {
-        open::open(storage, options, covered)
+        let (medium, opened, id, last) = local::open(storage, options, covered)?;
+        Ok((Log::on(Box::new(medium), id, last, &options), opened))
     }
 
-    fn assemble(shared: Arc<Shared>, writer: Writer) -> Log {
-        Log { shared, writer }
-    }
-
-    /// The log's own random ID.
-    #[must_use]
-    pub fn id(&self) -> HistoryId {
-        self.shared.log
-    }
-
-    /// The position of the last synced frame; zero for an empty log.
-    #[must_use]
-    pub fn last_position(&self) -> Position {
-        self.writer.last().position
-    }
-
-    /// The commit time that a batch gets if it is written now: the wanted one, but never below the last frame's.
-    #[must_use]
-    pub fn commit_ms(&self, wanted: u64) -> u64 {
-        wanted.max(self.writer.last().commit_ms)
-    }
-
-    /// The frames above `after` up to the last synced one, from the files, in order: for recovery.
-    pub fn replay(&self, after: Position) -> Result<Replay, ReadError> {
-        Replay::all(&self.shared, after, self.last_position())
-    }
-
-    /// Writes the next batch as one frame. It is durable only after [`Log::sync`], and until then no other may be
-    /// written. The iterators are walked twice.
-    pub fn write<'a>(
-        &mut self,
-        commit_ms_wanted: u64,
-        effects: impl Iterator<Item = EffectRef<'a>> + Clone,
-        changes: impl Iterator<Item = &'a [u8]> + Clone,
-    ) -> Result<Written, AppendError> {
-        self.writer.write(commit_ms_wanted, effects, changes)
-    }
-
-    /// Makes a written batch durable.
-    pub fn sync(&mut self, written: Written) -> Result<Arc<Frame>, AppendError> {
-        self.writer.sync(written)
-    }
-
-    /// [`Log::write`] and [`Log::sync`].
-    pub fn append<'a>(
-        &mut self,
-        commit_ms_wanted: u64,
-        effects: impl Iterator<Item = EffectRef<'a>> + Clone,
-        changes: impl Iterator<Item = &'a [u8]> + Clone,
-    ) -> Result<Arc<Frame>, AppendError> {
-        let written = self.write(commit_ms_wanted, effects, changes)?;
-        self.sync(written)
-    }
-
-    /// Shows a synced frame to readers. Frames are published in order, each once.
-    pub fn publish(&self, frame: Arc<Frame>) {
+    /// A log whose frames are on `medium`, the last of which is `last`.
+    fn on(medium: Box<dyn Medium>, id: HistoryId, last: Last, options: &Options) -> Log {
         assert!(
-            frame.position <= self.last_position(),
-            "only what is on disk is published"
+            options.frame_bytes_max <= FRAME_BYTES_MAX,
+            "a reader would take a larger frame for damage"
         );
-        lock(&self.shared.tail).publish(frame);
+        Log {
+            id,
+            medium,
+            tail: Arc::new(Mutex::new(Tail::new(last.position, options.tail_bytes))),
+            frame_bytes_max: options.frame_bytes_max,
+            last,
+            in_flight: VecDeque::new(),
+            is_stopped: false,
+        }
+    }
+
+    /// The position of the last settled frame; zero for an empty log.
+    #[must_use]
+    pub(crate) fn settled(&self) -> Position {
+        Position(self.last.position.0 - self.in_flight.len() as u64)
+    }
+
+    /// How many frames may be in flight.
+    #[must_use]
+    pub(crate) fn in_flight_max(&self) -> usize {
+        self.medium.in_flight_max()
+    }
+
+    /// The commit time that a batch gets if it is sealed now: the wanted one, but never below the last frame's.
+    #[must_use]
+    pub(crate) fn commit_ms(&self, wanted: u64) -> u64 {
+        wanted.max(self.last.commit_ms)
+    }
+
+    /// The frames above `after` up to the last settled one, from the medium, in order: for recovery.
+    pub(crate) fn replay(&self, after: Position) -> Result<Frames, LogReadError> {
+        self.medium.archive().frames(after, self.settled(), true)
+    }
+
+    /// Makes the next frame of a draft, and empties the draft. Nothing is written yet.
+    pub(crate) fn seal(
+        &self,
+        commit_ms_wanted: u64,
+        draft: &mut Draft,
+    ) -> Result<Arc<Frame>, AppendError> {
+        let commit_ms = self.commit_ms(commit_ms_wanted);
+        let position = self.last.position.next();
+        let header = Header {
+            synced_through: self.settled(),
+            previous_crc: self.last.crc,
+            ..Header::new(self.id, position, self.last.term, commit_ms)
+        };
+        let frame = draft.seal(header, self.frame_bytes_max);
+        frame.map(Arc::new).ok_or(AppendError::TooLarge)
+    }
+
+    /// Hands the next frame to the medium. It is durable only when [`Log::settle`] has returned it.
+    pub(crate) fn begin(&mut self, frame: &Arc<Frame>) -> Result<(), AppendError> {
+        if self.is_stopped {
+            return Err(AppendError::Stopped);
+        }
+        if self.in_flight.len() >= self.in_flight_max() {
+            return Err(AppendError::Unsettled);
+        }
+        assert_eq!(
+            frame.position,
+            self.last.position.next(),
+            "a frame is handed over once, and none is left out"
+        );
+        let begun = self.medium.begin(frame);
+        self.stop_after(&begun);
+        begun?;
+        self.last = Last {
+            position: frame.position,
+            crc: frame.crc,
+            commit_ms: frame.commit_ms,
+            term: frame.term,
+        };
+        self.in_flight.push_back(Arc::clone(frame));
+        Ok(())
+    }
+
+    /// Waits for the oldest frame in flight. After a failure, those behind it have failed too.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn settle(&mut self) -> Result<Arc<Frame>, AppendError> {
+        let frame = self.in_flight.front().expect("a frame is in flight");
+        let settled = self.medium.settle(frame);
+        self.stop_after(&settled);
+        settled?;
+        Ok(self.in_flight.pop_front().expect("it was there"))
+    }
+
+    fn stop_after(&mut self, outcome: &Result<(), AppendError>) {
+        self.is_stopped |= matches!(outcome, Err(AppendError::Unknown(_)));
+    }
+
+    /// Shows a settled frame to readers. Frames are published in order, each once.
+    pub(crate) fn publish(&self, frame: Arc<Frame>) {
+        assert!(
+            frame.position <= self.settled(),
+            "only what is durable is published"
+        );
+        lock(&self.tail).publish(frame);
+    }
+
+    /// What another thread waits with until a frame is durable.
+    #[must_use]
+    pub(crate) fn syncer(&self) -> Syncer {
+        Syncer(self.medium.durability())
     }
 
     /// A reader of published frames.
     #[must_use]
-    pub fn reader(&self) -> Reader {
-        Reader {
-            shared: self.shared.clone(),
+    pub(crate) fn reader(&self) -> LogReader {
+        LogReader {
+            tail: self.tail.clone(),
+            archive: self.medium.archive(),
         }
     }
 
-    /// The handle on holds and retention, for other threads.
+    /// The handle on retention, for another thread.
     #[must_use]
-    pub fn keeper(&self) -> Keeper {
+    pub(crate) fn keeper(&self) -> Keeper {
         Keeper {
-            shared: self.shared.clone(),
+            tail: self.tail.clone(),
+            archive: self.medium.archive(),
         }
     }
 
-    /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a batch that is not synced, gets
+    /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a frame that is not settled, gets
     /// none, and the next opening treats it as after a crash.
-    pub fn close(self) -> Result<(), Error> {
-        if self.writer.settled() {
-            let (last, newest) = (self.last_position(), self.shared.segments.last_first());
-            let closed = lock(&self.shared.state).write(last, newest, true);
-            closed.map_err(|e| Error::io(state::NAME, e))?;
+    pub(crate) fn close(self) -> Result<(), Error> {
+        if self.is_stopped || !self.in_flight.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.medium.close(self.last.position)
     }
 }
 
-/// Holds and retention of a log. Cheap to clone; any thread may call it while another appends.
+/// Waits for frames to become durable, on a thread of its own.
+pub(crate) struct Syncer(Arc<dyn Durability>);
+
+impl Syncer {
+    /// Returns when every frame up to `position` is durable or has failed; [`Log::settle`] says which. Blocks.
+    pub(crate) fn wait(&self, position: Position) {
+        self.0.wait(position);
+    }
+}
+
+/// Reads published frames. Cheap to clone; every thread may have one. Calls may block on the disk.
 #[derive(Clone)]
-pub struct Keeper {
-    shared: Arc<Shared>,
+pub(crate) struct LogReader {
+    tail: Arc<Mutex<Tail>>,
+    archive: Arc<dyn Archive>,
+}
+
+impl LogReader {
+    /// What the log keeps. May read a file, once.
+    #[must_use]
+    pub(crate) fn figures(&self) -> LogFigures {
+        self.archive.figures()
+    }
+
+    /// The same as [`LogReader::read`] from memory; `None` = the medium has to be read for it.
+    #[must_use]
+    pub(crate) fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
+        lock(&self.tail).read(after, bytes_max)
+    }
+
+    /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
+    /// bytes of frames.
+    pub(crate) fn read(
+        &self,
+        after: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Frame>>, LogReadError> {
+        if let Some(frames) = self.recent(after, bytes_max) {
+            return Ok(frames);
+        }
+        let published = lock(&self.tail).published();
+        let mut frames = Vec::new();
+        let mut bytes = 0;
+        for frame in self.archive.frames(after, published, false)? {
+            let frame = frame?;
+            bytes += frame.bytes();
+            if bytes > bytes_max && !frames.is_empty() {
+                break;
+            }
+            frames.push(Arc::new(frame));
+        }
+        Ok(frames)
+    }
+}
+
+/// Retention of a log. Any thread may call it while another appends.
+pub(crate) struct Keeper {
+    tail: Arc<Mutex<Tail>>,
+    archive: Arc<dyn Archive>,
 }
 
 impl Keeper {
-    /// Keeps everything above `position` in the log until the hold moves on or is dropped. What is gone already stays
-    /// gone: compare with [`Keeper::first_position`] afterwards.
-    #[must_use]
-    pub fn hold(&self, position: Position) -> Hold {
-        self.shared.segments.hold(position)
-    }
-
-    /// Lets go of segments: those that the image covers, that are past every hold, and that are older than the age
-    /// limit or make the log larger than the size limit. Returns how many went. May block on the disk.
-    pub fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
-        self.shared.segments.retain(covered, now_ms)
+    /// Lets go of segments: those that the image covers, and that are older than the age limit or make the log larger
+    /// than the size limit. Returns how many went. May block on the disk.
+    pub(crate) fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
+        self.archive.retain(covered, now_ms)
     }
 
     /// Makes a file of zeros for the next segment, if the active one is half full of small frames and no retired one
@@ -208,33 +316,19 @@ impl Keeper {
     /// length and blocks; with large frames, so few syncs, the zeros would cost more. Cheap if there is nothing to do:
     /// call it often, from a thread that may block for as long as a segment takes to write, and never from the one that
     /// appends. Without room on the disk it does nothing. Whether a file was made.
-    pub fn prepare(&self) -> Result<bool, Error> {
-        prepare::prepare(&self.shared.segments)
+    pub(crate) fn prepare(&self) -> Result<bool, Error> {
+        self.archive.prepare()
     }
 
-    /// Notes in `log.state` about once a second how far the log surely reaches, so that the loss of anything older is
-    /// noticed at the next start. Cheap if there is nothing to do; never on the thread that appends.
-    pub fn note(&self) -> Result<(), Error> {
-        let published = lock(&self.shared.tail).published();
-        let noted = lock(&self.shared.state).note_position(published);
-        noted.map_err(|e| Error::io(state::NAME, e))
+    /// Notes about once a second how far the log surely reaches, so that the loss of anything older is noticed at the
+    /// next start. Cheap if there is nothing to do; never on the thread that appends.
+    pub(crate) fn note(&self) -> Result<(), Error> {
+        let published = lock(&self.tail).published();
+        self.archive.note(published)
     }
+}
 
-    /// The first position that is still in the log (or would be the first, in an empty one).
-    #[must_use]
-    pub fn first_position(&self) -> Position {
-        self.shared.segments.first_position()
-    }
-
-    /// Bytes that the log's segments take on disk.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.shared.segments.bytes()
-    }
-
-    /// Whether a hold keeps the log above its size limit: time to slow writers down.
-    #[must_use]
-    pub fn held(&self) -> bool {
-        self.shared.segments.held()
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these locks guard is changed in single steps: a panic elsewhere leaves it whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -25,6 +25,13 @@ pub(super) struct Place {
     len: u32,
 }
 
+impl Place {
+    /// How many bytes the piece has.
+    pub(super) fn len(self) -> usize {
+        self.len as usize
+    }
+}
+
 impl Arena {
     /// Copies `piece` in.
     pub(super) fn push(&mut self, piece: &[u8]) -> Place {

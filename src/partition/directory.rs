@@ -1,4 +1,4 @@
-//! The data directory: whose it is, which version, how many partitions, and that only one process works on it.
+//! The data directory: which history, which version, how many partitions, and that only one process works on it.
 //!
 //! Owns: `directory.toml`, `lock`, and the names of the partitions' folders. Promises: a directory that is not ours, of
 //! another version, on a network file system or in use is refused with a reason before anything in it is touched;
@@ -39,7 +39,7 @@ pub(super) struct Directory {
     pub(super) history: HistoryId,
     pub(super) partitions: u16,
     standing: Standing,
-    /// `None` only where there was nothing to lock for one who looks.
+    /// `None` only where there was nothing to lock for an inspection.
     _lock: Option<File>,
 }
 
@@ -81,7 +81,7 @@ impl Directory {
         }
         refuse_network(path)?;
         let lock = lock(path)?;
-        // Only now: who held the lock until now may have made it.
+        // Only now: the process that held the lock may have made it.
         let (manifest, standing) = match is_there(path)? {
             true => read(&path.join(MANIFEST))?,
             false => (draft(path, partitions.max(1))?, Standing::Draft),

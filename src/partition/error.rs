@@ -1,8 +1,8 @@
 //! Everything that can go wrong in a partition, as its callers see it.
 //!
-//! Owns: the three kinds of failure (open, read, submit). Promises: an open error's text is one line that tells an
-//! operator what to do; a submit error tells whether something may have been written. Must not: carry types of the
-//! layers below.
+//! Owns: the three kinds of failure (open, read, submit). Promises: an open error's text is one line that says
+//! what an operator should do; a submit error says whether something may have been written. Must not: carry types of
+//! the layers below.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,21 @@ use crate::image;
 pub enum SubmitError<E> {
     /// The closure itself refused.
     Rejected(E),
-    /// The queue is full, or compaction is behind: try again later.
+    /// The closure wrote more than one may.
+    TooLarge {
+        /// How many bytes it may write.
+        limit: usize,
+        /// How many it wrote.
+        actual: usize,
+    },
+    /// The partition did not write it.
+    Failed(StoreError),
+}
+
+/// What became of a write that the partition did not commit, whatever the write was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// The queue is full, compaction is behind, or no file could be opened: try again later.
     Busy,
     /// The disk is full.
     StorageFull,
@@ -25,14 +39,7 @@ pub enum SubmitError<E> {
     Unavailable,
     /// The server is shutting down.
     ShuttingDown,
-    /// The closure wrote more than one may.
-    TooLarge {
-        /// How many bytes it may write.
-        limit: usize,
-        /// How many it wrote.
-        actual: usize,
-    },
-    /// The closure panicked, or its batch could not be written by an error of ours: the same will happen again.
+    /// An error of ours, a panic or a batch that no frame holds: the same will happen again.
     Internal,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Flusher {
     pub(super) failures: u32,
 }
 
-/// How things stood when there was no room.
+/// How much room there was when it was too little.
 #[derive(Clone, Copy)]
 pub(super) struct Full {
     left: Option<u64>,
@@ -216,7 +216,7 @@ impl Flusher {
 
     fn flush(&self, memtable: Arc<Memtable>) -> Result<(), Error> {
         let started = Instant::now();
-        // A flush takes long. A note that fails is tried again, and told, by the log's upkeep.
+        // A flush takes long. A note that fails is tried again, and logged, by the log's upkeep.
         let mut note = || drop(self.keeper.note());
         flush(&self.image, &memtable, &*self.rules, &mut note)?;
         let metrics = &self.shared.metrics.memtables;
@@ -231,7 +231,7 @@ impl Flusher {
     }
 
     fn compact(&mut self) -> Result<bool, Error> {
-        // What a merge may drop is marked in other rows (heads), and only marks in the image itself count: who reads
+        // What a merge may drop is marked in other rows (heads), and only marks in the image itself count: a reader of
         // what the merge leaves then sees the mark too, also through memtables that it took before.
         let nothing = Arc::new(Vec::new());
         let view = View::new(
@@ -240,7 +240,7 @@ impl Flusher {
             &self.image,
             Arc::clone(&self.rules),
         );
-        // It begins a transaction: the reason is told in the text only.
+        // It begins a transaction: only the text has the reason.
         let view = view.map_err(|error| Error::Io(std::io::Error::other(error.0)))?;
         let read = |key: &[u8]| view.get(key).ok().flatten();
         let (started, tail) = (Instant::now(), self.shared.tail());

@@ -1,8 +1,8 @@
 //! Whether the parts of a data directory belong together: the directory, its partitions' folders, logs and images.
 //!
 //! Owns: the mark in each image: which partition of how many, of which history, with which log. Promises: a folder, log
-//! or image that is missing, too many or from elsewhere is named and refused before anything is served; in a directory
-//! that stands nothing missing is ever made anew. Must not: read rows or batches.
+//! or image that is missing, too many or from elsewhere is named and refused before anything is served; in an existing
+//! directory nothing missing is ever made anew. Must not: read rows or batches.
 
 use std::fs::{self, File};
 use std::io;
@@ -159,7 +159,7 @@ fn does_not_fit(what: &str) -> OpenError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model_test::ToyRules;
+    use super::super::tests::ToyRules;
     use super::*;
 
     fn serve(path: &Path, partitions: u16) -> Result<Directory, OpenError> {

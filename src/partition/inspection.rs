@@ -15,10 +15,11 @@ use super::directory::Directory;
 use super::identity;
 use super::memtable::Memtable;
 use super::view::View;
-use super::{Entry, ImageOptions, OpenError, ReadError, Rules};
-use crate::ids::{Clock, EntryKind, HistoryId, PartitionId, Position};
+use super::{ImageOptions, OpenError, ReadError, Rules};
+use crate::entry::{Entry, EntryKind, KeyedEntry};
+use crate::ids::{Clock, HistoryId, PartitionId, Position};
 use crate::image::{DropContext, Image, Problem, Verdict};
-use crate::log::{self, Effect, Frame, LocalStorage};
+use crate::log::{self, Frame, LocalStorage};
 
 /// A data directory, opened for looking only.
 pub struct Inspection {
@@ -118,7 +119,7 @@ impl Inspection {
         let mut newest = HashMap::new();
         let report = log::verify(&storage, covered, &mut |frame| {
             if frame.position > covered {
-                memtable.insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
+                memtable.insert(frame, &*self.rules);
             } else if is_thorough {
                 remember(frame, &mut newest);
             }
@@ -155,17 +156,17 @@ impl Inspection {
         })
     }
 
-    /// Of a frame's effects, those of which the image should have something else than it has, once the rules have taken
-    /// what is over out of both.
+    /// Of a frame's entries, those of which the image should have something else than it has, once the rules have taken
+    /// what has expired out of both.
     fn judge(
         &self,
         frame: &Frame,
         suspects: &HashMap<Bytes, Position>,
         image: &Image,
     ) -> Vec<String> {
-        let here = |effect: &&Effect| suspects.get(&effect.key) == Some(&frame.position);
+        let here = |written: &KeyedEntry<'_>| suspects.get(written.key) == Some(&frame.position);
         let mut found = Vec::new();
-        for effect in frame.effects.iter().filter(here) {
+        for written in frame.entries().filter(here) {
             let Ok(view) = covered_view(image, &self.rules) else {
                 return found;
             };
@@ -175,16 +176,16 @@ impl Inspection {
                 oldest: true,
                 read: &read,
             };
-            let left = |entry: Entry| match self.rules.verdict(&effect.key, &entry, &context) {
+            let left = |entry: Entry| match self.rules.verdict(written.key, &entry, &context) {
                 _ if entry.kind != EntryKind::Put => None,
                 Verdict::Keep => Some(entry.value),
                 Verdict::Replace(less, _) => Some(less.value),
                 Verdict::Drop(_) => None,
             };
-            let stored = read(&effect.key);
+            let stored = read(written.key);
             let is_gone = stored.is_none();
-            if left(effect.entry()) != stored.and_then(|value| left(Entry::put(value))) {
-                let (batch, key) = (frame.position, effect.key.escape_ascii());
+            if left(written.to_entry()) != stored.and_then(|value| left(Entry::put(value))) {
+                let (batch, key) = (frame.position, written.key.escape_ascii());
                 let what = if is_gone {
                     "lacks it"
                 } else {
@@ -234,17 +235,17 @@ fn covered_view(image: &Image, rules: &Arc<dyn Rules>) -> Result<View, ReadError
 }
 
 fn remember(frame: &Frame, newest: &mut HashMap<Bytes, Last>) {
-    for effect in &frame.effects {
+    for entry in frame.entries() {
         let last = Last {
             position: frame.position,
-            kind: effect.kind,
-            value_hash: xxh3_64(&effect.value),
+            kind: entry.kind,
+            value_hash: xxh3_64(entry.value),
         };
-        match newest.get_mut(&effect.key) {
+        match newest.get_mut(entry.key) {
             Some(known) => *known = last,
             // A copy: a slice would keep its whole frame in memory.
             None => {
-                newest.insert(Bytes::copy_from_slice(&effect.key), last);
+                newest.insert(Bytes::copy_from_slice(entry.key), last);
             }
         }
     }

@@ -6,8 +6,7 @@
 use bytes::Bytes;
 
 use super::{ReadError, Rules};
-use crate::ids::EntryKind;
-use crate::image::Entry;
+use crate::entry::{Entry, EntryKind};
 
 pub use crate::model::Direction;
 

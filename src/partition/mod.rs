@@ -6,28 +6,21 @@
 //! disk; a view shows a state between two batches. Must not: know what a row is.
 
 mod arena;
-#[cfg(test)]
-mod crash_test;
 mod directory;
 mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod flusher;
 mod identity;
+mod in_flight;
 mod inspection;
 mod job;
-#[cfg(test)]
-mod member_test;
 mod memtable;
 mod merge;
-#[cfg(test)]
-mod model_test;
 mod observe;
 mod options;
 mod panics;
 mod pending;
-#[cfg(test)]
-mod pipeline_test;
 mod pressure;
 mod reads;
 mod recovery;
@@ -35,6 +28,8 @@ mod reserve;
 mod rows;
 mod shared;
 mod syncer;
+#[cfg(test)]
+mod tests;
 mod txn;
 mod view;
 mod walk;
@@ -46,14 +41,15 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use crate::entry::Entry;
 use crate::ids::{Clock, HistoryId, PartitionId, Position};
 pub use crate::image::Options as ImageOptions;
-pub use crate::image::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
-use crate::log::LocalStorage;
+pub use crate::image::{DropContext, Pieces, Reason, Rules, TableCounts, Verdict};
 pub use crate::log::Options as LogOptions;
+use crate::log::{LocalStorage, Log};
 use crate::metrics::Metrics;
 use directory::Directory;
-pub use error::{OpenError, ReadError, SubmitError};
+pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
 pub use flusher::FROZEN_MAX;
@@ -61,11 +57,10 @@ pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
 pub use options::{BATCH_JOBS, Options, Purpose};
 pub(crate) use panics::caught;
-pub use pending::{BATCH_BYTES_MAX, MEMBER_BYTES_MAX};
 pub use reads::READS_MAX;
 use reads::Reads;
+use shared::Shared;
 pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
-use shared::{Refusal, Shared};
 pub use txn::Txn;
 pub use view::{Found, Rows, View};
 
@@ -85,18 +80,7 @@ struct Inner {
 }
 
 /// A committed batch, for those who follow the log.
-pub use crate::log::{Effect, Frame as Batch};
-
-impl Effect {
-    /// The effect as an entry of its key.
-    #[must_use]
-    pub fn entry(&self) -> Entry {
-        Entry {
-            kind: self.kind,
-            value: self.value.clone(),
-        }
-    }
-}
+pub use crate::log::Frame as Batch;
 
 impl Partitions {
     /// Opens the data directory, making it if it is not there, and recovers: image, then the log from the covered
@@ -120,7 +104,14 @@ impl Partitions {
                 .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
             let handed = (Arc::clone(&rules), Arc::clone(&clock));
             let image = directory.image(id);
-            let started = recovery::start(id, Arc::new(storage), &image, &options, handed);
+            let open_log = |covered| {
+                let (log, opened) = Log::open(Arc::new(storage), options.log, covered)?;
+                if let Some(cut) = &opened.cut {
+                    tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
+                }
+                Ok(log)
+            };
+            let started = recovery::start(id, open_log, &image, &options, handed);
             partitions.push(started.map_err(|error| error.within(&directory.folder(id)))?);
         }
         let inner = Inner {
@@ -179,21 +170,6 @@ impl Partitions {
     /// the closure in the queue; only its answer is lost.
     pub fn submit<R, E, F>(
         &self,
-        at: PartitionId,
-        bytes: usize,
-        closure: F,
-    ) -> impl Future<Output = Result<R, SubmitError<E>>> + Send + use<R, E, F>
-    where
-        R: Send + 'static,
-        E: Send + 'static,
-        F: FnOnce(&mut Txn<'_>) -> Result<R, E> + Send + 'static,
-    {
-        self.submit_for(Purpose::Adds, at, bytes, closure)
-    }
-
-    /// [`Partitions::submit`], told what the closure is for.
-    pub fn submit_for<R, E, F>(
-        &self,
         purpose: Purpose,
         at: PartitionId,
         bytes: usize,
@@ -211,8 +187,8 @@ impl Partitions {
         }
     }
 
-    /// The same for closures that come together: `run` is called with each of `members`, in order. Each stands or
-    /// refuses for itself, nothing else comes between them, and one waking brings all their answers, in their order,
+    /// The same for closures that come together: `run` is called with each of `members`, in order. Each succeeds
+    /// or refuses for itself, nothing else comes between them, and one waking brings all their answers, in their order,
     /// with what `run` made of the members. They are of one batch unless they fill it. Room in the queue is for all of
     /// them or none.
     pub fn submit_all<M, R, E, F>(
@@ -233,14 +209,12 @@ impl Partitions {
         let (bundle, answer) = job::bundle(members, run);
         let refused = self.at(at).enqueue(purpose, bytes, bundle).err();
         async move {
-            let refusal = match refused {
-                None => return job::answers(answer, count).await,
-                Some(Refusal::Busy) => || SubmitError::Busy,
-                Some(Refusal::Full) => || SubmitError::StorageFull,
-                Some(Refusal::ShuttingDown) => || SubmitError::ShuttingDown,
-                Some(Refusal::Unavailable) => || SubmitError::Unavailable,
-            };
-            (0..count).map(|_| Err(refusal())).collect()
+            match refused {
+                None => job::answers(answer, count).await,
+                Some(error) => (0..count)
+                    .map(|_| Err(SubmitError::Failed(error)))
+                    .collect(),
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! thread that may not wait: it looks into files and LMDB.
 
 use super::Partitions;
-use super::shared::Figures;
+use super::shared::PartitionFigures;
 use crate::metrics::Partition;
 
 impl Partitions {
@@ -20,7 +20,7 @@ impl Partitions {
     }
 }
 
-fn observe(metrics: &Partition, figures: &Figures, now_ms: u64) {
+fn observe(metrics: &Partition, figures: &PartitionFigures, now_ms: u64) {
     let age = |since_ms: u64| now_ms.saturating_sub(since_ms) as f64 / 1e3;
     let commit = &metrics.commit;
     commit.queue_depth.count(figures.queue_jobs as u64);

@@ -1,19 +1,20 @@
 //! The limits of a partition, and what a write may be for.
 //!
-//! Owns: the options with their defaults, and how they shrink on a small disk. Promises: every unit is in its field's
-//! name. Must not: depend on the configuration module, which fills these in.
+//! Owns: the options with their defaults, and how they shrink on a small disk, which is logged. Promises: every unit is
+//! in its field's name. Must not: depend on the configuration module, which fills these in.
 
 use std::sync::Arc;
 
 #[cfg(any(test, feature = "faults"))]
 use super::Fault;
-use super::{BATCH_BYTES_MAX, ImageOptions, LogOptions};
+use super::{ImageOptions, LogOptions};
+use crate::log::FRAME_BYTES_MAX;
 use crate::metrics::Metrics;
 
 /// Limits of a partition. Every unit is in its field's name.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many partitions a new data directory gets, or one that stands must have. 0 = as many as there are, one in a
+    /// How many partitions a new data directory gets, or an existing one must have. 0 = as many as there are, one in a
     /// new one.
     pub partitions: u16,
     /// Closures in one batch at most.
@@ -62,7 +63,7 @@ pub const BATCH_JOBS: usize = 4_096;
 /// Payload bytes after which a commit is closed, for the same reason.
 const BATCH_BYTES: usize = 4 << 20;
 const _: () = assert!(
-    BATCH_BYTES <= BATCH_BYTES_MAX,
+    BATCH_BYTES <= FRAME_BYTES_MAX / 2,
     "a full commit and one more write are a frame that the log takes"
 );
 
@@ -79,12 +80,13 @@ impl Options {
         self.memtable_bytes / 256
     }
 
-    /// The same for a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit into
-    /// the reserve, and that is a small part of the disk.
+    /// Fits the sizes to a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit
+    /// into the reserve, and that is a small part of the disk.
     pub(super) fn fit(&mut self, disk_bytes: u64, partitions: u16) {
         if self.reserve_bytes == 0 {
             return;
         }
+        let configured = self.clone();
         let share = (disk_bytes / 64 / u64::from(partitions.max(1))).max(1 << 20);
         let memory = usize::try_from(share).unwrap_or(usize::MAX);
         self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(4));
@@ -92,6 +94,32 @@ impl Options {
         self.log.segment_bytes = self.log.segment_bytes.min(share);
         self.image.part_bytes_max = self.image.part_bytes_max.min(share.max(4 << 20));
         self.image.slice_bytes = self.image.slice_bytes.min((share / 4).max(1 << 20));
+        configured.log_changes(self);
+    }
+
+    fn log_changes(&self, fitted: &Options) {
+        for (name, configured, fits) in [
+            ("reserve_bytes", self.reserve_bytes, fitted.reserve_bytes),
+            (
+                "memtable_bytes",
+                self.memtable_bytes as u64,
+                fitted.memtable_bytes as u64,
+            ),
+            (
+                "segment_bytes",
+                self.log.segment_bytes,
+                fitted.log.segment_bytes,
+            ),
+        ] {
+            if fits < configured {
+                tracing::info!(
+                    name,
+                    configured,
+                    fits,
+                    "the disk is small: less is used than configured"
+                );
+            }
+        }
     }
 }
 

@@ -16,15 +16,15 @@ use crate::metrics::Counter;
 
 type Read = Box<dyn FnOnce() + Send>;
 
-/// See the top. How many may wait is bounded by those who wait: connections, and what each may have in flight.
+/// See the top. How many may wait is bounded by the callers: connections, and what each may have in flight.
 pub(super) struct Reads {
     at_once_max: usize,
     panics: Counter,
-    state: Mutex<State>,
+    state: Mutex<ReadQueue>,
 }
 
 #[derive(Default)]
-struct State {
+struct ReadQueue {
     waiting: VecDeque<Read>,
     /// Threads that read now.
     running: usize,
@@ -102,7 +102,7 @@ impl Reads {
         next
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReadQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,9 +14,10 @@ use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
 use super::flusher::{self, Flusher};
+use super::in_flight::InFlight;
 use super::memtable::Memtable;
 use super::panics::caught;
-use super::pending::Pending;
+use super::pending::{BatchLimits, Pending};
 use super::reserve::Reserve;
 use super::shared::{QUEUE_JOBS_MAX, Shared};
 use super::syncer::Syncer;
@@ -24,21 +25,19 @@ use super::writer::Writer;
 use super::{OpenError, Options, Rules};
 use crate::ids::{CLOCK_JUMP_MS, Clock, PartitionId, Position};
 use crate::image::{self, Image};
-use crate::log::{self, Log, Storage};
+use crate::log::{self, Log};
 
-/// Opens a partition on its log's storage and its image's folder, and starts its threads.
+/// Opens a partition on its image's folder and its log, wherever that is, and starts its threads. `open_log` is given
+/// the position that the image covers.
 pub(super) fn start(
     id: PartitionId,
-    storage: Arc<dyn Storage>,
+    open_log: impl FnOnce(Position) -> Result<Log, log::Error>,
     image_folder: &Path,
     options: &Options,
     (rules, clock): (Arc<dyn Rules>, Arc<Clock>),
 ) -> Result<Arc<Shared>, OpenError> {
     let image = Image::open(image_folder, options.image.clone(), Arc::clone(&rules))?;
-    let (log, opened) = Log::open(storage, options.log, image.covered())?;
-    if let Some(cut) = &opened.cut {
-        tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
-    }
+    let log = open_log(image.covered())?;
     warn_of_the_future(id, log.commit_ms(0), clock.now_ms());
     let (memtables, position) = replay(&log, &image, options, (&*rules, &clock))?;
     let memtable = Arc::clone(&memtables[0]);
@@ -76,6 +75,8 @@ pub(super) fn start(
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = start_flusher(id, flusher).map_err(thread)?;
+    let syncer = Syncer::start(id, &log).map_err(thread)?;
+    let limits = BatchLimits::new(options.batch_bytes_max, options.log.frame_bytes_max);
     let panics = options.metrics.server.panics.clone();
     let writer = Writer {
         shared: Arc::clone(&shared),
@@ -87,11 +88,10 @@ pub(super) fn start(
         rules,
         clock,
         position,
-        pending: Pending::new(options.batch_bytes_max, panics),
+        pending: Pending::new(limits, panics),
         rest: None,
         answers: Vec::new(),
-        in_flight: None,
-        syncer: Syncer::start(id).map_err(thread)?,
+        in_flight: InFlight::new(syncer),
         is_closing: false,
         is_rotating: false,
         makes_room: false,
@@ -106,7 +106,7 @@ pub(super) fn start(
     Ok(shared)
 }
 
-/// Tells of a log whose last batch lies ahead of the clock. Only the times of timelines that were written then stay
+/// Warns of a log whose last batch lies ahead of the clock. Only the times of timelines that were written then stay
 /// ahead; the log's own never fall, and its segments count as young until then.
 fn warn_of_the_future(id: PartitionId, last_ms: u64, now_ms: u64) {
     let ahead_ms = last_ms.saturating_sub(now_ms);
@@ -141,7 +141,7 @@ fn replay(
     let mut frozen = Vec::new();
     for frame in log.replay(position)? {
         let frame = frame?;
-        memtable.insert(frame.position, &frame.effects, frame.bytes, rules);
+        memtable.insert(&frame, rules);
         position = frame.position;
         if memtable.bytes() >= options.memtable_bytes {
             let full =
@@ -191,9 +191,9 @@ impl From<image::Error> for OpenError {
     }
 }
 
-impl From<log::ReadError> for OpenError {
-    fn from(error: log::ReadError) -> OpenError {
-        OpenError::of(!matches!(error, log::ReadError::Io { .. }), &error)
+impl From<log::LogReadError> for OpenError {
+    fn from(error: log::LogReadError) -> OpenError {
+        OpenError::of(!matches!(error, log::LogReadError::Io { .. }), &error)
     }
 }
 

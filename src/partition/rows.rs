@@ -1,6 +1,6 @@
 //! A memtable's rows: by key, and in order (the walks over them are in `walk.rs`).
 //!
-//! Owns: the tables and lists. A hash finds a row; rows of one partition key stand together in a group, and groups in
+//! Owns: the tables and lists. A hash finds a row; rows of one partition key are a group, and groups in
 //! order, so that a range is a walk. Promises: an insert never sorts (rows mostly arrive in order; where not, a walk
 //! asks for it). Must not: lock, or know how far a reader may see but by the position that it names.
 //!
@@ -16,10 +16,14 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::Rules;
 use super::arena::{Arena, Place};
-use super::{Effect, Rules};
-use crate::ids::{EntryKind, Position};
-use crate::image::Entry;
+use crate::entry::{Entry, EntryKind, KeyedEntry};
+use crate::ids::Position;
+use crate::log::Frame;
+
+/// Bytes that an entry adds to a run beside its key and value.
+pub(super) const ENTRY_BYTES: usize = 32;
 
 /// No older version; no such row.
 const NONE: u32 = u32::MAX;
@@ -36,11 +40,11 @@ pub(super) struct Rows {
     by_name: HashTable<u32>,
     pub(super) in_order: BTreeMap<Bytes, u32>,
     hasher: RandomState,
-    /// Where the effects of a batch go, while it is taken in.
+    /// Where the entries of a batch go, while it is taken in.
     sites: Vec<Site>,
 }
 
-/// Where an effect goes; `NONE` = there is no such row or group yet.
+/// Where an entry goes; `NONE` = there is no such row or group yet.
 struct Site {
     hash: u64,
     row: u32,
@@ -74,7 +78,7 @@ pub(super) struct Group {
 }
 
 /// The first bytes of a key behind its group's name, as a number that orders most rows without their keys; and the row.
-pub(super) type Head = (u128, u32);
+pub(super) type SortKey = (u128, u32);
 
 impl Rows {
     /// An empty table with room for so many rows.
@@ -96,12 +100,12 @@ impl Rows {
         self.list.is_empty()
     }
 
-    /// Takes in what the batch at `position` does; each key once.
-    pub(super) fn insert(&mut self, position: Position, effects: &[Effect], rules: &dyn Rules) {
+    /// Takes in what a batch does; each key once.
+    pub(super) fn insert(&mut self, batch: &Frame, rules: &dyn Rules) {
         let mut sites = std::mem::take(&mut self.sites);
         sites.clear();
-        sites.extend(effects.iter().map(|effect| Site {
-            hash: self.hasher.hash_one(&effect.key[..]),
+        sites.extend(batch.entries().map(|entry| Site {
+            hash: self.hasher.hash_one(entry.key),
             row: NONE,
             group: NONE,
         }));
@@ -109,34 +113,34 @@ impl Rows {
             let is_it = |&row: &u32| self.list[row as usize].hash == site.hash;
             site.row = self.by_key.find(site.hash, is_it).copied().unwrap_or(NONE);
         }
-        for (site, effect) in sites.iter_mut().zip(effects) {
+        for (site, entry) in sites.iter_mut().zip(batch.entries()) {
             // Another key's hash may be the same.
-            if site.row != NONE && self.key(site.row) != effect.key {
-                site.row = self.find_hashed(site.hash, &effect.key).unwrap_or(NONE);
+            if site.row != NONE && self.key(site.row) != entry.key {
+                site.row = self.find_hashed(site.hash, entry.key).unwrap_or(NONE);
             }
         }
-        for (site, effect) in sites.iter_mut().zip(effects) {
+        for (site, entry) in sites.iter_mut().zip(batch.entries()) {
             if site.row == NONE {
-                site.group = self.find_group(name_of(effect, rules)).unwrap_or(NONE);
+                site.group = self.find_group(name_of(entry.key, rules)).unwrap_or(NONE);
             }
         }
-        for (site, effect) in sites.iter().zip(effects) {
-            self.put(position, effect, site, rules);
+        for (site, entry) in sites.iter().zip(batch.entries()) {
+            self.put(batch.position, entry, site, rules);
         }
         self.sites = sites;
     }
 
-    fn put(&mut self, position: Position, effect: &Effect, site: &Site, rules: &dyn Rules) {
+    fn put(&mut self, position: Position, entry: KeyedEntry<'_>, site: &Site, rules: &dyn Rules) {
         if let Some(row) = self.list.get_mut(site.row as usize) {
             let before = number(self.older.len());
-            let version = version(&mut self.arena, position, effect, before);
+            let version = version(&mut self.arena, position, entry, before);
             self.older.push(std::mem::replace(&mut row.newest, version));
             return;
         }
         let row = number(self.list.len());
-        // The key right before the value: who reads both reads on.
-        let key = self.arena.push(&effect.key);
-        let newest = version(&mut self.arena, position, effect, NONE);
+        // The key right before the value: a reader of both reads on.
+        let key = self.arena.push(entry.key);
+        let newest = version(&mut self.arena, position, entry, NONE);
         self.list.push(Row {
             hash: site.hash,
             key,
@@ -146,11 +150,56 @@ impl Rows {
         self.by_key
             .insert_unique(site.hash, row, |&row| list[row as usize].hash);
         let group = match site.group {
-            // Unless an effect before it in the batch has made it.
-            NONE => self.group(name_of(effect, rules)),
+            // Unless an entry before it in the batch has made it.
+            NONE => self.group(name_of(entry.key, rules)),
             group => group,
         };
         self.groups[group as usize].rows.push(row);
+    }
+
+    /// Forgets what batches above `position` did; gives how many bytes that were. Rows, groups and older versions lie
+    /// in the order of the batches that made them, so those of the forgotten ones lie at the ends.
+    pub(super) fn discard_above(&mut self, position: Position) -> usize {
+        let (mut bytes, mut older) = (0, self.older.len());
+        for row in &mut self.list {
+            while row.newest.position > position {
+                bytes += ENTRY_BYTES + row.key.len() + row.newest.value.len();
+                let Some(before) = self.older.get(row.newest.before as usize) else {
+                    break;
+                };
+                older = older.min(row.newest.before as usize);
+                row.newest = *before;
+            }
+        }
+        self.older.truncate(older);
+        let stays = |row: &Row| row.newest.position <= position;
+        let rows = self.list.partition_point(stays);
+        for (number, row) in self.list.iter().enumerate().skip(rows) {
+            let is_it = |&known: &u32| known as usize == number;
+            if let Ok(found) = self.by_key.find_entry(row.hash, is_it) {
+                found.remove();
+            }
+        }
+        self.list.truncate(rows);
+        for group in &mut self.groups {
+            let stays = |row: &u32| (*row as usize) < rows;
+            group.sorted = group.rows[..group.sorted]
+                .iter()
+                .filter(|row| stays(row))
+                .count();
+            group.rows.retain(stays);
+        }
+        while let Some(group) = self.groups.pop_if(|group| group.rows.is_empty()) {
+            let number = number(self.groups.len());
+            if let Ok(found) = self
+                .by_name
+                .find_entry(group.hash, |&known| known == number)
+            {
+                found.remove();
+            }
+            self.in_order.remove(&group.name);
+        }
+        bytes
     }
 
     /// Forgets all rows and keeps the memory.
@@ -244,39 +293,39 @@ impl Rows {
         group.sorted = sorted;
     }
 
-    /// Adds the heads of some of a group's rows.
-    pub(super) fn heads(&self, group: u32, range: Range<usize>, heads: &mut Vec<Head>) {
+    /// Adds the sort keys of some of a group's rows.
+    pub(super) fn sort_keys(&self, group: u32, range: Range<usize>, keys: &mut Vec<SortKey>) {
         let Group { name, rows, .. } = &self.groups[group as usize];
-        heads.extend(rows[range].iter().map(|&row| {
+        keys.extend(rows[range].iter().map(|&row| {
             // Every key of the group begins with its name.
             let rest = &self.key(row)[name.len()..];
-            let head = rest.first_chunk::<16>().copied().unwrap_or_else(|| {
-                let mut head = [0; 16];
-                head[..rest.len()].copy_from_slice(rest);
-                head
+            let first = rest.first_chunk::<16>().copied().unwrap_or_else(|| {
+                let mut first = [0; 16];
+                first[..rest.len()].copy_from_slice(rest);
+                first
             });
-            (u128::from_be_bytes(head), row)
+            (u128::from_be_bytes(first), row)
         }));
     }
 
-    pub(super) fn order(&self, a: &Head, b: &Head) -> Ordering {
+    pub(super) fn order(&self, a: &SortKey, b: &SortKey) -> Ordering {
         let by_key = || self.key(a.1).cmp(self.key(b.1));
         a.0.cmp(&b.0).then_with(by_key)
     }
 }
 
-fn version(arena: &mut Arena, position: Position, effect: &Effect, before: u32) -> Version {
+fn version(arena: &mut Arena, position: Position, entry: KeyedEntry<'_>, before: u32) -> Version {
     Version {
         position,
-        value: arena.push(&effect.value),
-        kind: effect.kind,
+        value: arena.push(entry.value),
+        kind: entry.kind,
         before,
     }
 }
 
 /// The partition key's part of a key: what rows are grouped by.
-fn name_of<'e>(effect: &'e Effect, rules: &dyn Rules) -> &'e [u8] {
-    rules.filter_prefix(&effect.key).unwrap_or(&effect.key)
+fn name_of<'k>(key: &'k [u8], rules: &dyn Rules) -> &'k [u8] {
+    rules.filter_prefix(key).unwrap_or(key)
 }
 
 fn number(count: usize) -> u32 {

@@ -15,20 +15,11 @@ use super::memtable::{Memtable, Spare};
 use super::pressure::Pressure;
 use super::reserve::Reserve;
 use super::view::View;
-use super::{Batch, Purpose, ReadError, Rules};
+use super::{Batch, Purpose, ReadError, Rules, StoreError};
 use crate::ids::Position;
 use crate::image::{self, Image};
 use crate::log;
 use crate::metrics::{self, COMPACTION, DISK_SPACE, QUEUE_BYTES, QUEUE_JOBS};
-
-/// Why the queue's door stayed shut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    Busy,
-    Full,
-    Unavailable,
-    ShuttingDown,
-}
 
 /// What goes through the queue.
 pub(super) enum Queued {
@@ -49,7 +40,7 @@ pub(super) enum Queued {
 }
 
 /// A partition's gauges.
-pub(super) struct Figures {
+pub(super) struct PartitionFigures {
     pub(super) queue_jobs: usize,
     pub(super) queue_bytes: usize,
     pub(super) queue_fill: f64,
@@ -58,10 +49,10 @@ pub(super) struct Figures {
     pub(super) frozen: usize,
     pub(super) stopped: bool,
     pub(super) tail: Position,
-    pub(super) log: log::Figures,
+    pub(super) log: log::LogFigures,
     pub(super) image: image::Pressure,
     /// `None` if the image could not be looked into.
-    pub(super) environment: Option<image::Figures>,
+    pub(super) environment: Option<image::ReaderFigures>,
 }
 
 /// Writes that may wait for the writer; further ones are answered `busy`: a longer queue would only make all of them
@@ -89,7 +80,7 @@ pub(super) struct Shared {
     /// The memory of a flushed memtable, for the next one.
     spare: Mutex<Option<Spare>>,
     image: Image,
-    log: log::Reader,
+    log: log::LogReader,
     rules: Arc<dyn Rules>,
     pub(super) reserve: Reserve,
     pub(super) metrics: metrics::Partition,
@@ -102,7 +93,7 @@ impl Shared {
         metrics: metrics::Partition,
         tail_watched: watch::Receiver<Position>,
         memtables: Vec<Arc<Memtable>>,
-        (image, log): (Image, log::Reader),
+        (image, log): (Image, log::LogReader),
         rules: Arc<dyn Rules>,
         reserve: Reserve,
     ) -> Shared {
@@ -134,12 +125,12 @@ impl Shared {
         purpose: Purpose,
         bytes: usize,
         job: Box<dyn Job>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), StoreError> {
         if self.is_closing.load(Ordering::Acquire) {
-            return Err(Refusal::ShuttingDown);
+            return Err(StoreError::ShuttingDown);
         }
         if self.is_stopped() {
-            return Err(Refusal::Unavailable);
+            return Err(StoreError::Unavailable);
         }
         match self.pressure() {
             Pressure::None | Pressure::Slow(_) => {}
@@ -148,7 +139,7 @@ impl Shared {
             Pressure::Busy => return Err(self.busy(COMPACTION)),
             Pressure::Full => {
                 self.metrics.all.refused(DISK_SPACE, 1);
-                return Err(Refusal::Full);
+                return Err(StoreError::StorageFull);
             }
         }
         // A bundle that is larger than a whole bound may pass alone.
@@ -177,7 +168,7 @@ impl Shared {
                 self.dequeued(closures, bytes);
                 match error {
                     mpsc::error::TrySendError::Full(_) => self.busy(QUEUE_JOBS),
-                    mpsc::error::TrySendError::Closed(_) => Refusal::ShuttingDown,
+                    mpsc::error::TrySendError::Closed(_) => StoreError::ShuttingDown,
                 }
             })
     }
@@ -295,7 +286,7 @@ impl Shared {
     }
 
     /// What waits and what is kept, at this moment. May read the log's files.
-    pub(super) fn figures(&self) -> Figures {
+    pub(super) fn figures(&self) -> PartitionFigures {
         let queue_jobs = self.queued.load(Ordering::Relaxed);
         let queue_bytes = self.queued_bytes.load(Ordering::Relaxed);
         let fill = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
@@ -306,7 +297,7 @@ impl Shared {
             let rows = memtables.iter().map(|memtable| memtable.rows()).sum();
             (bytes, rows, memtables.len() - 1)
         };
-        Figures {
+        PartitionFigures {
             queue_jobs,
             queue_bytes,
             queue_fill: fill(queue_jobs, QUEUE_JOBS_MAX).max(fill(queue_bytes, QUEUE_BYTES_MAX)),
@@ -387,8 +378,8 @@ impl Shared {
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
     }
 
-    fn busy(&self, limit: &'static str) -> Refusal {
+    fn busy(&self, limit: &'static str) -> StoreError {
         self.metrics.all.refused(limit, 1);
-        Refusal::Busy
+        StoreError::Busy
     }
 }

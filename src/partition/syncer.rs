@@ -1,64 +1,65 @@
-//! Syncs a written batch on a thread of its own, so that the writer fills the next one meanwhile.
+//! Waits for written batches to become durable on a thread of its own, so that the writer fills the next one meanwhile.
 //!
-//! Owns: the one batch that is on its way to the disk. Promises: gives each batch back, synced or failed, in order.
-//! Must not: publish or answer; the writer does, after it has asked the log what the sync's outcome means.
+//! Owns: which batches are waited for. Promises: says of each batch, in order, that its wait has ended and how long it
+//! took. Must not: publish or answer; the writer does, after it has asked the log what became of the batch.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use crate::ids::PartitionId;
-use crate::log::Written;
+use crate::ids::{PartitionId, Position};
+use crate::log::Log;
 
 /// The writer's handle on its syncing thread, which ends with it.
 pub(super) struct Syncer {
-    to_sync: SyncSender<Written>,
-    synced: Receiver<Synced>,
-}
-
-/// A batch whose sync has ended, well or not, and how long that took.
-pub(super) struct Synced {
-    pub(super) written: Written,
-    pub(super) took: Duration,
+    log: crate::log::Syncer,
+    to_sync: SyncSender<Position>,
+    synced: Receiver<Duration>,
 }
 
 impl Syncer {
-    pub(super) fn start(id: PartitionId) -> io::Result<Syncer> {
-        let (to_sync, work) = sync_channel::<Written>(1);
-        let (done, synced) = sync_channel(1);
+    pub(super) fn start(id: PartitionId, log: &Log) -> io::Result<Syncer> {
+        let (to_sync, work) = sync_channel(log.in_flight_max());
+        let (done, synced) = sync_channel(log.in_flight_max());
+        let own = log.syncer();
         let run = move || {
-            while let Ok(written) = work.recv() {
-                if done.send(sync(written)).is_err() {
+            while let Ok(position) = work.recv() {
+                if done.send(timed(&own, position)).is_err() {
                     return;
                 }
             }
         };
         Builder::new().name(format!("syncer-{id}")).spawn(run)?;
-        Ok(Syncer { to_sync, synced })
+        Ok(Syncer {
+            log: log.syncer(),
+            to_sync,
+            synced,
+        })
     }
 
-    /// Hands a batch over. There is at most one.
-    pub(super) fn begin(&self, written: Written) {
+    /// Has the thread wait for a batch, behind those before it.
+    pub(super) fn begin(&self, position: Position) {
         self.to_sync
-            .send(written)
+            .send(position)
             .expect("the syncing thread lives as long as its writer");
     }
 
-    /// Waits for the batch.
-    pub(super) fn end(&self) -> Synced {
+    /// Waits for the oldest batch that was begun; how long its sync took.
+    pub(super) fn end(&self) -> Duration {
         self.synced
             .recv()
             .expect("the syncing thread lives as long as its writer")
     }
+
+    /// Waits on this thread.
+    pub(super) fn sync(&self, position: Position) -> Duration {
+        timed(&self.log, position)
+    }
 }
 
-/// Syncs on this thread.
-pub(super) fn sync(mut written: Written) -> Synced {
+fn timed(log: &crate::log::Syncer, position: Position) -> Duration {
     let started = Instant::now();
-    written.flush();
-    Synced {
-        written,
-        took: started.elapsed(),
-    }
+    log.wait(position);
+    started.elapsed()
 }

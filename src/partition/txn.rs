@@ -12,8 +12,8 @@ use super::merge::{Direction, Merge};
 use super::pending::Pending;
 use super::view::{Found, Rows, View, settled};
 use super::{ReadError, Rules};
-use crate::ids::{EntryKind, Position};
-use crate::image::Entry;
+use crate::entry::{Entry, EntryKind};
+use crate::ids::Position;
 
 /// The partition as one closure sees it: memtables, image and what this batch has done so far.
 pub struct Txn<'a> {
@@ -48,7 +48,7 @@ impl<'a> Txn<'a> {
     }
 
     /// The clock's time, ms since 1970; the same for the whole batch. It may be below an earlier batch's, if the clock
-    /// was set back: who needs times that never fall keeps the last one with what they are of.
+    /// was set back: a caller that needs times that never fall keeps the last one with what they are of.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         self.pending.now_ms
@@ -56,7 +56,7 @@ impl<'a> Txn<'a> {
 
     /// What the layer above remembers of the rows from one closure to the next, in its own form; one type a partition.
     /// It must say what [`Txn::get`] would: the partition forgets it when a closure that wrote refuses or a batch is
-    /// not written, so whoever writes a row must write it here too, at once.
+    /// not written, so what writes a row must write it here too, at once.
     pub fn memo<T: Default + Send + 'static>(&mut self) -> &mut T {
         let memo = self
             .pending
@@ -65,9 +65,9 @@ impl<'a> Txn<'a> {
         memo.downcast_mut().expect("one type a partition")
     }
 
-    /// The running closure has ended: what it did stands, or nothing of it.
-    pub(super) fn end(&mut self, stands: bool) {
-        if stands {
+    /// The running closure has ended: what it did stays, or nothing of it.
+    pub(super) fn end(&mut self, stays: bool) {
+        if stays {
             self.pending.keep();
         } else {
             self.pending.take_back();
@@ -90,11 +90,17 @@ impl<'a> Txn<'a> {
         self.pending.forget();
     }
 
-    /// How many bytes the running closure has written, if that is more than it may: nothing of it will stand, and what
+    /// How many bytes the running closure has written, if that is more than it may: nothing of it will stay, and what
     /// else it writes is only counted. One that does much work may look and end early, however it likes.
     #[must_use]
-    pub fn over(&self) -> Option<usize> {
-        self.pending.over
+    pub fn too_large(&self) -> Option<usize> {
+        self.pending.too_large
+    }
+
+    /// How many bytes a closure may write.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        self.pending.closure_bytes_max()
     }
 
     /// Bytes that the running closure has written so far, about.
@@ -113,7 +119,7 @@ impl<'a> Txn<'a> {
         let Some(staged) = self.pending.find(key) else {
             return self.base.get_some(key, wanted);
         };
-        let entry = self.pending.entry(&staged);
+        let entry = staged.to_entry();
         let narrowed = wanted.and_then(|wanted| self.rules.narrow(&entry, wanted));
         let whole_bytes = entry.value.len();
         let entry = narrowed.unwrap_or(entry);
@@ -146,7 +152,7 @@ impl<'a> Txn<'a> {
         settled(Merge::new(sources, direction), Arc::clone(self.rules))
     }
 
-    /// Writes a whole row. The number returned names the effect in this batch (for change records).
+    /// Writes a whole row. The number returned names the entry in this batch (for change records).
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> u32 {
         self.pending
             .stage(key.as_ref(), EntryKind::Put, value.as_ref())
@@ -162,9 +168,7 @@ impl<'a> Txn<'a> {
             kind: EntryKind::Delta,
             value: Bytes::copy_from_slice(value),
         };
-        let entry = self
-            .rules
-            .compose(key, &self.pending.entry(&earlier), &delta);
+        let entry = self.rules.compose(key, &earlier.to_entry(), &delta);
         self.pending.stage(key, entry.kind, &entry.value)
     }
 
@@ -175,6 +179,6 @@ impl<'a> Txn<'a> {
 
     /// Adds an opaque change record to the batch, for those who follow the log.
     pub fn change(&mut self, record: impl AsRef<[u8]>) {
-        self.pending.record(record.as_ref());
+        self.pending.change(record.as_ref());
     }
 }

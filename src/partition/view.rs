@@ -13,8 +13,9 @@ use bytes::Bytes;
 use super::memtable::Memtable;
 use super::merge::{Direction, Entries, Merge, Stack};
 use super::{ReadError, Rules};
+use crate::entry::Entry;
 use crate::ids::Position;
-use crate::image::{Entry, Image, Snapshot};
+use crate::image::{Image, Snapshot};
 
 /// Rows in key order, either way; a row is (key, value).
 pub type Rows<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes), ReadError>> + 'a>;
@@ -31,7 +32,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// About how many bytes all of it has; more, if versions are among them that are over.
+    /// About how many bytes all of it has; more, if versions among them have expired.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.value.as_ref().map_or(0, Bytes::len) as u64 + self.left_bytes

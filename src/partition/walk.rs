@@ -1,6 +1,6 @@
 //! Walks over a memtable's rows in order.
 //!
-//! Owns: what a range of rows shows to a reader at a position, and what all of them come to for who writes them away.
+//! Owns: what a range of rows shows to a reader at a position, and what all of them come to for the flush.
 //! Promises: changes nothing; a group that a range needs sorted is named instead. Must not: lock.
 
 use std::collections::VecDeque;
@@ -11,9 +11,9 @@ use bytes::Bytes;
 
 use super::Rules;
 use super::merge::{Direction, Stack};
-use super::rows::{Group, Head, Row, Rows};
-use crate::ids::{EntryKind, Position};
-use crate::image::Entry;
+use super::rows::{Group, Row, Rows, SortKey};
+use crate::entry::{Entry, EntryKind};
+use crate::ids::Position;
 
 /// A key with its entries newest first.
 pub(super) type Walked = (Bytes, Vec<Entry>);
@@ -78,7 +78,7 @@ impl Rows {
     }
 
     /// The groups that may hold keys between two bounds. All keys of a group begin with its name, and no name begins
-    /// with another, so only the last group at or below the lower bound can reach over it.
+    /// with another, so only the last group at or below the lower bound can reach above it.
     fn groups_between(&self, (from, to): Bounds<'_>) -> Range<'_, Bytes, u32> {
         let first = match from {
             Bound::Unbounded => None,
@@ -125,18 +125,18 @@ impl Rows {
     }
 
     /// Adds all rows of a group to `out`, in order, each with one entry that does what all of its entries do. Changes
-    /// nothing, so that others may read meanwhile; `heads` is memory to work in.
+    /// nothing, so that others may read meanwhile; `keys` is memory to work in.
     pub(super) fn collapse(
         &self,
         group: u32,
         rules: &dyn Rules,
-        heads: &mut Vec<Head>,
+        keys: &mut Vec<SortKey>,
         out: &mut VecDeque<(Bytes, Entry)>,
     ) {
-        heads.clear();
-        self.heads(group, 0..self.sorted(group).1, heads);
-        heads.sort_by(|a, b| self.order(a, b));
-        for &(_, row) in &*heads {
+        keys.clear();
+        self.sort_keys(group, 0..self.sorted(group).1, keys);
+        keys.sort_by(|a, b| self.order(a, b));
+        for &(_, row) in &*keys {
             let row = &self.list[row as usize];
             let key = self.arena.take(row.key);
             let entry = match row.newest.kind {

@@ -12,17 +12,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 use super::flusher::Work;
-use super::job::{Job, Outcome};
+use super::in_flight::{InFlight, failed};
+use super::job::{Job, Outcome, closures_of};
 use super::memtable::Memtable;
 use super::pending::Pending;
 use super::pressure::Pressure;
 use super::shared::{Queued, Shared};
-use super::syncer::{Synced, Syncer, sync};
 use super::txn::Txn;
-use super::{Options, Purpose, Rules};
+use super::{Options, Purpose, Rules, StoreError};
 use crate::ids::{Clock, Position};
-use crate::log::{AppendError, Log, Refusal, Written};
-use crate::metrics::DISK_SPACE;
+use crate::log::{AppendError, Frame, Log};
 
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
@@ -39,9 +38,8 @@ pub(super) struct Writer {
     pub(super) answers: Vec<Box<dyn Job>>,
     /// What of a bundle did not fit into the batch: the next one begins with it.
     pub(super) rest: Option<Box<dyn Job>>,
-    /// The batch before, while it is being synced.
-    pub(super) in_flight: Option<InFlight>,
-    pub(super) syncer: Syncer,
+    /// The batches before, while they are being synced, oldest first.
+    pub(super) in_flight: InFlight,
     pub(super) is_closing: bool,
     pub(super) is_rotating: bool,
     /// The batch that is being filled makes room on a full disk.
@@ -49,16 +47,6 @@ pub(super) struct Writer {
     pub(super) flusher: SyncSender<Work>,
     pub(super) flushing: JoinHandle<()>,
 }
-
-/// A batch that is written and not yet known to be on disk.
-pub(super) struct InFlight {
-    answers: Vec<Box<dyn Job>>,
-    /// `None`: the syncing thread has it.
-    synced: Option<Synced>,
-}
-
-/// Why a batch was not committed; decides what its jobs hear.
-type Failed = Outcome;
 
 impl Writer {
     pub(super) fn run(mut self) {
@@ -72,47 +60,53 @@ impl Writer {
                 break;
             }
         }
-        self.settle();
+        self.settle_all();
         self.refuse_the_rest();
         self.finish();
     }
 
-    /// What comes next. While nothing is queued the batch in flight is all there is to wait for.
+    /// What comes next. While nothing is queued the batches in flight are all there is to wait for.
     fn next(&mut self) -> Option<Queued> {
         if let Some(job) = self.rest.take() {
             return Some(Queued::Rest(job));
         }
-        if self.in_flight.is_some() {
+        while self.in_flight.len() > 0 {
             if let Ok(queued) = self.jobs.try_recv() {
                 return Some(queued);
             }
             self.settle();
         }
         let first = self.jobs.blocking_recv();
-        // Whoever waits for this processor is likely to queue something too: larger batches, fewer syncs.
+        // What waits for this processor is likely to queue something too: larger batches, fewer syncs.
         std::thread::yield_now();
         first
     }
 
-    /// Fills a batch while the one before it syncs; then settles that one, and sends this one after it.
+    /// Fills a batch while those before it sync; then makes room for it among them, and sends it after them.
     fn batch(&mut self, first: Queued) {
         self.slow_down();
         self.fill(first);
-        self.settle();
+        // What only reads is answered when all that it saw is on disk.
+        let others_max = match self.pending.is_empty() {
+            true => 0,
+            false => self.log.in_flight_max() - 1,
+        };
+        while self.in_flight.len() > others_max {
+            self.settle();
+        }
         if self.shared.is_stopped() {
-            // The batch before failed after this one had seen it: not even "nothing to do" or a refusal may be told.
-            self.answer(Outcome::Unavailable);
+            // A batch before failed after this one had seen it: not even "nothing to do" or a refusal may be answered.
+            self.answer(Err(StoreError::Unavailable));
             return;
         }
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeLog);
         match self.write() {
-            Ok(Some(written)) => self.begin_sync(written),
-            // Only reads: what they saw is on disk by now.
-            Ok(None) => self.answer(Outcome::Committed),
-            Err(failed) => {
+            Ok(Some(frame)) => self.begin_sync(&frame),
+            Ok(None) => self.answer(Ok(())),
+            Err(error) => {
                 self.pending.forget();
-                self.answer(failed);
+                self.answer(Err(error));
             }
         }
         if self.is_rotating
@@ -175,123 +169,88 @@ impl Writer {
     }
 
     /// Writes the batch as one frame. `None` = there is nothing to write.
-    fn write(&mut self) -> Result<Option<Written>, Failed> {
+    fn write(&mut self) -> Result<Option<Arc<Frame>>, StoreError> {
         if self.pending.is_empty() {
             return Ok(None);
         }
         let started = Instant::now();
-        let written = match self.append() {
-            // Written with what is kept for it; until there is as much room again nothing else is let in.
-            Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
-                self.shared.set_pressure(Pressure::Full);
-                self.append()
-            }
-            appended => appended,
-        }
-        .map_err(|error| self.failed(&error, closures_of(&self.answers)))?;
+        let frame = self.append();
+        let frame = frame.map_err(|error| failed(&self.shared, &error, &self.answers))?;
         let took = started.elapsed().as_secs_f64();
         self.shared.metrics.commit.write_seconds.record(took);
         #[cfg(any(test, feature = "faults"))]
         self.answer_early(super::Fault::AckBeforeSync);
-        Ok(Some(written))
+        Ok(Some(frame))
     }
 
-    fn append(&mut self) -> Result<Written, AppendError> {
-        let (effects, changes) = (self.pending.effects(), self.pending.changes());
-        self.log.write(self.pending.now_ms, effects, changes)
+    fn append(&mut self) -> Result<Arc<Frame>, AppendError> {
+        let frame = self
+            .log
+            .seal(self.pending.now_ms, &mut self.pending.draft)?;
+        match self.log.begin(&frame) {
+            // Written with what is kept for it; until there is as much room again nothing else is let in.
+            Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
+                self.shared.set_pressure(Pressure::Full);
+                self.log.begin(&frame)?;
+            }
+            begun => begun?,
+        }
+        Ok(frame)
     }
 
     /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch
     /// sees it.
-    fn begin_sync(&mut self, written: Written) {
-        let frame = Arc::clone(written.frame());
+    fn begin_sync(&mut self, frame: &Frame) {
         assert_eq!(
             frame.position, self.pending.position,
             "the log and the writer count together"
         );
-        let is_alone = self.jobs.is_empty() && self.rest.is_none();
-        let synced = if is_alone {
-            // Nothing to do meanwhile: the way to another thread would only cost.
-            Some(sync(written))
-        } else {
-            self.syncer.begin(written);
-            None
-        };
-        self.memtable
-            .insert(frame.position, &frame.effects, frame.bytes, &*self.rules);
-        self.position = frame.position;
+        let is_alone = self.jobs.is_empty() && self.rest.is_none() && self.in_flight.len() == 0;
         let answers = std::mem::take(&mut self.answers);
-        self.in_flight = Some(InFlight { answers, synced });
+        self.in_flight.begin(frame.position, answers, is_alone);
+        self.memtable.insert(frame, &*self.rules);
+        self.position = frame.position;
         if is_alone {
             self.settle();
         }
     }
 
-    /// Ends the batch in flight: waits for its sync, moves the tail, answers everybody, in this order.
+    fn settle_all(&mut self) {
+        while self.in_flight.len() > 0 {
+            self.settle();
+        }
+    }
+
+    /// Ends the oldest batch in flight: waits for its sync, moves the tail, answers its submitters, in this order.
     fn settle(&mut self) {
-        let Some(InFlight {
-            mut answers,
-            synced,
-        }) = self.in_flight.take()
-        else {
+        let Some((mut answers, took)) = self.in_flight.end() else {
             return;
         };
-        let Synced { written, took } = synced.unwrap_or_else(|| self.syncer.end());
-        let outcome = match self.log.sync(written) {
+        let outcome = match self.log.settle() {
             Ok(frame) => {
                 let metrics = &self.shared.metrics.commit;
                 metrics.sync_seconds.record(took.as_secs_f64());
                 metrics.batches.increment(1);
                 metrics.batch_closures.count(closures_of(&answers));
-                metrics.batch_bytes.record(frame.bytes as f64);
+                metrics.batch_bytes.record(frame.bytes() as f64);
                 let position = frame.position;
                 self.log.publish(frame);
                 self.shared.publish(position);
                 self.tail_watch.send_replace(position);
-                Outcome::Committed
+                Ok(())
             }
-            Err(error) => self.failed(&error, closures_of(&answers)),
+            Err(error) => Err(failed(&self.shared, &error, &answers)),
         };
         for job in answers.drain(..) {
             job.answer(outcome);
         }
+        if outcome.is_err() {
+            self.in_flight.abandon();
+            // None of them may stay.
+            self.memtable.discard_above(self.log.settled());
+        }
         if self.answers.capacity() == 0 {
             self.answers = answers;
-        }
-    }
-
-    /// After a failed append: what its jobs hear, and whether the partition goes on.
-    fn failed(&self, error: &AppendError, closures: usize) -> Failed {
-        match error {
-            // Nothing was written, and the log goes on. What a closure may add is bounded so that this can't be.
-            AppendError::Refused(Refusal::TooLarge) => {
-                tracing::error!(
-                    closures,
-                    "a batch is larger than a frame may be; its writes are refused"
-                );
-                Outcome::Faulty
-            }
-            AppendError::Refused(refusal) => {
-                tracing::error!(?refusal, "the log refused a batch; the partition stops");
-                self.shared.stop();
-                Outcome::Unavailable
-            }
-            AppendError::Full(error) => {
-                tracing::warn!(%error, "the disk is full; writes are refused");
-                self.shared.reserve.set_log_full();
-                self.shared.metrics.all.refused(DISK_SPACE, closures as u64);
-                Outcome::Full
-            }
-            AppendError::Busy(error) => {
-                tracing::warn!(%error, "no file could be opened; writes are refused");
-                Outcome::Busy
-            }
-            AppendError::Unknown(error) => {
-                tracing::error!(%error, "the log failed; the partition stops");
-                self.shared.metrics.commit.failed.increment(1);
-                self.shared.stop();
-                Outcome::Unknown
-            }
         }
     }
 
@@ -305,15 +264,16 @@ impl Writer {
     #[cfg(any(test, feature = "faults"))]
     fn answer_early(&mut self, fault: super::Fault) {
         if self.options.fault == Some(fault) {
-            self.answer(Outcome::Committed);
+            self.answer(Ok(()));
+            // Long enough for a kill to come between, however quick the rest is.
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 
     /// Compaction is behind: give it a moment before each batch, more the further it is behind.
     fn slow_down(&mut self) {
         if let Pressure::Slow(steps) = self.shared.pressure() {
-            // Whose batch is on disk does not wait for this.
-            self.settle();
+            self.settle_all();
             self.shared.metrics.commit.slowed.increment(1);
             std::thread::sleep(SLOW_STEP * u32::from(steps));
         }
@@ -323,9 +283,8 @@ impl Writer {
     fn rotate(&mut self) {
         self.is_rotating = false;
         // What is flushed must be on disk: the image never runs ahead of the log.
-        self.settle();
-        // After a failure the memtable may hold a batch that is not: the flusher must never get it, however the two
-        // threads meet.
+        self.settle_all();
+        // After a failure nothing is flushed any more, however the two threads meet.
         if self.memtable.is_empty() || self.shared.is_stopped() {
             return;
         }
@@ -356,7 +315,7 @@ impl Writer {
         self.jobs.close();
         while let Some(queued) = self.jobs.blocking_recv() {
             if let Queued::Job { job, .. } = queued {
-                job.answer(Outcome::ShuttingDown);
+                job.answer(Err(StoreError::ShuttingDown));
             }
         }
     }
@@ -373,11 +332,6 @@ impl Writer {
             tracing::warn!(%error, "the log could not be closed cleanly; it will be checked at the next start");
         }
     }
-}
-
-/// How many closures these jobs ran.
-fn closures_of(jobs: &[Box<dyn Job>]) -> usize {
-    jobs.iter().map(|job| job.closures()).sum()
 }
 
 /// One step of slowing down, before each batch.

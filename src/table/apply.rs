@@ -3,12 +3,12 @@
 //! Owns: the order of these. Promises: a write that is refused has left nothing in the batch. Rows are read only where
 //! something depends on them. Must not: check what `write.rs` has checked.
 
-use crate::ids::EntryKind;
+use crate::entry::EntryKind;
 use crate::model::{
     CellChange, Consumed, Error, Existence, FoundCell, FoundRow, KeyValue, PutCell, ReturnContent,
     RowChange, RowRef, units,
 };
-use crate::partition::{Entry, Found, MEMBER_BYTES_MAX, Txn};
+use crate::partition::{Entry, Found, Txn};
 
 use super::Key;
 use super::access::{Source, damaged, record, record_update};
@@ -25,10 +25,10 @@ use super::write::{Checked, Written};
 impl Checked {
     /// Runs on the writer's thread.
     pub(super) fn apply(mut self, txn: &mut Txn<'_>) -> Result<Written, Error> {
-        if let Some(size) = txn.over() {
+        if let Some(size) = txn.too_large() {
             // Nothing of its batch takes effect: the rows before it came to too much.
             return Err(Error::TooLarge {
-                limit: MEMBER_BYTES_MAX,
+                limit: txn.bytes_max(),
                 size,
             });
         }

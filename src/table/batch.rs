@@ -96,7 +96,7 @@ impl Tables {
         let partition = self.place(&first.table, &first.key);
         let bytes = rows.iter().map(Checked::bytes).sum();
         let (purpose, partitions) = (purpose(&rows), self.partitions());
-        let done = partitions.submit_for(purpose, partition, bytes, move |txn| {
+        let done = partitions.submit(purpose, partition, bytes, move |txn| {
             let write = |row: Checked| row.apply(txn);
             rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
         });

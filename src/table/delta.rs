@@ -16,7 +16,7 @@ use bytes::Bytes;
 use super::Malformed;
 use super::cell::{Cells, Content, push_cell};
 use super::row::{EXISTS, HEADER_BYTES, ROW, push_header, split_header};
-use crate::ids::EntryKind;
+use crate::entry::EntryKind;
 use crate::model::ValueRef;
 use crate::partition::Entry;
 

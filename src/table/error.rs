@@ -5,7 +5,7 @@
 
 use crate::ids::TableId;
 use crate::model::Error;
-use crate::partition::{ReadError, SubmitError};
+use crate::partition::{ReadError, StoreError, SubmitError};
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Error {
@@ -20,16 +20,20 @@ impl From<SubmitError<Error>> for Error {
     fn from(error: SubmitError<Error>) -> Error {
         match error {
             SubmitError::Rejected(error) => error,
-            SubmitError::Busy => Error::Busy,
-            SubmitError::StorageFull => Error::StorageFull,
-            SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
-            SubmitError::Unavailable => Error::Unavailable("the partition has stopped".to_owned()),
-            SubmitError::ShuttingDown => Error::ShuttingDown,
             SubmitError::TooLarge { limit, actual } => Error::TooLarge {
                 limit,
                 size: actual,
             },
-            SubmitError::Internal => Error::Internal,
+            SubmitError::Failed(error) => match error {
+                StoreError::Busy => Error::Busy,
+                StoreError::StorageFull => Error::StorageFull,
+                StoreError::OutcomeUnknown => Error::OutcomeUnknown,
+                StoreError::Unavailable => {
+                    Error::Unavailable("the partition has stopped".to_owned())
+                }
+                StoreError::ShuttingDown => Error::ShuttingDown,
+                StoreError::Internal => Error::Internal,
+            },
         }
     }
 }

@@ -36,7 +36,7 @@ mod tests;
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
 pub use crate::partition::{
-    Batch, DropContext, Effect, Entry, Partitions, Purpose, ReadError, Reason, Rows, Rules,
+    Batch, DropContext, Entry, Partitions, Purpose, ReadError, Reason, Rows, Rules, StoreError,
     SubmitError, TableCounts, Tail, Txn, Verdict, View,
 };
 pub use access::{Source, damaged, delete, put, record, scan};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::ids::{EntryKind, TableId};
+use crate::entry::EntryKind;
+use crate::ids::TableId;
 use crate::model::TableOptions;
 use crate::partition::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
 

@@ -184,7 +184,7 @@ impl Tables {
         let done =
             self.inner
                 .partitions
-                .submit_for(row.purpose(), partition, row.bytes(), move |txn| {
+                .submit(row.purpose(), partition, row.bytes(), move |txn| {
                     row.apply(txn)
                 });
         Ok(done.await?)
@@ -260,7 +260,7 @@ impl Tables {
         let done = self
             .inner
             .partitions
-            .submit_for(purpose, HOME, DEFINITION_BYTES, move |txn| {
+            .submit(purpose, HOME, DEFINITION_BYTES, move |txn| {
                 let done = change(txn)?;
                 catalog.changes(txn);
                 Ok(done)

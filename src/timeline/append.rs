@@ -149,17 +149,17 @@ impl Prepared {
         Ok(head.incarnation)
     }
 
-    /// Numbers and writes what is new. The messages' effects lie together, so that one record tells of them.
+    /// Numbers and writes what is new. The messages' entries lie together, so that one record names them all.
     fn write(&mut self, txn: &mut Txn<'_>, head: &mut HeadRow) {
         let now = txn.now_ms().max(head.last_at);
-        let mut effects = None;
+        let mut entries = None;
         let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;
         for message in self.messages.iter_mut().filter(is_new) {
             head.last += 1;
             (message.answer.sequence, message.answer.timestamp) = (head.last, now);
             let key = self.name.message_key(head.incarnation, head.last);
-            let effect = put(txn, key, &mut message.row, version(now));
-            let (_, count) = effects.get_or_insert((effect, 0u32));
+            let entry = put(txn, key, &mut message.row, version(now));
+            let (_, count) = entries.get_or_insert((entry, 0u32));
             *count += 1;
         }
         for message in self.messages.iter_mut().filter(is_new) {
@@ -171,20 +171,20 @@ impl Prepared {
         }
         head.last_at = now;
         head.store(txn, &self.name, version(now));
-        if let Some((first, count)) = effects {
+        if let Some((first, count)) = entries {
             record(txn, MESSAGES, Action::Put, first, count);
         }
     }
 
-    /// What became of the messages, once it has run and stands.
+    /// What became of the messages, once it has run and its batch is committed.
     pub(super) fn appended(self) -> Vec<Appended> {
-        let told = |message: PreparedMessage| Appended {
+        let appended = |message: PreparedMessage| Appended {
             sequence: message.answer.sequence,
             timestamp: message.answer.timestamp,
             message_id: message.message_id,
             duplicate: message.answer.duplicate,
         };
-        self.messages.into_iter().map(told).collect()
+        self.messages.into_iter().map(appended).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Editing and deleting single messages.
 //!
 //! Owns: the change sequence, promise 7 of the protocol. Promises: an edit or deletion takes the next change number; a
-//! message has one change row, that of its last change, so that who catches up meets each message once. Must not: touch
-//! ID rows: an ID is compared with the entry as first appended.
+//! message has one change row, that of its last change, so that a reader that catches up meets each message once. Must
+//! not: touch ID rows: an ID is compared with the entry as first appended.
 
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
@@ -94,10 +94,10 @@ fn write(txn: &mut Txn<'_>, name: &Name, mut head: HeadRow, message: &mut Messag
     message.change = head.change;
     let row = MessageRow::of(message).row;
     let key = name.message_key(head.incarnation, message.sequence);
-    let effect = put(txn, key, row, version(message.timestamp));
+    let entry = put(txn, key, row, version(message.timestamp));
     let key = name.change_key(head.incarnation, message.change);
     let now = version(txn.now_ms());
     put(txn, key, change_row(message.sequence), now);
     put_head(txn, name, &head);
-    record(txn, MESSAGES, action, effect, 1);
+    record(txn, MESSAGES, action, entry, 1);
 }

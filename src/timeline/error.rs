@@ -1,11 +1,11 @@
 //! Everything that a call on timelines can be refused for.
 //!
-//! Owns: the typed reasons. Promises: all but `OutcomeUnknown` mean that nothing was written. Must not: know texts or
-//! codes; the gateway makes those.
+//! Owns: the typed reasons. Promises: all but [`StoreError::OutcomeUnknown`] mean that nothing was written. Must not:
+//! know texts or codes; the gateway makes those.
 
-use crate::table::{ReadError, SubmitError};
+use crate::table::{ReadError, StoreError, SubmitError};
 
-/// Why a timeline call was refused. Everything but `OutcomeUnknown` promises that nothing was written.
+/// Why a timeline call was refused. Everything but [`StoreError::OutcomeUnknown`] promises that nothing was written.
 #[derive(Clone, Debug)]
 pub enum Error {
     /// No such timeline.
@@ -38,27 +38,17 @@ pub enum Error {
     },
     /// An update of a deleted message.
     Deleted,
-    /// See [`crate::table::SubmitError`].
-    Busy,
-    /// See [`crate::table::SubmitError`].
-    StorageFull,
-    /// See [`crate::table::SubmitError`].
-    OutcomeUnknown,
-    /// Stopped after a disk failure, or a read met damage.
-    Unavailable,
-    /// The server is shutting down.
-    ShuttingDown,
-    /// An error of the server: the same call meets it again.
-    Internal,
+    /// The store could not.
+    Store(StoreError),
 }
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Error {
         if error.is_panic() {
-            return Error::Internal;
+            return Error::Store(StoreError::Internal);
         }
         tracing::error!(error = error.0, "read failed");
-        Error::Unavailable
+        Error::Store(StoreError::Unavailable)
     }
 }
 
@@ -66,17 +56,12 @@ impl From<SubmitError<Error>> for Error {
     fn from(error: SubmitError<Error>) -> Error {
         match error {
             SubmitError::Rejected(error) => error,
-            SubmitError::Busy => Error::Busy,
-            SubmitError::StorageFull => Error::StorageFull,
-            SubmitError::OutcomeUnknown => Error::OutcomeUnknown,
-            SubmitError::Unavailable => Error::Unavailable,
-            SubmitError::ShuttingDown => Error::ShuttingDown,
             SubmitError::TooLarge { limit, actual } => Error::TooLarge {
                 limit: "batch_bytes_max",
                 limit_bytes: limit as u64,
                 actual_bytes: actual as u64,
             },
-            SubmitError::Internal => Error::Internal,
+            SubmitError::Failed(error) => Error::Store(error),
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What a committed batch did to timelines, for those who are subscribed.
+//! What a committed batch did to timelines, for its subscribers.
 //!
-//! Owns: reading events out of a batch's effects and change records. Promises: the batch alone is enough; one event per
+//! Owns: reading events out of a batch's entries and change records. Promises: the batch alone is enough; one event per
 //! watched timeline that it touched; rows of the others are not decoded. Must not: read the store.
 
 use std::collections::HashMap;
 
-use crate::ids::EntryKind;
+use crate::entry::{EntryKind, KeyedEntry};
 use crate::ordered::Reader;
-use crate::table::{Action, Batch, Change, Effect, Malformed, split_key};
+use crate::table::{Action, Batch, Change, Malformed, split_key};
 
 use super::TimelineEvent;
 use super::head::HeadRow;
@@ -26,15 +26,15 @@ impl Site {
             incarnations: Vec::new(),
             by_name: HashMap::new(),
         };
-        for effect in &batch.effects {
-            if let Some((HEADS, name)) = split_key(&effect.key) {
-                log_if_malformed(self.head(effect, name, &is_watched, &mut touched), batch);
+        for entry in batch.entries() {
+            if let Some((HEADS, name)) = split_key(entry.key) {
+                log_if_malformed(self.head(entry, name, &is_watched, &mut touched), batch);
             }
         }
         if touched.events.is_empty() {
             return Vec::new();
         }
-        for record in &batch.changes {
+        for record in batch.changes() {
             log_if_malformed(touched.take(batch, record), batch);
         }
         for event in &mut touched.events {
@@ -52,7 +52,7 @@ impl Site {
     /// Begins the event of a head row's timeline, if that is watched.
     fn head<'b>(
         &self,
-        effect: &Effect,
+        entry: KeyedEntry<'_>,
         name: &'b [u8],
         is_watched: impl Fn(&str) -> bool,
         touched: &mut Touched<'b>,
@@ -61,8 +61,8 @@ impl Site {
         if !is_watched(&timeline) {
             return Ok(());
         }
-        let head = match effect.kind {
-            EntryKind::Put => Some(HeadRow::decode(&effect.value)?),
+        let head = match entry.kind {
+            EntryKind::Put => Some(HeadRow::decode(entry.value)?),
             EntryKind::Tombstone => None,
             EntryKind::Delta => return Err(Malformed),
         };
@@ -92,12 +92,12 @@ struct Touched<'b> {
 impl Touched<'_> {
     fn take(&mut self, batch: &Batch, record: &[u8]) -> Result<(), Malformed> {
         let change = Change::decode(record)?;
-        for effect in batch.effects.get(change.indexes()).ok_or(Malformed)? {
+        for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
             match change.table {
-                MESSAGES => self.message(effect, change.action)?,
-                METAS if effect.kind == EntryKind::Put => {
-                    let (_, name) = split_key(&effect.key).ok_or(Malformed)?;
-                    let version = MetaRow::decode(&effect.value)?.version;
+                MESSAGES => self.message(entry, change.action)?,
+                METAS if entry.kind == EntryKind::Put => {
+                    let (_, name) = split_key(entry.key).ok_or(Malformed)?;
+                    let version = MetaRow::decode(entry.value)?.version;
                     if let Some(event) = self.by_name.get(name) {
                         self.events[*event].meta_version = Some(version);
                     }
@@ -108,8 +108,8 @@ impl Touched<'_> {
         Ok(())
     }
 
-    fn message(&mut self, effect: &Effect, action: Action) -> Result<(), Malformed> {
-        let (_, columns) = split_key(&effect.key).ok_or(Malformed)?;
+    fn message(&mut self, entry: KeyedEntry<'_>, action: Action) -> Result<(), Malformed> {
+        let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
         let name = Reader::new(columns).skip().map_err(|_| Malformed)?;
         let Some(index) = self.by_name.get(name).copied() else {
             return Ok(());
@@ -117,16 +117,16 @@ impl Touched<'_> {
         let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
         let sequence = rest.u64().map_err(|_| Malformed)?;
         // The batch may have deleted the timeline afterwards, or trimmed the message away.
-        let stands = self.incarnations[index]
+        let is_there = self.incarnations[index]
             .is_some_and(|head| head.incarnation == incarnation && head.holds(sequence));
-        if !stands {
+        if !is_there {
             return Ok(());
         }
         let event = &mut self.events[index];
         match action {
             Action::Put => event
                 .appended
-                .push(stored::message(sequence, &effect.value, None)?),
+                .push(stored::message(sequence, entry.value, None)?),
             Action::Update | Action::Delete => event.changed.push(sequence),
         }
         Ok(())

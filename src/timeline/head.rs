@@ -1,4 +1,4 @@
-//! The head row of a timeline, and the epoch that is told of it.
+//! The head row of a timeline, and the epoch that clients see of it.
 //!
 //! Owns: the head's columns and the text of epochs. Promises: a head row is written with every change of its timeline
 //! and is never dropped, so that a name's incarnations only rise; an epoch is text of `[A-Za-z0-9]`, at most 25 long,
@@ -32,7 +32,7 @@ pub(super) struct HeadRow {
     pub(super) floor: u64,
     /// Timestamp of the last message, 0 if none, ms.
     pub(super) last_at: u64,
-    /// The timeline was deleted; its rows are over.
+    /// The timeline was deleted; its rows have expired.
     pub(super) dropped: bool,
 }
 
@@ -141,7 +141,7 @@ impl HeadRow {
             .map_err(|_| damaged(key.as_bytes(), "not a head row"))
     }
 
-    /// A name and its row, as they stand in the table of heads.
+    /// A name and its row, as they are in the table of heads.
     pub(super) fn named((key, value): (Bytes, Bytes)) -> Result<(String, HeadRow), ReadError> {
         let timeline = split_key(&key)
             .and_then(|(_, columns)| Reader::new(columns).string().ok())
@@ -209,7 +209,7 @@ impl Epochs {
         rest == Some(Digits::new(incarnation, 1).as_str())
     }
 
-    /// What clients are told of a head.
+    /// What clients see of a head.
     pub(super) fn head(&self, partition: PartitionId, head: &HeadRow) -> Head {
         Head {
             epoch: self.text(partition, head.incarnation),

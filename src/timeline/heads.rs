@@ -7,7 +7,7 @@
 //!
 //! Why a read row may enter the map although batches are noted meanwhile: the asker leaves a mark with a number of its
 //! own before it reads. A batch that touches the timeline replaces the mark by the state it made; then the read comes
-//! too late and is not kept. If the mark still stands, no batch noted since has touched the timeline, and the read is
+//! too late and is not kept. If the mark is still there, no batch noted since has touched the timeline, and the read is
 //! no older than the map was when the mark was set; batches that the read shows and the map has not noted yet will be
 //! noted, before the map counts as fed up to any tail that a later caller sees.
 
@@ -16,7 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 
-use crate::ids::{EntryKind, PartitionId, Position};
+use crate::entry::EntryKind;
+use crate::ids::{PartitionId, Position};
 use crate::ordered;
 use crate::table::{Batch, Partitions, Tail, split_key};
 
@@ -181,7 +182,7 @@ impl Map {
             return;
         }
         if batch.position != self.fed.next() {
-            // Batches were passed over: nothing here is known any more.
+            // Batches were left out: nothing here is known any more.
             self.young.clear();
             self.old.clear();
         }
@@ -189,16 +190,16 @@ impl Map {
         if self.young.is_empty() && self.old.is_empty() {
             return;
         }
-        for effect in &batch.effects {
-            let Some((HEADS, name)) = split_key(&effect.key) else {
+        for entry in batch.entries() {
+            let Some((HEADS, name)) = split_key(entry.key) else {
                 continue;
             };
             let young = self.young.get_mut(name);
             let Some(slot) = young.or_else(|| self.old.get_mut(name)) else {
                 continue;
             };
-            match HeadRow::decode(&effect.value) {
-                Ok(head) if effect.kind == EntryKind::Put => {
+            match HeadRow::decode(entry.value) {
+                Ok(head) if entry.kind == EntryKind::Put => {
                     *slot = Slot::Known(Some(head).filter(|head| !head.dropped));
                 }
                 _ => {

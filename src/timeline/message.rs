@@ -48,7 +48,7 @@ pub struct Appended {
     pub timestamp: u64,
     /// The client's or the server's ID.
     pub message_id: String,
-    /// It stood already.
+    /// It was there already.
     pub duplicate: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct UpdateMessage {
     pub limits: EntryLimits,
 }
 
-/// An update of a timeline's meta: columns are merged into what stands.
+/// An update of a timeline's meta: columns are merged into what is there.
 #[derive(Clone, Debug)]
 pub struct UpdateMeta {
     /// Where.
@@ -140,7 +140,7 @@ pub struct Head {
     pub change_head: u64,
 }
 
-/// What `timeline.get` tells.
+/// What `timeline.get` returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineInfo {
     /// The timeline's ID.
@@ -175,7 +175,7 @@ pub struct List {
 /// A page of timelines in the order of their names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
-    /// Those that stand; the server's own (names in `$`) are not shown.
+    /// Those that exist; the server's own (names in `$`) are not shown.
     pub timelines: Vec<TimelineInfo>,
     /// What goes into `after` for the next page, if there is more.
     pub next: Option<String>,
@@ -213,7 +213,7 @@ pub struct Page {
     pub head: Head,
 }
 
-/// Where a reader stands in one timeline, for `subscribe` and for a subscription's next page.
+/// A reader's position in one timeline, for `subscribe` and for a subscription's next page.
 #[derive(Clone, Debug)]
 pub struct Resume {
     /// Where.

@@ -5,7 +5,7 @@
 //! sockets, or check what the gateway can check without the store (names, sizes, ranges of numbers).
 
 mod append;
-mod check;
+mod dump;
 mod edit;
 mod error;
 mod events;
@@ -13,24 +13,16 @@ mod head;
 mod heads;
 mod message;
 mod page;
-mod queue;
 mod read;
 mod resume;
 mod retention;
 mod stored;
 mod sync;
 mod tables;
+mod verify;
 mod virtual_tables;
 mod write;
 
-#[cfg(test)]
-mod clock_test;
-#[cfg(test)]
-mod image_test;
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod model_test;
 #[cfg(test)]
 mod tests;
 
@@ -47,13 +39,14 @@ use retention::{TimelineRetention, Window};
 use write::Site;
 
 pub use append::Prepared;
-pub use check::{Dumped, Survey, Surveyed};
+pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use message::{
     Append, AppendOne, Appended, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
     Message, Meta, Page, Range, Resume, ResumeState, Sender, SyncPosition, SyncState, Synced,
     TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
+pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.
 ///
@@ -152,15 +145,15 @@ impl Timelines {
                 .partitions
                 .submit_all(Purpose::Adds, partition, bytes, appends, run);
         async move {
-            let told = |answer: Result<(Prepared, u64), _>| {
+            let answered = |answer: Result<(Prepared, u64), _>| {
                 let (append, incarnation) = answer.map_err(Error::from)?;
                 Ok((append.appended(), epochs.text(partition, incarnation)))
             };
-            submitted.await.into_iter().map(told).collect()
+            submitted.await.into_iter().map(answered).collect()
         }
     }
 
-    /// Makes a timeline; `false` if it stood already (its meta stays as it is).
+    /// Makes a timeline; `false` if it existed already (its meta stays as it is).
     pub fn create(
         &self,
         timeline: String,
@@ -168,9 +161,12 @@ impl Timelines {
         epoch: Option<String>,
     ) -> impl Future<Output = Result<(TimelineInfo, bool), Error>> + Send + use<> {
         let bytes = SMALL_BYTES + meta.as_deref().map_or(0, crate::model::json_bytes);
-        self.submit(self.place(&timeline), bytes, move |txn, site| {
-            site.create(txn, timeline, meta, epoch.as_deref())
-        })
+        self.submit(
+            Purpose::Adds,
+            self.place(&timeline),
+            bytes,
+            move |txn, site| site.create(txn, timeline, meta, epoch.as_deref()),
+        )
     }
 
     /// Merges columns into a timeline's meta. Gives the whole new meta and its version.
@@ -179,7 +175,8 @@ impl Timelines {
         update: UpdateMeta,
     ) -> impl Future<Output = Result<(Meta, u64), Error>> + Send + use<> {
         let bytes = SMALL_BYTES + crate::model::json_bytes(&update.set);
-        self.submit(self.place(&update.timeline), bytes, move |txn, site| {
+        let partition = self.place(&update.timeline);
+        self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
             site.update(txn, update)
         })
     }
@@ -190,9 +187,12 @@ impl Timelines {
         timeline: String,
         epoch: Option<String>,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.make_room(self.place(&timeline), move |txn, site| {
-            site.delete(txn, &timeline, epoch.as_deref())
-        })
+        self.submit(
+            Purpose::MakesRoom,
+            self.place(&timeline),
+            SMALL_BYTES,
+            move |txn, site| site.delete(txn, &timeline, epoch.as_deref()),
+        )
     }
 
     /// Gives up the messages below `before`. Gives the floor after it.
@@ -202,9 +202,12 @@ impl Timelines {
         before: u64,
         epoch: Option<String>,
     ) -> impl Future<Output = Result<u64, Error>> + Send + use<> {
-        self.make_room(self.place(&timeline), move |txn, site| {
-            site.trim(txn, &timeline, before, epoch.as_deref())
-        })
+        self.submit(
+            Purpose::MakesRoom,
+            self.place(&timeline),
+            SMALL_BYTES,
+            move |txn, site| site.trim(txn, &timeline, before, epoch.as_deref()),
+        )
     }
 
     /// Edits a message. Gives its new form.
@@ -213,7 +216,8 @@ impl Timelines {
         update: UpdateMessage,
     ) -> impl Future<Output = Result<Message, Error>> + Send + use<> {
         let bytes = SMALL_BYTES + crate::model::json_bytes(&update.set);
-        self.submit(self.place(&update.timeline), bytes, move |txn, site| {
+        let partition = self.place(&update.timeline);
+        self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
             site.update_message(txn, update)
         })
     }
@@ -225,12 +229,15 @@ impl Timelines {
         sequence: u64,
         epoch: Option<String>,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.make_room(self.place(&timeline), move |txn, site| {
-            site.delete_message(txn, &timeline, sequence, epoch.as_deref())
-        })
+        self.submit(
+            Purpose::MakesRoom,
+            self.place(&timeline),
+            SMALL_BYTES,
+            move |txn, site| site.delete_message(txn, &timeline, sequence, epoch.as_deref()),
+        )
     }
 
-    /// What stands about a timeline.
+    /// What is known of a timeline.
     pub async fn get(&self, timeline: &str, epoch: Option<String>) -> Result<TimelineInfo, Error> {
         let partition = self.place(timeline);
         let (site, timeline) = (self.site(partition), timeline.to_owned());
@@ -300,6 +307,25 @@ impl Timelines {
     /// Brings the heads in memory up to a batch, for a follower that does not want its events.
     pub fn note(&self, partition: PartitionId, batch: &Batch) {
         self.inner.heads.note(partition, batch);
+    }
+
+    /// Queues a write at once.
+    fn submit<R, F>(
+        &self,
+        purpose: Purpose,
+        partition: PartitionId,
+        bytes: usize,
+        write: F,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
+        let site = self.site(partition);
+        let write = move |txn: &mut Txn<'_>| write(txn, &site);
+        let partitions = &self.inner.partitions;
+        let submitted = partitions.submit(purpose, partition, bytes, write);
+        async move { submitted.await.map_err(Error::from) }
     }
 
     /// Reads one page from a fresh view.

@@ -14,7 +14,7 @@ use super::tables::{HEADS, Name};
 use super::write::{Site, load_meta};
 use super::{Error, List, Listed, Message, Page, Range, TimelineInfo, Timelines};
 
-/// Head rows that one view looks at, at most: deleted timelines are passed over.
+/// Head rows that one view looks at, at most: deleted timelines are skipped.
 /// Tests go through the cut with few.
 const HEADS_SCANNED_MAX: usize = if cfg!(test) { 2 } else { 4_096 };
 

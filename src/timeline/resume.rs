@@ -1,8 +1,8 @@
 //! Going on from a reader's position: what a subscribe, a subscription's next page and a sync read.
 //!
 //! Owns: states, positions and catch-up of changes; promise 4 of the protocol. Promises: messages are contiguous from
-//! the position on, or the state says why not; a change is told once, in change order, in the message's newest form;
-//! whatever is cut short says `more` and where to go on. Must not: wait for anything.
+//! the position on, or the state says why not; a change is returned once, in change order, in the message's newest
+//! form; whatever is cut short says `more` and where to go on. Must not: wait for anything.
 
 use crate::model::Direction;
 use crate::table::{ReadError, View, damaged, scan};
@@ -20,7 +20,7 @@ use super::{Changed, Error, Message, Resume, ResumeState};
 const CHANGES_SCANNED_MAX: usize = if cfg!(test) { 3 } else { 4_096 };
 
 impl Resume {
-    /// Whether the reader was never told anything of the timeline: then there is no history that it could miss.
+    /// Whether the reader has never had anything of the timeline: then there is no history that it could miss.
     #[must_use]
     pub fn is_from_nothing(&self) -> bool {
         self.after.unwrap_or(0) == 0 && self.epoch.is_none()
@@ -48,7 +48,7 @@ impl Site {
         resume: &Resume,
         first_anyway: bool,
     ) -> Result<Changed, ReadError> {
-        let told = self.epochs.head(self.partition, head);
+        let shown = self.epochs.head(self.partition, head);
         let after = resume.after.unwrap_or_else(|| match resume.rewind {
             Some(count) => head.last.saturating_sub(count).max(head.floor - 1),
             None => head.last,
@@ -56,10 +56,10 @@ impl Site {
         let other_epoch = resume
             .epoch
             .as_ref()
-            .is_some_and(|epoch| *epoch != told.epoch);
+            .is_some_and(|epoch| *epoch != shown.epoch);
         if other_epoch || after > head.last {
             return Ok(Changed {
-                head: told,
+                head: shown,
                 state: ResumeState::EpochChanged,
                 messages: Vec::new(),
                 changed: None,
@@ -99,8 +99,8 @@ impl Site {
                 ResumeState::Ok
             },
             position: next.unwrap_or(head.last + 1) - 1,
-            more: next.is_some() || change_position < told.change_head,
-            head: told,
+            more: next.is_some() || change_position < shown.change_head,
+            head: shown,
             messages,
             changed,
             change_position,

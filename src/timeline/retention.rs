@@ -1,11 +1,12 @@
-//! When rows of timelines are over, for the merges of the store below.
+//! When rows of timelines have expired, for the merges of the store below.
 //!
-//! Owns: the marks that a head row sets on the rows of its timeline. Promises: a row is over only because a head row
-//! says so: the timeline was deleted, it is of an earlier incarnation, it is below the floor, its ID is no longer
-//! remembered. No head row, or one that can't be read, means keep; head rows and metas are never over. Must not: look
-//! at the clock itself.
+//! Owns: the marks that a head row sets on the rows of its timeline. Promises: a row has expired only because a head
+//! row says so: the timeline was deleted, it is of an earlier incarnation, it is below the floor, its ID is no longer
+//! remembered. No head row, or one that can't be read, means keep; head rows and metas never expire. Must not: look at
+//! the clock itself.
 
-use crate::ids::{EntryKind, TableId};
+use crate::entry::EntryKind;
+use crate::ids::TableId;
 use crate::table::{DropContext, Entry, Malformed, Retention};
 
 use super::Limits;

@@ -187,7 +187,7 @@ pub(super) fn message(
     Ok(message)
 }
 
-/// A timeline's meta and what is told with it.
+/// A timeline's meta and what is returned with it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MetaRow {
     pub(super) meta: Meta,

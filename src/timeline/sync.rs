@@ -180,7 +180,7 @@ impl Timelines {
 impl Site {
     fn news(&self, position: &SyncPosition<'_>, head: Option<&HeadRow>) -> News {
         let Some(head) = head else {
-            // Nothing was ever told of it: nothing yet.
+            // The reader never had anything of it: nothing yet.
             let is_new = position.after == 0 && position.epoch.is_none();
             return if is_new { News::None } else { News::Deleted };
         };
@@ -204,7 +204,7 @@ impl Site {
             let is_first = part.synced.is_empty();
             let page = match self.resume(view, &resume, is_first) {
                 Ok(page) => page,
-                // Deleted since its head was looked up; who was told nothing of it yet need not hear of that.
+                // Deleted since its head was looked up; a reader that had nothing of it yet need not hear of that.
                 Err(Error::TimelineNotFound) if resume.is_from_nothing() => continue,
                 Err(Error::TimelineNotFound) => {
                     part.add(Synced {

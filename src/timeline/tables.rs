@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! 1 heads     (timeline)                                             one per name, for ever
-//! 2 metas     (timeline)                                             while the timeline stands
+//! 2 metas     (timeline)                                             while the timeline exists
 //! 3 messages  (timeline, incarnation, sequence)
 //! 4 IDs       (timeline, incarnation, sender, message ID)            only for IDs that clients gave
 //! 5 changes   (timeline, incarnation, change number)                 the last change of a message

@@ -1,8 +1,8 @@
 //! What every write shares: finding the timeline, checking its epoch, creating it, deleting and trimming it.
 //!
-//! Owns: the life of a timeline and its meta. Promises: every write puts the head row, so that whoever sees a batch
-//! knows the state of each timeline in it; delete and trim write one small row whatever they give up; an incarnation is
-//! above every earlier one of its name. Must not: number messages or changes.
+//! Owns: the life of a timeline and its meta. Promises: every write puts the head row, so that a follower of the
+//! log knows the state of each timeline in it; delete and trim write one small row whatever they give up; an
+//! incarnation is above every earlier one of its name. Must not: number messages or changes.
 
 use crate::ids::PartitionId;
 use crate::model::{Value, json_bytes};
@@ -40,7 +40,7 @@ impl Site {
         }
     }
 
-    /// For what may create a timeline: with an epoch it never does, because then the caller means one that stood.
+    /// For what may create a timeline: with an epoch it never does, because then the caller means one that existed.
     pub(super) fn check_epoch_or_create(
         &self,
         standing: &Option<HeadRow>,
@@ -57,7 +57,7 @@ impl Site {
         }
     }
 
-    /// The head of a timeline that must stand.
+    /// The head of a timeline that must exist.
     pub(super) fn standing(
         &self,
         rows: &impl Source,
@@ -112,9 +112,9 @@ impl Site {
         check_size(&row.meta, update.limits)?;
         row.version += 1;
         row.updated_at = txn.now_ms().max(row.updated_at);
-        let effect = put(txn, name.meta_key(), row.encode(), version(row.updated_at));
+        let entry = put(txn, name.meta_key(), row.encode(), version(row.updated_at));
         put_head(txn, &name, &head);
-        record(txn, METAS, Action::Update, effect, 1);
+        record(txn, METAS, Action::Update, entry, 1);
         Ok((row.meta, row.version))
     }
 
@@ -170,7 +170,7 @@ impl Site {
 /// partition share one. (Those of before were the batch's position alone, which is below every place from then on.)
 pub(super) fn new_head(txn: &Txn<'_>, found: Option<HeadRow>) -> HeadRow {
     let turn = u64::from(txn.turn());
-    debug_assert!(turn < 1 << TURN_BITS, "more closures than a batch takes");
+    assert!(turn < 1 << TURN_BITS, "more closures than a batch takes");
     let place = txn.position().0 << TURN_BITS | turn;
     let earlier = found.map_or(0, |head| head.incarnation);
     HeadRow::new(place.max(earlier + 1))
@@ -197,12 +197,12 @@ pub(super) fn put_new_meta(txn: &mut Txn<'_>, name: &Name, meta: Meta) -> MetaRo
     row
 }
 
-/// The meta of a timeline that stands.
+/// The meta of a timeline that exists.
 pub(super) fn load_meta(rows: &impl Source, name: &Name) -> Result<MetaRow, ReadError> {
     let key = name.meta_key();
     let value = rows
         .row(&key)?
-        .ok_or_else(|| damaged(key.as_bytes(), "the timeline stands without its meta"))?;
+        .ok_or_else(|| damaged(key.as_bytes(), "the timeline exists without its meta"))?;
     MetaRow::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a meta"))
 }
 

@@ -93,8 +93,8 @@ impl Limits {
     }
 }
 
-/// A double is 3 bytes of JSON at least and 9 of MessagePack: an entry grows up to threefold on its way out, and a frame
-/// must hold the one message that every page has.
+/// A double is 3 bytes of JSON at least and 9 of MessagePack: an entry grows up to threefold on its way out, and a
+/// frame must hold the one message that every page has.
 const ENTRY_GROWTH: u64 = 4;
 
 const _: () = {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
+use crate::table::StoreError;
 use crate::timeline::Error;
 use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
 use crate::wire::{Actual, Failure, Integers, Reason, Reply, Request, openrpc};
@@ -134,12 +135,14 @@ pub(super) fn refusal(error: Error) -> Failure {
             limit_bytes,
             actual_bytes,
         } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
-        Error::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
-        Error::StorageFull => Reason::StorageFull.into(),
-        Error::OutcomeUnknown => Reason::OutcomeUnknown.into(),
-        Error::Unavailable => Reason::Unavailable.into(),
-        Error::ShuttingDown => Reason::ShuttingDown.into(),
-        Error::Internal => Reason::InternalError.into(),
+        Error::Store(error) => match error {
+            StoreError::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
+            StoreError::StorageFull => Reason::StorageFull.into(),
+            StoreError::OutcomeUnknown => Reason::OutcomeUnknown.into(),
+            StoreError::Unavailable => Reason::Unavailable.into(),
+            StoreError::ShuttingDown => Reason::ShuttingDown.into(),
+            StoreError::Internal => Reason::InternalError.into(),
+        },
     }
 }
 

@@ -6,11 +6,12 @@
 use proptest::prelude::*;
 
 use super::super::catalog::{Catalog, Job, Run};
-use super::super::entry::{NewRow, Shape, Stored, decode_piece, encode_piece};
 use super::super::filter::{self, Budget, Filter};
 use super::super::keys::StoredKey;
-use super::super::{catalog_codec, entry};
-use crate::ids::{EntryKind, Position};
+use super::super::row::{NewRow, Shape, Stored, decode_piece, encode_piece};
+use super::super::{catalog_codec, row};
+use crate::entry::EntryKind;
+use crate::ids::Position;
 
 proptest! {
     #[test]
@@ -31,7 +32,7 @@ proptest! {
         prop_assert!(stored.is_sound(run, stored_key.bytes()));
         prop_assert!(!stored.is_sound(run ^ 1, stored_key.bytes()));
         prop_assert_eq!(stored.body(), &value[..]);
-        let key = entry::piece_key(3, 4);
+        let key = row::piece_key(3, 4);
         encode_piece(&mut out, run, &key, &value);
         prop_assert_eq!(decode_piece(&out, run, &key), Some(&value[..]));
         prop_assert_eq!(decode_piece(&out, run ^ 1, &key), None);

@@ -12,7 +12,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::super::{DropContext, Entry, Image, Options, Pieces, Rules, Verdict};
-use crate::ids::{EntryKind, Position};
+use crate::entry::EntryKind;
+use crate::ids::Position;
 
 /// Rules that keep everything; the partition key is the key's first 8 bytes.
 struct Plain;

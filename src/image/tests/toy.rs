@@ -11,7 +11,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::{DropContext, Entry, Pieces, Reason, Rules, Snapshot, TableCounts, Verdict};
-use crate::ids::{EntryKind, TableId};
+use crate::entry::EntryKind;
+use crate::ids::TableId;
 
 /// Cells by number: when they expire (0 = never) and their bytes.
 pub(super) type Cells = BTreeMap<u8, (u32, Vec<u8>)>;

@@ -1,5 +1,11 @@
 //! Tests of the timelines as a whole.
 //!
-//! Promises: one file per subject. Must not: be in a build that is not a test.
+//! Owns: one file a subject: commands against a model made from the protocol, the space that comes back, a wrong clock.
+//! Promises: what a file needs of another is in `commands.rs` and `model.rs`. Must not: look below the partition.
 
+mod clock;
+mod commands;
+mod image;
+mod model;
+mod verify;
 mod virtual_tables;

@@ -1,6 +1,6 @@
 //! Timelines read as tables, held against the model of timelines and against themselves.
 //!
-//! Owns: random reads of both tables between the commands of `model_test`, flushes, compactions and restarts; and what
+//! Owns: random reads of both tables between the commands of `commands.rs`, flushes, compactions and restarts; and what
 //! random commands don't reach: pages that end early, writers beside, refusals. Promises: what the tables show is what
 //! the protocol shows, because both are compared with one model. Must not: be in a build that is not a test.
 
@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::super::model::Model;
-use super::super::model_test::{Command, Epoch, NAMES, World, directory, runtime, step};
-use super::super::{Append, AppendOne, Columns};
+use super::commands::{Command, Epoch, NAMES, World, directory, runtime, step};
+use super::model::Model;
 use crate::ids::PartitionId;
 use crate::model::{
     Comparator, Condition, Direction, Error, Filter, FoundCell, FoundRow, GetRange, KeyColumn,
@@ -21,6 +20,7 @@ use crate::model::{
 };
 use crate::partition::Partitions;
 use crate::table::{Got, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX, TABLES_MAX};
+use crate::timeline::{Append, AppendOne, Columns};
 
 type RangePage = crate::table::RangePage<Vec<FoundRow>>;
 
@@ -166,13 +166,13 @@ fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
 
 /// Times are told from the model's start on.
 fn versions(asks: &Asks) -> Option<(i64, i64)> {
-    let time = |ms: u64| (super::super::model_test::START_MS + ms).cast_signed();
+    let time = |ms: u64| (super::commands::START_MS + ms).cast_signed();
     asks.versions.map(|(a, b)| (time(a), time(b)))
 }
 
 /// Heads and times that pass the filter.
 const PASSING: [Range<i64>; 8] = {
-    const START: i64 = super::super::model_test::START_MS.cast_signed();
+    const START: i64 = super::commands::START_MS.cast_signed();
     [
         0..1,
         2..3,

@@ -1,0 +1,12 @@
+//! Tests of a partition.
+//!
+//! Owns: one file a subject: against a plain map, on failing disks, on a log that takes several batches at once.
+//! Promises: the toy row rules of all of them are in `model.rs`. Must not: know the rows of the layers above.
+
+mod crash;
+mod member;
+mod memtable;
+mod model;
+mod pipeline;
+
+pub(in crate::partition) use model::ToyRules;

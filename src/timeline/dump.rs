@@ -1,0 +1,114 @@
+//! All timelines of one view, from first to last, for a data directory that nobody serves.
+//!
+//! Owns: the walk. Promises: every timeline that exists is met once, in the order of names. Must not: write, or judge
+//! what it meets (`verify.rs` does).
+
+use crate::ids::{HistoryId, PartitionId};
+use crate::model::Direction;
+use crate::ordered::Reader;
+use crate::table::{Key, ReadError, View, damaged, scan, split_key};
+
+use super::head::{Epochs, HeadRow};
+use super::stored;
+use super::tables::{HEADS, Name};
+use super::write::load_meta;
+use super::{Message, TimelineInfo};
+
+/// The timelines of one partition as one view shows them.
+pub struct StoredTimelines<'v> {
+    pub(super) view: &'v View,
+    partition: PartitionId,
+    epochs: Epochs,
+}
+
+/// What a dump gives, in order: a timeline, then its messages.
+pub enum Dumped<'d> {
+    /// A timeline begins.
+    Timeline(&'d TimelineInfo),
+    /// One of its messages.
+    Message(&'d TimelineInfo, Message),
+}
+
+impl<'v> StoredTimelines<'v> {
+    /// Those that a view of a partition shows.
+    #[must_use]
+    pub fn new(view: &'v View, partition: PartitionId, history: HistoryId) -> StoredTimelines<'v> {
+        StoredTimelines {
+            view,
+            partition,
+            epochs: Epochs::new(history),
+        }
+    }
+
+    /// Gives each timeline, or the one named, and then its messages, to `each`.
+    pub fn dump<E: From<ReadError>>(
+        &self,
+        only: Option<&str>,
+        each: &mut dyn FnMut(Dumped<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for row in self.heads() {
+            let (timeline, head) = row?;
+            if only.is_some_and(|only| only != timeline) {
+                continue;
+            }
+            let name = Name::new(&timeline);
+            let meta = load_meta(self.view, &name)?;
+            let info = TimelineInfo {
+                timeline,
+                head: self.epochs.head(self.partition, &head),
+                meta: meta.meta,
+                version: meta.version,
+                created_at: meta.created_at,
+                updated_at: meta.updated_at,
+                last_at: (head.last > 0).then_some(head.last_at),
+            };
+            each(Dumped::Timeline(&info))?;
+            for message in self.messages(&name, &head) {
+                each(Dumped::Message(&info, message?))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names and heads.
+    pub(super) fn heads(
+        &self,
+    ) -> impl Iterator<Item = Result<(String, HeadRow), ReadError>> + use<'v> {
+        let (from, to) = (
+            Key::new(HEADS, &[], 1).below_all(),
+            Key::new(HEADS, &[], 1).above_all(),
+        );
+        let rows = scan(self.view, &from, &to, Direction::Forward);
+        let existing = |row: Result<(bytes::Bytes, bytes::Bytes), ReadError>| {
+            let (key, value) = match row {
+                Ok(row) => row,
+                Err(error) => return Some(Err(error)),
+            };
+            let name = split_key(&key).and_then(|(_, name)| Reader::new(name).string().ok());
+            match (name, HeadRow::decode(&value)) {
+                (Some(_), Ok(head)) if head.dropped => None,
+                (Some(name), Ok(head)) => Some(Ok((name.into_owned(), head))),
+                _ => Some(Err(damaged(&key, "not a timeline's head"))),
+            }
+        };
+        rows.filter_map(existing)
+    }
+
+    /// Messages from floor to head, those that are there.
+    pub(super) fn messages(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+    ) -> impl Iterator<Item = Result<Message, ReadError>> + use<'v> {
+        let from = name.message_key(head.incarnation, head.floor);
+        let to = name.message_key(head.incarnation, head.last + 1);
+        let name = name.clone();
+        scan(self.view, &from, &to, Direction::Forward).map(move |row| {
+            let (key, value) = row?;
+            let sequence = name
+                .number_of(&key)
+                .map_err(|_| damaged(&key, "not a message's key"))?;
+            stored::message(sequence, &value, None).map_err(|_| damaged(&key, "not a message"))
+        })
+    }
+}

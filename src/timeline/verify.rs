@@ -1,0 +1,142 @@
+//! What must hold between the rows of a timeline.
+//!
+//! Owns: these rules. Promises: a row that contradicts another is reported with its place, and the check goes on. Must
+//! not: write.
+
+use crate::model::Direction;
+use crate::table::{Key, ReadError, damaged, scan};
+
+use super::Message;
+use super::dump::StoredTimelines;
+use super::head::HeadRow;
+use super::stored::{self, IdRow};
+use super::tables::{IDS, Name};
+
+/// What was found in a partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Timelines.
+    pub timelines: u64,
+    /// Their messages, tombstones too.
+    pub messages: u64,
+    /// Their remembered message IDs.
+    pub message_ids: u64,
+}
+
+impl StoredTimelines<'_> {
+    /// Checks every timeline: messages from the floor to the head without a hole, time and change numbers in order,
+    /// changes and message IDs that lead to what they say. Each contradiction goes to `problem`.
+    pub fn verify(&self, problem: &mut dyn FnMut(String)) -> Result<Verified, ReadError> {
+        let mut found = Verified::default();
+        for row in self.heads() {
+            let (timeline, head) = row?;
+            found.timelines += 1;
+            let mut problem = |what: String| problem(format!("timeline {timeline:?}: {what}"));
+            found.messages += self.check_messages(&timeline, &head, &mut problem)?;
+            found.message_ids += self.check_ids(&timeline, &head, &mut problem)?;
+        }
+        Ok(found)
+    }
+
+    fn check_messages(
+        &self,
+        timeline: &str,
+        head: &HeadRow,
+        problem: &mut dyn FnMut(String),
+    ) -> Result<u64, ReadError> {
+        let name = Name::new(timeline);
+        let (mut next, mut last_at, mut count) = (head.floor, 0, 0);
+        for message in self.messages(&name, head) {
+            let Message {
+                sequence,
+                timestamp,
+                change,
+                ..
+            } = message?;
+            count += 1;
+            if sequence != next {
+                problem(format!("message {next} is missing, {sequence} is next"));
+            }
+            if timestamp < last_at {
+                problem(format!(
+                    "message {sequence} is older than the one before it"
+                ));
+            }
+            if change > head.change {
+                problem(format!(
+                    "message {sequence} has change {change}, beyond {}",
+                    head.change
+                ));
+            }
+            if change > 0 && self.changed_by(&name, head, change)? != Some(sequence) {
+                problem(format!(
+                    "change {change} of message {sequence} is not in its place"
+                ));
+            }
+            (next, last_at) = (sequence + 1, timestamp);
+        }
+        if next != head.last + 1 {
+            problem(format!("messages {next} to {} are missing", head.last));
+        }
+        let beyond = [
+            (
+                "messages",
+                name.message_key(head.incarnation, head.last + 1),
+                name.message_key(head.incarnation, u64::MAX),
+            ),
+            (
+                "changes",
+                name.change_key(head.incarnation, head.change + 1),
+                name.change_key(head.incarnation, u64::MAX),
+            ),
+        ];
+        for (what, from, to) in beyond {
+            let rows = scan(self.view, &from, &to, Direction::Forward).count();
+            if rows > 0 {
+                problem(format!("{rows} {what} are beyond what the head says"));
+            }
+        }
+        Ok(count)
+    }
+
+    /// The message that a change was of.
+    fn changed_by(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+        change: u64,
+    ) -> Result<Option<u64>, ReadError> {
+        let key = name.change_key(head.incarnation, change);
+        let row = self.view.get(key.as_bytes())?;
+        let sequence = row.map(|row| stored::changed_sequence(&row)).transpose();
+        sequence.map_err(|_| damaged(key.as_bytes(), "not a change"))
+    }
+
+    fn check_ids(
+        &self,
+        timeline: &str,
+        head: &HeadRow,
+        problem: &mut dyn FnMut(String),
+    ) -> Result<u64, ReadError> {
+        let name = Name::new(timeline);
+        let of = || Key::new(IDS, name.as_bytes(), 16).number(head.incarnation);
+        let mut count = 0;
+        for row in scan(
+            self.view,
+            &of().below_all(),
+            &of().above_all(),
+            Direction::Forward,
+        ) {
+            let (key, value) = row?;
+            count += 1;
+            let id = IdRow::decode(&value).map_err(|_| damaged(&key, "not a message ID"))?;
+            if !(1..=head.last).contains(&id.sequence) {
+                problem(format!(
+                    "a message ID leads to {}, beyond {}",
+                    id.sequence, head.last
+                ));
+            }
+        }
+        Ok(count)
+    }
+}
