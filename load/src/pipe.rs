@@ -71,17 +71,19 @@ impl Pipe {
         mut each: impl FnMut(&[u8], &mut Vec<u8>) -> io::Result<usize>,
     ) -> io::Result<()> {
         poll_fn(|context| {
-            // A socket that takes nothing now is asked again with the next bytes.
-            if let Poll::Ready(Err(error)) = self.poll_drain(context, out) {
-                return Poll::Ready(Err(error));
+            // A socket that takes nothing now is asked again with the next bytes. One that takes nothing any more may
+            // still hold the last words of a server that died.
+            let drained = self.poll_drain(context, out);
+            let fed = self.poll_feed(context, |bytes| each(bytes, out));
+            match drained {
+                Poll::Ready(Err(error)) if fed.is_pending() => Poll::Ready(Err(error)),
+                _ => fed,
             }
-            self.poll_feed(context, |bytes| each(bytes, out))
         })
         .await
     }
 
-    /// As `exchange`, without the writing.
-    pub fn poll_feed(
+    fn poll_feed(
         &mut self,
         context: &mut Context<'_>,
         each: impl FnOnce(&[u8]) -> io::Result<usize>,
@@ -107,11 +109,7 @@ impl Pipe {
     }
 
     /// Writes what the socket takes, and removes it from the front.
-    pub fn poll_drain(
-        &mut self,
-        context: &mut Context<'_>,
-        out: &mut Vec<u8>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_drain(&mut self, context: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<io::Result<()>> {
         while !out.is_empty() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(context, out))?;
             out.drain(..written);
