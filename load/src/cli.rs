@@ -14,7 +14,7 @@ use crate::result::AnyResult;
 use crate::scenario::Words;
 use crate::{
     append, chat, compare, connect, crash, fill, growth, judge, mixed, pages, poll, profile,
-    replay, report, room, scenario, slow, soak, storm, table,
+    replay, report, room, scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -60,8 +60,6 @@ profiles! {
     History(pages::Pages),
     /// Appends, subscribers, polls, pages, reconnects and idle connections together
     Mixed(mixed::Mixed),
-    /// mixed for long, and whether memory, descriptors and disk grow
-    Soak(soak::Soak),
     /// Conversations of two and of groups, some much busier than others: deliveries and their latency
     Chat(chat::Chat),
     /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them

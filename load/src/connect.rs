@@ -127,7 +127,7 @@ impl Connect {
 
 async fn open(run: &Run, subscriptions: usize, number: usize) -> Result<Client, Stop> {
     let opening = async {
-        let mut client = Client::open_small(&run.url).await?;
+        let mut client = Client::open(&run.url).await?;
         let _: Value = client.call("ping", json!({})).await?;
         for offset in 0..subscriptions {
             let timeline = format!("idle/{}", (number + offset) % 1_000);

@@ -6,21 +6,21 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
+use tokio::task::spawn_blocking;
 
-use crate::audience::{self, Goal, Habit};
 use crate::exit::Stop;
 use crate::history::digest;
-use crate::judge::{Verdict, joined, judge};
-use crate::process::Launch;
+use crate::judge::{Running, Verdict, all, joined, judge};
+use crate::process::{Launch, Server};
 use crate::random::Random;
 use crate::setup::pair;
-use crate::subscriber;
+use crate::subscriber::{self, Habit};
 use crate::writer::{self, Outgoing, Shared, Source};
 
 /// Arguments of `crash`.
@@ -78,39 +78,21 @@ impl Outcome {
     /// The line at the end of a run.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Outcome {
-            rounds,
-            seed,
-            ready_ms_max,
-            verdict,
-        } = self;
-        let Verdict {
-            timelines,
-            messages,
-            lost,
-            doubled,
-            out_of_order,
-            altered,
-            ..
-        } = verdict;
-        let Verdict {
-            subscriber_faults,
-            complaints,
-            reconnects,
-            ..
-        } = verdict;
-        let Verdict {
-            duplicates_answered,
-            resumes,
-            received,
-            ..
-        } = verdict;
+        let found = &self.verdict;
         format!(
-            "{rounds} kills, {timelines} timelines, {messages} messages, {lost} lost, {doubled} \
-             doubled, {out_of_order} out of order, {altered} altered, {subscriber_faults} subscriber \
-             faults, {complaints} other faults\n\
-             {reconnects} reconnects, {duplicates_answered} duplicates answered, {received} messages \
-             pushed over {resumes} resumes, ready again within {ready_ms_max} ms; seed {seed}"
+            "{} kills, {} timelines, {} messages, {}\n\
+             {} reconnects, {} duplicates answered, {} messages pushed over {} resumes, \
+             ready again within {} ms; seed {}",
+            self.rounds,
+            found.timelines,
+            found.messages,
+            found.counts(),
+            found.reconnects,
+            found.duplicates_answered,
+            found.received,
+            found.resumes,
+            self.ready_ms_max,
+            self.seed,
         )
     }
 }
@@ -133,26 +115,15 @@ pub async fn run(args: Crash) -> Result<Outcome, Stop> {
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let mut launch = Launch::on_free_port(&args.binary, &args.data)?;
     launch.environment.clone_from(&args.environment);
-    let timelines: Vec<String> = (0..SHARED_TIMELINES)
+    let timelines = (0..SHARED_TIMELINES)
         .map(|number| format!("crash/all/{number}"))
-        .chain((0..args.writers).map(|number| format!("crash/own/{number}")))
-        .collect();
-    let shared = Arc::new(Shared {
-        url: launch.url(),
-        progress: timelines.iter().map(|_| AtomicU64::new(0)).collect(),
-        timelines,
-        began: Instant::now(),
-        patience: Duration::from_secs(60),
-    });
-    let goal = Arc::new(Goal {
-        written: AtomicBool::new(false),
-        lengths: shared.timelines.iter().map(|_| AtomicU64::new(0)).collect(),
-    });
+        .chain((0..args.writers).map(|number| format!("crash/own/{number}")));
+    let shared = Shared::new(launch.url(), timelines, Duration::from_secs(60));
     let stop = Arc::new(AtomicBool::new(false));
     let mut server = start(&launch).await?;
     let mut ready_ms_max = 0;
     let writing = writers(&args, seed, &shared, &stop);
-    let listening = subscribers(seed, &shared, &goal);
+    let listening = subscribers(seed, &shared);
     let mut random = Random::new(seed);
     for _ in 0..args.rounds {
         let pause = random.between(args.kill_after_ms_min, args.kill_after_ms_max + 1);
@@ -166,19 +137,9 @@ pub async fn run(args: Crash) -> Result<Outcome, Stop> {
     // After the last restart some more is written, then everything unanswered is repeated until it is answered.
     tokio::time::sleep(Duration::from_millis(args.kill_after_ms_min)).await;
     stop.store(true, Ordering::Release);
-    let mut wrote = Vec::new();
-    for task in writing {
-        wrote.push(joined(task).await?);
-    }
-    for (length, progress) in goal.lengths.iter().zip(&shared.progress) {
-        length.store(progress.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-    goal.written.store(true, Ordering::Release);
-    let mut saw = Vec::new();
-    for task in listening {
-        saw.push(joined(task).await?);
-    }
-    let verdict = judge(&shared, wrote, saw).await?;
+    let wrote = all(writing).await?;
+    shared.written.store(true, Ordering::Release);
+    let verdict = judge(&shared, wrote, all(listening).await?).await?;
     drop(server);
     Ok(Outcome {
         rounds: args.rounds,
@@ -188,20 +149,18 @@ pub async fn run(args: Crash) -> Result<Outcome, Stop> {
     })
 }
 
-async fn start(launch: &Launch) -> Result<crate::process::Server, Stop> {
+/// Starts the server beside the run's other tasks.
+async fn start(launch: &Launch) -> Result<Server, Stop> {
     let launch = launch.clone();
-    let started = tokio::task::spawn_blocking(move || launch.start()).await;
-    started.map_err(|error| Stop::Own(error.to_string()))?
+    joined(spawn_blocking(move || launch.start())).await
 }
-
-type Running<T> = Vec<tokio::task::JoinHandle<Result<T, Stop>>>;
 
 fn writers(
     args: &Crash,
     seed: u64,
     shared: &Arc<Shared>,
     stop: &Arc<AtomicBool>,
-) -> Running<writer::Outcome> {
+) -> Vec<Running<writer::Outcome>> {
     (0..args.writers)
         .map(|number| {
             let options = writer::Options {
@@ -225,12 +184,12 @@ fn writers(
 }
 
 /// One of each habit over all timelines, and one more that is cut.
-fn subscribers(seed: u64, shared: &Arc<Shared>, goal: &Arc<Goal>) -> Running<audience::Outcome> {
+fn subscribers(seed: u64, shared: &Arc<Shared>) -> Vec<Running<subscriber::Outcome>> {
     [Habit::FromTheStart, Habit::Midway, Habit::Cut, Habit::Cut]
         .into_iter()
         .enumerate()
         .map(|(number, habit)| {
-            let options = audience::Options {
+            let options = subscriber::Options {
                 name: format!("{habit:?}-{number}"),
                 habit,
                 // How long they get is open; joining in the hundreds is midway enough.
@@ -239,13 +198,10 @@ fn subscribers(seed: u64, shared: &Arc<Shared>, goal: &Arc<Goal>) -> Running<aud
                     .collect(),
                 seed: seed ^ (number as u64 + 77),
                 cuts: 1_000_000,
+                cut_after_ms: (50, 600),
                 patience: Duration::from_secs(10),
             };
-            tokio::spawn(subscriber::run(
-                Arc::clone(shared),
-                Arc::clone(goal),
-                options,
-            ))
+            tokio::spawn(subscriber::run(Arc::clone(shared), options))
         })
         .collect()
 }

@@ -13,7 +13,6 @@ use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use crate::pipe::Pipe;
-use crate::rpc::address;
 
 /// One end of a connection.
 pub struct Lean {
@@ -72,6 +71,13 @@ pub(crate) fn place(url: &str) -> io::Result<(Uri, String)> {
     let uri: Uri = url.parse().map_err(|_| bad(&url, "not an address"))?;
     let host = address(&uri).ok_or_else(|| bad(&url, "not a ws:// address"))?;
     Ok((uri, host))
+}
+
+/// `host:port` of a `ws://` address.
+#[must_use]
+pub fn address(uri: &Uri) -> Option<String> {
+    (uri.scheme_str() == Some("ws")).then_some(())?;
+    Some(format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(80)))
 }
 
 async fn ask(mut pipe: Pipe, uri: &Uri, host: &str) -> io::Result<Pipe> {

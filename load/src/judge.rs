@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use tokio::task::JoinHandle;
 
 use crate::exit::Stop;
 use crate::history::{self, History, Rule};
 use crate::rpc::Client;
 use crate::scan::{self, Scan};
 use crate::writer::Shared;
-use crate::{audience, writer};
+use crate::{subscriber, writer};
 
 /// How many faults are told in words; the counts go on.
 const TOLD_MAX: usize = 40;
@@ -70,6 +71,24 @@ impl Verdict {
         lost + doubled + out_of_order + altered + subscriber_faults + complaints == 0
     }
 
+    /// How often each rule was broken, in words.
+    #[must_use]
+    pub fn counts(&self) -> String {
+        let Verdict {
+            lost,
+            doubled,
+            out_of_order,
+            altered,
+            subscriber_faults,
+            complaints,
+            ..
+        } = self;
+        format!(
+            "{lost} lost, {doubled} doubled, {out_of_order} out of order, {altered} altered, \
+             {subscriber_faults} subscriber faults, {complaints} other faults"
+        )
+    }
+
     fn complain(&mut self, what: String) {
         self.complaints += 1;
         self.tell(what);
@@ -96,7 +115,7 @@ impl Verdict {
 pub async fn judge(
     shared: &Arc<Shared>,
     writers: Vec<writer::Outcome>,
-    subscribers: Vec<audience::Outcome>,
+    subscribers: Vec<subscriber::Outcome>,
 ) -> Result<Verdict, Stop> {
     let scans = scan_all(shared).await?;
     let mut verdict = Verdict::default();
@@ -108,13 +127,15 @@ pub async fn judge(
             ..History::default()
         })
         .collect();
-    let mut epochs: BTreeMap<usize, String> = BTreeMap::new();
     for (index, scan) in scans.into_iter().enumerate() {
         verdict.timelines += 1;
         verdict.messages += scan.marks.len() as u64;
         histories[index].stored = scan.marks;
         histories[index].head = scan.head;
-        epochs.insert(index, scan.epoch);
+        let epoch = shared.timelines.epoch(index);
+        if epoch.is_some_and(|epoch| *epoch != scan.epoch) {
+            verdict.complain(format!("{}: its epoch changed", histories[index].name));
+        }
     }
     for outcome in writers {
         verdict.duplicates_answered += outcome.duplicates;
@@ -145,11 +166,6 @@ pub async fn judge(
         for (timeline, watched) in outcome.watched {
             histories[timeline].watched.push(watched);
         }
-        for (timeline, epoch) in outcome.epochs {
-            if epochs.get(&timeline) != Some(&epoch) {
-                verdict.complain(format!("{}: its epoch changed", histories[timeline].name));
-            }
-        }
     }
     for fault in histories.iter().flat_map(history::check) {
         verdict.count(fault.rule);
@@ -177,15 +193,24 @@ async fn scan_all(shared: &Arc<Shared>) -> Result<Vec<Scan>, Stop> {
             Ok::<_, Stop>(scans)
         }));
     }
-    let mut all: BTreeMap<usize, Scan> = BTreeMap::new();
-    for task in tasks {
-        all.extend(joined(task).await?);
-    }
+    let all: BTreeMap<usize, Scan> = all(tasks).await?.into_iter().flatten().collect();
     Ok(all.into_values().collect())
 }
 
-/// The result of a task; a panic in it is the tool's own trouble.
-pub async fn joined<T>(task: tokio::task::JoinHandle<Result<T, Stop>>) -> Result<T, Stop> {
+/// A task that can fail.
+pub type Running<T> = JoinHandle<Result<T, Stop>>;
+
+/// The result of a task; a panic in it is an error of this tool.
+pub async fn joined<T>(task: Running<T>) -> Result<T, Stop> {
     task.await
         .map_err(|error| Stop::Own(format!("a task failed: {error}")))?
+}
+
+/// The results of all, in order.
+pub(crate) async fn all<T>(tasks: Vec<Running<T>>) -> Result<Vec<T>, Stop> {
+    let mut results = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        results.push(joined(task).await?);
+    }
+    Ok(results)
 }

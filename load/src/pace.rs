@@ -8,7 +8,7 @@
 //! pace.due(now)` sends one operation, whose latency counts from `scheduled`; at the end `run.paced(&pace)`. A socket
 //! that takes nothing is the server's matter: queue the operation and go on.
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -43,7 +43,7 @@ pub struct Pace {
     /// Nanoseconds from the beginning to the next operation.
     next_nanos: f64,
     /// What is scheduled outside of it does not count.
-    window: Option<Rc<Window>>,
+    window: Option<Arc<Window>>,
     late: Duration,
     lateness: Lateness,
 }
@@ -115,7 +115,7 @@ impl Pace {
 
     /// Counts only what is scheduled within the measurement.
     #[must_use]
-    pub fn within(mut self, window: Rc<Window>) -> Pace {
+    pub fn within(mut self, window: Arc<Window>) -> Pace {
         self.window = Some(window);
         self
     }

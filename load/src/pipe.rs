@@ -71,11 +71,14 @@ impl Pipe {
         mut each: impl FnMut(&[u8], &mut Vec<u8>) -> io::Result<usize>,
     ) -> io::Result<()> {
         poll_fn(|context| {
-            // A socket that takes nothing now is asked again with the next bytes.
-            if let Poll::Ready(Err(error)) = self.poll_drain(context, out) {
-                return Poll::Ready(Err(error));
+            // A socket that takes nothing now is asked again with the next bytes. One that takes nothing any more may
+            // still hold the last words of a server that died.
+            let drained = self.poll_drain(context, out);
+            let fed = self.poll_feed(context, |bytes| each(bytes, out));
+            match drained {
+                Poll::Ready(Err(error)) if fed.is_pending() => Poll::Ready(Err(error)),
+                _ => fed,
             }
-            self.poll_feed(context, |bytes| each(bytes, out))
         })
         .await
     }

@@ -17,8 +17,8 @@ use crate::outcome::Better;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Recorder;
-use crate::request::{self, Ask, Session, at_slot};
-use crate::rpc::{Appended, CallError, Client, Incoming, Message, Refusal, read};
+use crate::request::{Ask, Session, at_slot};
+use crate::rpc::{Appended, CallError, Client, Message, Refusal, read};
 use crate::run::Run;
 use crate::setup::Setup;
 use crate::template::{SLOT, SLOT_BASE, Template, timeline_name};
@@ -116,14 +116,14 @@ impl Poll {
             for number in first..self.timelines.min(first + 100) {
                 let name = timeline_name(&prefix, number);
                 let params = json!({ "timeline": name, "entry": { "text": "first" } });
-                names.insert(client.send("message.append", params).await?, name);
+                names.insert(client.send("message.append", &params), name);
             }
-            client.flush().await?;
             while !names.is_empty() {
-                let Incoming::Reply(id, outcome) = client.receive().await? else {
+                let Some((id, outcome)) = client.receive().await? else {
                     return Err(CallError::Lost("a push, and nothing was subscribed".into()));
                 };
-                let appended: Appended = read(&outcome.map_err(CallError::Refused)?)?;
+                let result = outcome.map_err(CallError::Refused)?;
+                let appended: Appended = read(&result).map_err(CallError::Lost)?;
                 let name = names.remove(&id);
                 let name = name.ok_or_else(|| CallError::Lost(format!("a reply to {id}")))?;
                 made.insert(name, (appended.sequence, appended.epoch));
@@ -244,7 +244,7 @@ impl Polls {
             (false, true) => &self.board.empty,
             (true, true) => return Err("news were due, and the reply is empty".to_owned()),
             (news, false) => {
-                let found: Found = request::read(result)?;
+                let found: Found = read(result)?;
                 if !news && found.timelines.is_empty() && !found.more {
                     &self.board.empty
                 } else {

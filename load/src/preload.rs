@@ -16,7 +16,7 @@ use crate::exit::Stop;
 use crate::outcome::Better;
 use crate::random::Random;
 use crate::report;
-use crate::rpc::{CallError, Client, Incoming};
+use crate::rpc::{CallError, Client};
 use crate::run::Run;
 use crate::template::{MessageIds, timeline_name};
 
@@ -146,13 +146,12 @@ impl Preload {
                     timeline: &timeline_name(prefix, timeline),
                     messages: (first..first + count).map(one).collect(),
                 };
-                waiting.insert(client.send("message.append_batch", params).await?, batch);
+                waiting.insert(client.send("message.append_batch", &params), batch);
             }
             if waiting.is_empty() {
                 return Ok(());
             }
-            client.flush().await?;
-            let Incoming::Reply(id, outcome) = client.receive().await? else {
+            let Some((id, outcome)) = client.receive().await? else {
                 continue;
             };
             match (outcome, waiting.remove(&id)) {

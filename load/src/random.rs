@@ -49,6 +49,15 @@ impl Random {
         from.sample(&mut self.0)
     }
 
+    /// `count` different numbers in `0..bound`, which is not less, in order.
+    pub fn some(&mut self, count: u64, bound: u64) -> Vec<u64> {
+        let mut chosen = std::collections::BTreeSet::new();
+        while (chosen.len() as u64) < count {
+            chosen.insert(self.below(bound));
+        }
+        chosen.into_iter().collect()
+    }
+
     /// `length` letters and digits.
     pub fn text(&mut self, length: usize) -> String {
         Alphanumeric.sample_string(&mut self.0, length)

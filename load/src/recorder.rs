@@ -7,8 +7,8 @@
 //! Use: `let acks = run.recorder("ack", Counts::Ended)` before the measurement, `acks.record(from, now)` for each
 //! operation, also in warm-up: the recorder knows when measuring is on.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -24,40 +24,41 @@ pub enum Counts {
     Scheduled,
 }
 
-/// When measuring is on; shared by all recorders of a run.
+/// When measuring is on; shared by all recorders of a run, on all of its threads.
 #[derive(Debug, Default)]
 pub struct Window {
-    began: Cell<Option<Instant>>,
-    ended: Cell<Option<Instant>>,
+    began: OnceLock<Instant>,
+    ended: OnceLock<Instant>,
 }
 
 impl Window {
     /// The measurement begins.
     pub fn begin(&self, now: Instant) {
-        self.began.set(Some(now));
+        // The first one counts.
+        let _ = self.began.set(now);
     }
 
     /// And ends.
     pub fn end(&self, now: Instant) {
-        self.ended.set(Some(now));
+        let _ = self.ended.set(now);
     }
 
     /// How far into the measurement a time is; `None` outside of it.
     #[must_use]
     pub fn offset(&self, at: Instant) -> Option<Duration> {
-        if self.ended.get().is_some_and(|ended| at >= ended) {
+        if self.ended.get().is_some_and(|ended| at >= *ended) {
             return None;
         }
-        at.checked_duration_since(self.began.get()?)
+        at.checked_duration_since(*self.began.get()?)
     }
 
     /// How long it was, or has been so far.
     #[must_use]
     pub fn length(&self) -> Duration {
-        let ended = self.ended.get().unwrap_or_else(Instant::now);
+        let ended = self.ended.get().copied().unwrap_or_else(Instant::now);
         self.began
             .get()
-            .map_or(Duration::ZERO, |began| ended - began)
+            .map_or(Duration::ZERO, |began| ended - *began)
     }
 }
 
@@ -104,7 +105,7 @@ impl Seconds {
 pub struct Recorder {
     name: String,
     counts: Counts,
-    window: Rc<Window>,
+    window: Arc<Window>,
     inner: RefCell<Inner>,
 }
 
@@ -158,7 +159,7 @@ fn histogram() -> Histogram<u64> {
 impl Recorder {
     /// A recorder over a window.
     #[must_use]
-    pub fn new(name: &str, counts: Counts, window: Rc<Window>) -> Recorder {
+    pub fn new(name: &str, counts: Counts, window: Arc<Window>) -> Recorder {
         Recorder {
             name: name.to_owned(),
             counts,
@@ -257,9 +258,9 @@ mod tests {
 
     #[test]
     fn only_the_measurement_counts() {
-        let window = Rc::new(Window::default());
-        let ended = Recorder::new("ended", Counts::Ended, Rc::clone(&window));
-        let scheduled = Recorder::new("scheduled", Counts::Scheduled, Rc::clone(&window));
+        let window = Arc::new(Window::default());
+        let ended = Recorder::new("ended", Counts::Ended, Arc::clone(&window));
+        let scheduled = Recorder::new("scheduled", Counts::Scheduled, Arc::clone(&window));
         let began = Instant::now();
         assert!(!ended.record(began, at(began, 5)), "before the beginning");
         window.begin(at(began, 1_000));
@@ -278,8 +279,8 @@ mod tests {
 
     #[test]
     fn each_second_is_a_line_also_one_without_operations() {
-        let window = Rc::new(Window::default());
-        let recorder = Recorder::new("ack", Counts::Ended, Rc::clone(&window));
+        let window = Arc::new(Window::default());
+        let recorder = Recorder::new("ack", Counts::Ended, Arc::clone(&window));
         let began = Instant::now();
         window.begin(began);
         for millis in [10, 500, 999, 2_100, 4_000] {

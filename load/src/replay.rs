@@ -6,22 +6,21 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::audience::{self, Goal, Habit};
 use crate::exit::Stop;
 use crate::history::digest;
 use crate::irc::{self, Log};
-use crate::judge::{Verdict, joined, judge};
+use crate::judge::{Running, Verdict, all, joined, judge};
 use crate::process::{Launch, killed_evenly};
 use crate::rpc::Client;
 use crate::scan;
-use crate::subscriber;
+use crate::subscriber::{self, Habit};
 use crate::writer::{self, Outgoing, Shared, Source};
 
 /// The user that all messages are sent as; message IDs are unique per sender, so it is part of what makes a repetition
@@ -101,44 +100,24 @@ impl Outcome {
     /// The line at the end of a run.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Outcome {
-            lines,
-            lines_replaced,
-            seconds,
-            kills,
-            verdict,
-            ..
-        } = self;
-        let Verdict {
-            timelines,
-            lost,
-            doubled,
-            out_of_order,
-            altered,
-            ..
-        } = verdict;
-        let Verdict {
-            subscriber_faults,
-            complaints,
-            received,
-            resumes,
-            ..
-        } = verdict;
-        let Verdict {
-            duplicates_answered,
-            reconnects,
-            refusals,
-            ..
-        } = verdict;
+        let found = &self.verdict;
         format!(
-            "{timelines} timelines, {lines} lines, {lost} lost, {doubled} doubled, \
-             {out_of_order} out of order, {altered} altered, {subscriber_faults} subscriber faults, \
-             {complaints} other faults\n\
-             {lines_replaced} lines with invalid UTF-8 replaced; {received} messages pushed to \
-             subscribers over {resumes} resumes; {kills} kills, {reconnects} reconnects, \
-             {refusals} refusals repeated, {duplicates_answered} duplicates answered; \
-             {seconds:.1} s, {:.0} lines/s",
-            *lines as f64 / seconds.max(0.001)
+            "{} timelines, {} lines, {}\n\
+             {} lines with invalid UTF-8 replaced; {} messages pushed to subscribers over {} \
+             resumes; {} kills, {} reconnects, {} refusals repeated, {} duplicates answered; \
+             {:.1} s, {:.0} lines/s",
+            found.timelines,
+            self.lines,
+            found.counts(),
+            self.lines_replaced,
+            found.received,
+            found.resumes,
+            self.kills,
+            found.reconnects,
+            found.refusals,
+            found.duplicates_answered,
+            self.seconds,
+            self.lines as f64 / self.seconds.max(0.001),
         )
     }
 }
@@ -149,31 +128,20 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
     let logs = Arc::new(logs);
     let seed = args.seed.unwrap_or_else(crate::random::Random::fresh_seed);
     let launch = launch(&args)?;
-    let shared = Arc::new(Shared {
-        url: launch
+    let shared = Shared::new(
+        launch
             .as_ref()
             .map_or_else(|| args.url.clone(), Launch::url),
-        timelines: logs
-            .iter()
-            .map(|log| format!("{}{}", args.prefix, log.name))
-            .collect(),
-        progress: logs.iter().map(|_| AtomicU64::new(0)).collect(),
-        began: Instant::now(),
-        patience: Duration::from_secs(args.reconnect_seconds),
-    });
+        logs.iter()
+            .map(|log| format!("{}{}", args.prefix, log.name)),
+        Duration::from_secs(args.reconnect_seconds),
+    );
     let server = match &launch {
         Some(launch) => Some(launch.start()?),
         None => None,
     };
     preflight(&shared, &logs).await?;
-    let goal = Arc::new(Goal {
-        written: AtomicBool::new(false),
-        lengths: logs
-            .iter()
-            .map(|log| AtomicU64::new(log.lines.len() as u64))
-            .collect(),
-    });
-    let listening = subscribers(&args, seed, &shared, &goal, &logs);
+    let listening = subscribers(&args, seed, &shared, &logs);
     // Those from the start are to be there before the first message.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let lines: u64 = logs.iter().map(|log| log.lines.len() as u64).sum();
@@ -186,7 +154,7 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
     let began = Instant::now();
     let wrote = write(&args, &shared, &logs).await;
     let seconds = began.elapsed().as_secs_f64();
-    goal.written.store(true, Ordering::Release);
+    shared.written.store(true, Ordering::Release);
     bar.abort();
     let wrote = wrote?;
     // Held until the end: dropping it would stop the server.
@@ -194,10 +162,7 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
         Some(task) => Some(joined(task).await?),
         None => None,
     };
-    let mut saw = Vec::new();
-    for task in listening {
-        saw.push(joined(task).await?);
-    }
+    let saw = all(listening).await?;
     Ok(Outcome {
         lines,
         lines_replaced: logs.iter().map(|log| log.replaced).sum(),
@@ -265,9 +230,8 @@ fn subscribers(
     args: &Replay,
     seed: u64,
     shared: &Arc<Shared>,
-    goal: &Arc<Goal>,
     logs: &Arc<Vec<Log>>,
-) -> Vec<tokio::task::JoinHandle<Result<audience::Outcome, Stop>>> {
+) -> Vec<Running<subscriber::Outcome>> {
     let mut tasks = Vec::new();
     for habit in [Habit::FromTheStart, Habit::Midway, Habit::Cut] {
         for number in 0..args.subscribers {
@@ -275,15 +239,16 @@ fn subscribers(
                 .step_by(args.subscribers)
                 .map(|index| (index, logs[index].lines.len() as u64))
                 .collect();
-            let options = audience::Options {
+            let options = subscriber::Options {
                 name: format!("{habit:?}-{number}"),
                 habit,
                 follows,
                 seed: seed ^ tasks.len() as u64,
                 cuts: args.cuts,
+                cut_after_ms: (50, 600),
                 patience: Duration::from_secs(30),
             };
-            let running = subscriber::run(Arc::clone(shared), Arc::clone(goal), options);
+            let running = subscriber::run(Arc::clone(shared), options);
             tasks.push(tokio::spawn(running));
         }
     }
@@ -318,11 +283,7 @@ async fn write(
             source,
         )));
     }
-    let mut outcomes = Vec::new();
-    for task in tasks {
-        outcomes.push(joined(task).await?);
-    }
-    Ok(outcomes)
+    all(tasks).await
 }
 
 /// The lines of some files, one of each in turn.
@@ -390,7 +351,7 @@ async fn show(shared: Arc<Shared>, lines: u64, quiet: bool) {
 
 /// Acknowledged messages of all timelines so far.
 fn total(shared: &Shared) -> u64 {
-    let one = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let one = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     shared.progress.iter().map(one).sum()
 }
 

@@ -1,115 +1,17 @@
-//! Requests of the native protocol as frames and their answers, for lean connections.
+//! The native protocol as a [`Talk`] of the generator.
 //!
-//! Owns: the JSON around requests and answers, and the native protocol as a [`Talk`] of the generator. Promises: what
-//! is neither a result nor a refusal of a request is no answer, so that the caller can read it as a push. Must not:
+//! Owns: the slots of a connection's requests. Promises: what is no answer to one of its requests is a fault. Must not:
 //! know what is asked (that is [`Ask`]).
 
 use std::io;
 use std::rc::Rc;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-
-use crate::frame::{put_text, texts, upgrade};
+use crate::frame::{texts, upgrade};
 use crate::generator::{self, Talk};
 use crate::pipe::Pipe;
-use crate::rpc::{Message, Refusal, request};
+use crate::rpc::{Answer, Refusal};
 use crate::run::Run;
 use crate::template::SLOT_BASE;
-
-/// Appends a request to `out`, as a frame.
-pub fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
-    let text = request(id, method, params).expect("params are numbers, texts and maps of them");
-    put_text(out, text.as_bytes());
-}
-
-/// An answer to a request.
-#[derive(Debug)]
-pub struct Answer<'a> {
-    /// The request's number.
-    pub id: u64,
-    /// The result's JSON, or why there is none.
-    pub outcome: Result<&'a [u8], Refusal>,
-}
-
-impl<'a> Answer<'a> {
-    /// Reads one; `None` if the text is something else. A result in the usual order of members costs a few
-    /// comparisons, anything else a parser.
-    #[must_use]
-    pub fn read(text: &'a [u8]) -> Option<Answer<'a>> {
-        #[derive(Deserialize)]
-        struct Envelope<'a> {
-            id: u64,
-            #[serde(borrow)]
-            result: Option<&'a RawValue>,
-            error: Option<Refusal>,
-        }
-        // Pushes are many, too.
-        if text.starts_with(br#"{"jsonrpc":"2.0","method":"#) {
-            return None;
-        }
-        if let Some(answer) = Answer::usual(text) {
-            return Some(answer);
-        }
-        let Envelope { id, result, error } = serde_json::from_slice(text).ok()?;
-        let outcome = match (result, error) {
-            (Some(result), None) => Ok(result.get().as_bytes()),
-            (None, Some(refusal)) => Err(refusal),
-            _ => return None,
-        };
-        Some(Answer { id, outcome })
-    }
-
-    fn usual(text: &'a [u8]) -> Option<Answer<'a>> {
-        let rest = text.strip_prefix(br#"{"jsonrpc":"2.0","id":"#)?;
-        let count = rest
-            .iter()
-            .take(18)
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        let (digits, rest) = rest.split_at(count);
-        let value = |number, digit: &u8| number * 10 + u64::from(digit - b'0');
-        let result = rest.strip_prefix(br#","result":"#)?.strip_suffix(b"}")?;
-        Some(Answer {
-            id: digits.iter().fold(0, value),
-            outcome: Ok(result),
-        })
-    }
-
-    /// The result as a type.
-    ///
-    /// # Errors
-    ///
-    /// The refusal, or what does not fit the type, in words.
-    pub fn result<R: DeserializeOwned>(&self) -> Result<R, String> {
-        match &self.outcome {
-            Ok(result) => read(result),
-            Err(Refusal { code, data, .. }) => Err(format!("refused: {code} {}", data.reason)),
-        }
-    }
-}
-
-/// A result's JSON as a type, or what does not fit.
-pub fn read<R: DeserializeOwned>(result: &[u8]) -> Result<R, String> {
-    serde_json::from_slice(result).map_err(|error| {
-        let result = String::from_utf8_lossy(result);
-        format!("unexpected result {result:.300}: {error}")
-    })
-}
-
-/// The result of `subscribe`.
-#[derive(Debug, Deserialize)]
-pub struct Subscribed {
-    /// The timeline's history.
-    pub epoch: String,
-    /// Its last number.
-    pub head: u64,
-    /// The first of what is behind the position.
-    pub messages: Vec<Message>,
-    /// `ok`, or why the position is not valid any more.
-    pub state: String,
-}
 
 /// What a connection asks of Tideline.
 pub trait Ask {
@@ -192,50 +94,4 @@ pub fn at_slot<T: Clone + Default>(slots: &mut Vec<T>, slot: usize) -> &mut T {
         slots.resize(slot + 1, T::default());
     }
     &mut slots[slot]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn results_refusals_and_pushes_are_told_apart() {
-        let text = br#"{"jsonrpc":"2.0","id":7,"result":{"epoch":"e","head":3,"messages":[],"state":"ok","more":false}}"#;
-        let answer = Answer::read(text).expect("an answer");
-        let subscribed: Subscribed = answer.result().expect("fits");
-        assert_eq!((answer.id, subscribed.head), (7, 3));
-        let text = br#"{"jsonrpc":"2.0","id":8,"error":{"code":503,"message":"m","data":{"reason":"busy","retry":true}}}"#;
-        let answer = Answer::read(text).expect("an answer");
-        assert_eq!(
-            answer.result::<Subscribed>().expect_err("refused"),
-            "refused: 503 busy"
-        );
-        for other in [
-            &br#"{"jsonrpc":"2.0","method":"message","params":{}}"#[..],
-            b"{}",
-            b"",
-        ] {
-            assert!(Answer::read(other).is_none());
-        }
-    }
-
-    #[test]
-    fn results_are_found_in_any_order_of_members() {
-        let quick = br#"{"jsonrpc":"2.0","id":1007,"result":{"sequence":1}}"#;
-        let other = br#"{"result":{"sequence":1},"id":1007,"jsonrpc":"2.0"}"#;
-        for text in [&quick[..], other] {
-            let answer = Answer::read(text).expect("an answer");
-            assert_eq!(answer.id, 1_007);
-            assert_eq!(answer.outcome.expect("granted"), br#"{"sequence":1}"#);
-        }
-    }
-
-    #[test]
-    fn a_request_is_one_frame() {
-        let mut out = Vec::new();
-        put_request(&mut out, 7, "ping", &json!({}));
-        let text = String::from_utf8_lossy(&out);
-        assert!(text.contains(r#""id":7"#) && text.ends_with('}'), "{text}");
-    }
 }

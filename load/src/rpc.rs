@@ -1,39 +1,120 @@
-//! A JSON-RPC client of the native protocol over one WebSocket: pipelined sends, replies and pushes as they come.
+//! JSON-RPC of the native protocol: requests as frames, answers, and a client that asks and waits.
 //!
-//! Owns: one connection's socket and request numbers. Promises: requests leave in the order of the calls; what comes in
-//! is handed out in the order of arrival. Must not: reconnect or repeat anything; writers and subscribers decide that.
+//! Owns: the JSON around requests and answers; one connection's request numbers. Promises: requests leave in the order
+//! of the calls; answers come out in the order of arrival; what is neither a result nor a refusal is no answer, so that
+//! the caller can read it as a push. Must not: know what is asked, or reconnect and repeat anything. [`Client`] is for
+//! preparing and reading back: it copies each answer.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
-use futures_util::{FutureExt, SinkExt, StreamExt};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::client::ClientRequestBuilder;
-use tokio_tungstenite::tungstenite::http::Uri;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::tungstenite::{self, Message as Frame};
+use tokio::time::timeout;
+
+use crate::frame::{Lean, put_text};
 
 /// How long one connection attempt, and one reply that is waited for, may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How a push begins.
+const PUSH: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
 
-/// One connection.
-pub struct Client {
-    socket: WebSocketStream<TcpStream>,
-    next_id: u64,
+/// Appends a request to `out`, as a frame.
+pub fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
+    let request = Request {
+        jsonrpc: "2.0",
+        id,
+        method,
+        params,
+    };
+    let text = serde_json::to_vec(&request).expect("params are numbers, texts and maps of them");
+    put_text(out, &text);
 }
 
-/// What the server sent.
+#[derive(Serialize)]
+struct Request<'a, P> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: &'a P,
+}
+
+/// An answer to a request.
 #[derive(Debug)]
-pub enum Incoming {
-    /// The answer to the request with this number.
-    Reply(u64, Result<Box<RawValue>, Refusal>),
-    /// A notification.
-    Push(String, Box<RawValue>),
+pub struct Answer<'a> {
+    /// The request's number.
+    pub id: u64,
+    /// The result's JSON, or why there is none.
+    pub outcome: Result<&'a [u8], Refusal>,
+}
+
+impl<'a> Answer<'a> {
+    /// Reads one; `None` if the text is something else. A result in the usual order of members costs a few
+    /// comparisons, anything else a parser.
+    #[must_use]
+    pub fn read(text: &'a [u8]) -> Option<Answer<'a>> {
+        #[derive(Deserialize)]
+        struct Envelope<'a> {
+            id: u64,
+            #[serde(borrow)]
+            result: Option<&'a RawValue>,
+            error: Option<Refusal>,
+        }
+        // Pushes are many, too.
+        if text.starts_with(PUSH) {
+            return None;
+        }
+        if let Some(answer) = Answer::usual(text) {
+            return Some(answer);
+        }
+        let Envelope { id, result, error } = serde_json::from_slice(text).ok()?;
+        let outcome = match (result, error) {
+            (Some(result), None) => Ok(result.get().as_bytes()),
+            (None, Some(refusal)) => Err(refusal),
+            _ => return None,
+        };
+        Some(Answer { id, outcome })
+    }
+
+    fn usual(text: &'a [u8]) -> Option<Answer<'a>> {
+        let rest = text.strip_prefix(br#"{"jsonrpc":"2.0","id":"#)?;
+        let count = rest
+            .iter()
+            .take(18)
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let (digits, rest) = rest.split_at(count);
+        let value = |number, digit: &u8| number * 10 + u64::from(digit - b'0');
+        let result = rest.strip_prefix(br#","result":"#)?.strip_suffix(b"}")?;
+        Some(Answer {
+            id: digits.iter().fold(0, value),
+            outcome: Ok(result),
+        })
+    }
+
+    /// The result as a type.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, or what does not fit the type, in words.
+    pub fn result<R: DeserializeOwned>(&self) -> Result<R, String> {
+        match &self.outcome {
+            Ok(result) => read(result),
+            Err(refusal) => Err(format!("refused: {refusal}")),
+        }
+    }
+}
+
+/// A result's JSON as a type, or what does not fit.
+pub fn read<R: DeserializeOwned>(result: &[u8]) -> Result<R, String> {
+    serde_json::from_slice(result).map_err(|error| {
+        let result = String::from_utf8_lossy(result);
+        format!("unexpected result {result:.300}: {error}")
+    })
 }
 
 /// An error reply.
@@ -70,17 +151,16 @@ pub enum CallError {
     Lost(String),
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {} ({})", self.code, self.data.reason, self.message)
+    }
+}
+
 impl fmt::Display for CallError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallError::Refused(refusal) => {
-                let Refusal {
-                    code,
-                    message,
-                    data,
-                } = refusal;
-                write!(out, "{code} {} ({message})", data.reason)
-            }
+            CallError::Refused(refusal) => refusal.fmt(out),
             CallError::Lost(text) => out.write_str(text),
         }
     }
@@ -95,7 +175,7 @@ pub struct Message {
     pub timestamp: u64,
     /// The client's or the server's.
     pub message_id: String,
-    /// Who appended it.
+    /// The user that appended it.
     pub sender: Option<String>,
     /// Absent on a tombstone.
     pub entry: Option<Value>,
@@ -112,207 +192,149 @@ pub struct Appended {
     pub message_id: String,
     /// The timeline's history.
     pub epoch: String,
-    /// It stood already.
+    /// It was there already.
     pub duplicate: bool,
 }
 
-#[derive(Deserialize)]
-struct Envelope {
-    id: Option<u64>,
-    result: Option<Box<RawValue>>,
-    error: Option<Refusal>,
-    method: Option<String>,
-    params: Option<Box<RawValue>>,
+/// One connection.
+pub struct Client {
+    socket: Lean,
+    /// Requests on their way out.
+    out: Vec<u8>,
+    arrived: VecDeque<Result<Option<Reply>, CallError>>,
+    next_id: u64,
 }
 
-#[derive(Serialize)]
-struct Request<'a, P> {
-    jsonrpc: &'static str,
-    id: u64,
-    method: &'a str,
-    params: P,
-}
+/// An answer to keep: the request's number, and the result's JSON or why there is none.
+pub type Reply = (u64, Result<Vec<u8>, Refusal>);
 
 impl Client {
     /// Connects to `ws://host:port/path`.
+    ///
+    /// # Errors
+    ///
+    /// There is no server, or it is no Tideline.
     pub async fn open(url: &str) -> Result<Client, CallError> {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(32 << 10)
-            .write_buffer_size(32 << 10)
-            .max_message_size(Some(8 << 20))
-            .max_frame_size(Some(8 << 20));
-        Client::open_with(url, config).await
+        let lost = |error: io::Error| CallError::Lost(format!("{url}: {error}"));
+        let opened = timeout(PATIENCE, Lean::open(url)).await;
+        let socket = opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        Ok(Client {
+            socket: socket.map_err(lost)?,
+            out: Vec::new(),
+            arrived: VecDeque::new(),
+            next_id: 1,
+        })
     }
 
-    /// As `open`, with buffers of 1 KiB: for thousands of connections that are idle.
-    pub async fn open_small(url: &str) -> Result<Client, CallError> {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(1 << 10)
-            .write_buffer_size(0)
-            .max_message_size(Some(1 << 20));
-        Client::open_with(url, config).await
-    }
-
-    async fn open_with(url: &str, config: WebSocketConfig) -> Result<Client, CallError> {
-        let lost = |error: &dyn fmt::Display| CallError::Lost(format!("{url}: {error}"));
-        let uri: Uri = url.parse().map_err(|error| lost(&error))?;
-        let address = address(&uri).ok_or_else(|| lost(&"not a ws:// address"))?;
-        let opening = async {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            let request = ClientRequestBuilder::new(uri).with_sub_protocol("tideline.v1.json");
-            let config = Some(config);
-            tokio_tungstenite::client_async_with_config(request, stream, config).await
-        };
-        let opened = tokio::time::timeout(PATIENCE, opening).await;
-        let (socket, _) = opened
-            .map_err(|_| lost(&"no handshake in time"))?
-            .map_err(|error: tungstenite::Error| lost(&error))?;
-        Ok(Client { socket, next_id: 1 })
-    }
-
-    /// Puts a request into the outgoing buffer and returns its number.
-    pub async fn send(&mut self, method: &str, params: impl Serialize) -> Result<u64, CallError> {
+    /// Queues a request, which leaves with the next `receive`. Returns its number.
+    pub fn send(&mut self, method: &str, params: &impl Serialize) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.send_as(id, method, params).await?;
-        Ok(id)
+        put_request(&mut self.out, id, method, params);
+        id
     }
 
-    /// As `send`, with the caller's own number; do not mix with `send`.
-    pub async fn send_as(
-        &mut self,
-        id: u64,
-        method: &str,
-        params: impl Serialize,
-    ) -> Result<(), CallError> {
-        let text = request(id, method, params)?;
-        self.socket.feed(Frame::text(text)).await.map_err(gone)
-    }
-
-    /// Hands the outgoing buffer to the socket.
-    pub async fn flush(&mut self) -> Result<(), CallError> {
-        self.socket.flush().await.map_err(gone)
-    }
-
-    /// The next reply or push. Cancel-safe.
-    pub async fn receive(&mut self) -> Result<Incoming, CallError> {
+    /// The next answer, or `None` for a push; what was queued leaves meanwhile. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// The connection is gone, or the server sent what it may not.
+    pub async fn receive(&mut self) -> Result<Option<Reply>, CallError> {
         loop {
-            match self.socket.next().await {
-                Some(Ok(Frame::Text(text))) => return decode(&text),
-                Some(Ok(Frame::Close(frame))) => {
-                    let why = frame.map_or_else(String::new, |frame| frame.to_string());
-                    return Err(CallError::Lost(format!("closed by the server {why}")));
-                }
-                Some(Ok(Frame::Binary(_))) => {
-                    return Err(CallError::Lost(
-                        "a binary frame on a JSON connection".into(),
-                    ));
-                }
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(gone(error)),
-                None => return Err(CallError::Lost("connection ended".into())),
+            if let Some(one) = self.arrived.pop_front() {
+                return one;
             }
+            let Client {
+                socket,
+                out,
+                arrived,
+                ..
+            } = self;
+            let lost = |error| CallError::Lost(format!("connection lost: {error}"));
+            let each = |text: &[u8]| arrived.push_back(keep(text));
+            socket.exchange(out, each).await.map_err(lost)?;
         }
     }
 
-    /// What has already arrived, if anything.
-    pub fn receive_now(&mut self) -> Option<Result<Incoming, CallError>> {
-        self.receive().now_or_never()
-    }
-
-    /// Sends one request and waits for its reply; pushes that come before are dropped.
+    /// Sends one request and waits for its answer; pushes that come before are dropped.
+    ///
+    /// # Errors
+    ///
+    /// A refusal, no answer in time, or as `receive`.
     pub async fn call<R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: impl Serialize,
     ) -> Result<R, CallError> {
-        let id = self.send(method, params).await?;
-        self.flush().await?;
+        let id = self.send(method, &params);
         let answered = async {
             loop {
                 match self.receive().await? {
-                    Incoming::Reply(of, outcome) if of == id => return Ok(outcome),
+                    Some((of, outcome)) if of == id => return outcome.map_err(CallError::Refused),
                     _ => {}
                 }
             }
         };
         let late = |_| CallError::Lost(format!("no answer to {method} in time"));
-        let outcome = tokio::time::timeout(PATIENCE, answered)
-            .await
-            .map_err(late)??;
-        read(&outcome.map_err(CallError::Refused)?)
-    }
-
-    /// Says who the session's user is.
-    pub async fn introduce(&mut self, user: &str) -> Result<(), CallError> {
-        let _: Value = self.call("session.open", json!({ "user": user })).await?;
-        Ok(())
+        let result = timeout(PATIENCE, answered).await.map_err(late)??;
+        read(&result).map_err(CallError::Lost)
     }
 }
 
-/// A result as a type; a member that is missing is a fault of the server.
-pub fn read<R: DeserializeOwned>(result: &RawValue) -> Result<R, CallError> {
-    serde_json::from_str(result.get())
-        .map_err(|error| CallError::Lost(format!("unexpected result {result}: {error}")))
-}
-
-/// `host:port` of a `ws://` address.
-#[must_use]
-pub fn address(uri: &Uri) -> Option<String> {
-    (uri.scheme_str() == Some("ws")).then_some(())?;
-    Some(format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(80)))
-}
-
-/// A request's text, for connections whose frames are made ahead.
-///
-/// # Errors
-///
-/// The params have no JSON form.
-pub(crate) fn request(id: u64, method: &str, params: impl Serialize) -> Result<String, CallError> {
-    let request = Request {
-        jsonrpc: "2.0",
-        id,
-        method,
-        params,
-    };
-    serde_json::to_string(&request)
-        .map_err(|error| CallError::Lost(format!("cannot encode: {error}")))
-}
-
-/// Reads what the server sent.
-///
-/// # Errors
-///
-/// It is neither a reply nor a push.
-pub(crate) fn decode(text: &str) -> Result<Incoming, CallError> {
-    let odd = |what: &dyn fmt::Display| {
-        CallError::Lost(format!("not a reply or push ({what}): {text:.300}"))
-    };
-    let envelope: Envelope = serde_json::from_str(text).map_err(|error| odd(&error))?;
-    match envelope {
-        Envelope {
-            id: Some(id),
-            result: Some(result),
-            error: None,
-            ..
-        } => Ok(Incoming::Reply(id, Ok(result))),
-        Envelope {
-            id: Some(id),
-            result: None,
-            error: Some(refusal),
-            ..
-        } => Ok(Incoming::Reply(id, Err(refusal))),
-        Envelope {
-            id: None,
-            method: Some(method),
-            params: Some(params),
-            ..
-        } => Ok(Incoming::Push(method, params)),
-        _ => Err(odd(&"members")),
+fn keep(text: &[u8]) -> Result<Option<Reply>, CallError> {
+    match Answer::read(text) {
+        Some(Answer { id, outcome }) => Ok(Some((id, outcome.map(<[u8]>::to_vec)))),
+        None if text.starts_with(PUSH) => Ok(None),
+        None => {
+            let text = String::from_utf8_lossy(text);
+            let what = format!("neither an answer nor a push: {text:.300}");
+            Err(CallError::Lost(what))
+        }
     }
 }
 
-fn gone(error: tungstenite::Error) -> CallError {
-    CallError::Lost(format!("connection lost: {error}"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn results_refusals_and_pushes_differ() {
+        let text = br#"{"jsonrpc":"2.0","id":7,"result":{"epoch":"e","sequence":3,"timestamp":1,"message_id":"m","duplicate":false}}"#;
+        let answer = Answer::read(text).expect("an answer");
+        let answered: Appended = answer.result().expect("fits");
+        assert_eq!((answer.id, answered.sequence), (7, 3));
+        let text = br#"{"jsonrpc":"2.0","id":8,"error":{"code":503,"message":"m","data":{"reason":"busy","retry":true}}}"#;
+        let answer = Answer::read(text).expect("an answer");
+        assert_eq!(
+            answer.result::<Appended>().expect_err("refused"),
+            "refused: 503 busy (m)"
+        );
+        for other in [
+            &br#"{"jsonrpc":"2.0","method":"message","params":{}}"#[..],
+            b"{}",
+            b"",
+        ] {
+            assert!(Answer::read(other).is_none());
+        }
+    }
+
+    #[test]
+    fn results_are_found_in_any_order_of_members() {
+        let quick = br#"{"jsonrpc":"2.0","id":1007,"result":{"sequence":1}}"#;
+        let other = br#"{"result":{"sequence":1},"id":1007,"jsonrpc":"2.0"}"#;
+        for text in [&quick[..], other] {
+            let answer = Answer::read(text).expect("an answer");
+            assert_eq!(answer.id, 1_007);
+            assert_eq!(answer.outcome.expect("granted"), br#"{"sequence":1}"#);
+        }
+    }
+
+    #[test]
+    fn a_request_is_one_frame() {
+        let mut out = Vec::new();
+        put_request(&mut out, 7, "ping", &json!({}));
+        let text = String::from_utf8_lossy(&out);
+        assert!(text.contains(r#""id":7"#) && text.ends_with('}'), "{text}");
+    }
 }

@@ -10,6 +10,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -54,7 +55,7 @@ pub struct Run {
     /// The server's process, if known.
     pub pid: Option<u32>,
     phase: Cell<Phase>,
-    window: Rc<Window>,
+    window: Arc<Window>,
     ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
@@ -79,7 +80,7 @@ impl Run {
             checks: Checks::default(),
             pid,
             phase: Cell::new(Phase::WarmingUp),
-            window: Rc::new(Window::default()),
+            window: Arc::new(Window::default()),
             ended: Notify::new(),
             recorders: RefCell::default(),
             gauges: RefCell::default(),
@@ -112,7 +113,7 @@ impl Run {
 
     /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.
     pub fn recorder(&self, name: &str, counts: Counts) -> Rc<Recorder> {
-        let recorder = Rc::new(Recorder::new(name, counts, Rc::clone(&self.window)));
+        let recorder = Rc::new(Recorder::new(name, counts, Arc::clone(&self.window)));
         self.recorders.borrow_mut().push(Rc::clone(&recorder));
         recorder
     }
@@ -138,7 +139,7 @@ impl Run {
 
     /// When measuring is on.
     #[must_use]
-    pub fn window(&self) -> &Window {
+    pub fn window(&self) -> &Arc<Window> {
         &self.window
     }
 
@@ -164,7 +165,7 @@ impl Run {
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
         let late = Duration::from_secs_f64(self.setup.late_ms.max(0.0) / 1_000.0);
         Pace::new(rate, gaps, self.seed_of(part))
-            .within(Rc::clone(&self.window))
+            .within(Arc::clone(&self.window))
             .late_above(late)
     }
 

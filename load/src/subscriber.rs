@@ -1,179 +1,170 @@
-//! A subscriber: the protocol's client loop over many timelines on one connection, keeping what it saw for the checker.
+//! A subscriber: follows many timelines on one connection by a habit, until all that was written has come.
 //!
-//! Owns: position and epoch per timeline, joining, leaving, being cut, resuming. Promises: it records what came exactly
-//! as it came, so that the checker sees each gap and repetition. Must not: mend anything silently.
+//! Owns: when it joins, leaves, is cut and resumes; the record for the checker of histories. Promises: a recording
+//! holds what came exactly as it came, so that the checker sees each gap and repetition. Must not: mend anything.
 
-use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-
-use crate::audience::{Goal, Habit, Options, Outcome};
 use crate::exit::Stop;
+use crate::follower::{Event, Follower, Place, Stage};
 use crate::history::{Mark, Span, Watched, digest};
 use crate::random::Random;
-use crate::rpc::{CallError, Client, Incoming, Message, Refusal, read};
-use crate::writer::{Backoff, Shared};
+use crate::writer::{Backoff, COMPLAINTS_MAX, Shared};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Out,
-    Joining,
-    Live,
-    Leaving,
+/// How often a subscriber looks what is due.
+const LOOK: Duration = Duration::from_millis(25);
+/// A subscribe that was refused, or did not come through, is repeated after this.
+const AGAIN: Duration = Duration::from_millis(100);
+/// So long it stays out of a timeline that it left: long enough that messages come meanwhile.
+const OUT: Duration = Duration::from_millis(50);
+
+/// When and how a subscriber listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Habit {
+    /// From before the first message to the end.
+    FromTheStart,
+    /// Joins when a part of a timeline is written, leaves it later, and resumes.
+    Midway,
+    /// Loses its connection again and again, and resumes.
+    Cut,
 }
 
-struct Follow {
-    timeline: usize,
-    stage: Stage,
-    position: u64,
-    epoch: Option<String>,
-    spans: Vec<Span>,
-    join_at: u64,
-    leave_at: Option<u64>,
-    /// Not before this: a refused subscribe is repeated after a pause.
-    not_before: Instant,
+/// How one subscriber works.
+#[derive(Clone)]
+pub struct Options {
+    /// Its name in the reports.
+    pub name: String,
+    /// Its habit.
+    pub habit: Habit,
+    /// The timelines it follows: index in the run's list, expected length (a guess, for joining midway).
+    pub follows: Vec<(usize, u64)>,
+    /// For the times of its cuts.
+    pub seed: u64,
+    /// How often a cut one is cut, while there is writing.
+    pub cuts: u32,
+    /// The shortest and the longest time between cuts, ms.
+    pub cut_after_ms: (u64, u64),
+    /// Without news for this long after the writing it gives up, and the checker sees what is missing.
+    pub patience: Duration,
+}
+
+/// What becomes of what a subscriber hears.
+pub trait Ear {
+    /// Something came; the error is a fault.
+    fn hear(&mut self, event: Event<'_>) -> Result<(), String>;
+
+    /// A broken promise.
+    fn fault(&mut self, what: String);
+
+    /// A connection began, or ended.
+    fn connected(&mut self, _begun: bool) {}
+}
+
+/// Follows until everything that the run's writers wrote has come, or nothing comes for too long. Returns how far it
+/// got in each timeline.
+///
+/// # Errors
+///
+/// There is no server for too long.
+pub async fn follow(
+    shared: &Shared,
+    options: &Options,
+    ear: &mut impl Ear,
+) -> Result<Vec<Place>, Stop> {
+    let cut = options.habit == Habit::Cut;
+    let mut subscriber = Subscriber::new(shared, options, if cut { options.cuts } else { 0 });
+    let mut backoff = Backoff::new(shared.patience);
+    while !subscriber.finished() {
+        ear.connected(true);
+        let ended = subscriber.session(&mut backoff, ear).await;
+        ear.connected(false);
+        if let Err(error) = ended {
+            backoff.wait(&error.to_string()).await?;
+        }
+    }
+    Ok(subscriber.follower.places().to_vec())
 }
 
 struct Subscriber<'a> {
     shared: &'a Shared,
-    goal: &'a Goal,
     options: &'a Options,
-    follows: Vec<Follow>,
-    by_name: HashMap<&'a str, usize>,
-    /// Requests on the way: number → index of the follow.
-    asked: HashMap<u64, usize>,
-    complaints: Vec<String>,
-    resumes: u64,
-    received: u64,
+    follower: Follower,
+    /// As the follower's places.
+    dues: Vec<Due>,
     cuts_left: u32,
-    /// When the writers were first seen done, or the last news after that.
-    waiting_since: Option<Instant>,
+    /// When nothing new was last seen after the writing, and all positions together then.
+    waiting: (Option<Instant>, u64),
     random: Random,
 }
 
-#[derive(Serialize)]
-struct Subscribe<'a> {
-    timeline: &'a str,
-    after: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    epoch: Option<&'a str>,
-    limit: u32,
-}
-
-#[derive(Deserialize)]
-struct Subscribed {
-    epoch: String,
-    head: u64,
-    messages: Vec<Message>,
-    more: bool,
-    state: String,
-}
-
-#[derive(Deserialize)]
-struct Pushed {
-    timeline: String,
-    epoch: String,
-    messages: Vec<Message>,
-}
-
-/// Follows until the goal is reached everywhere, or nothing comes for too long.
-pub async fn run(shared: Arc<Shared>, goal: Arc<Goal>, options: Options) -> Result<Outcome, Stop> {
-    let mut subscriber = Subscriber::new(&shared, &goal, &options);
-    let mut backoff = Backoff::new(shared.patience);
-    while !subscriber.finished() {
-        match subscriber.session(&mut backoff).await {
-            Ok(()) => {}
-            Err(CallError::Lost(why)) => backoff.wait(&why).await?,
-            Err(CallError::Refused(refusal)) => {
-                return Err(Stop::Unreachable(format!(
-                    "session refused: {}",
-                    refusal.message
-                )));
-            }
-        }
-    }
-    Ok(subscriber.outcome())
+/// What is due in one timeline.
+struct Due {
+    join_at: u64,
+    leave_at: Option<u64>,
+    /// No join before this.
+    not_before: Instant,
 }
 
 impl<'a> Subscriber<'a> {
-    fn new(shared: &'a Shared, goal: &'a Goal, options: &'a Options) -> Subscriber<'a> {
+    fn new(shared: &'a Shared, options: &'a Options, cuts_left: u32) -> Subscriber<'a> {
+        let mut follows = options.follows.clone();
+        follows.sort_unstable();
         let midway = options.habit == Habit::Midway;
-        let follow = |&(timeline, length): &(usize, u64)| Follow {
-            timeline,
-            stage: Stage::Out,
-            position: 0,
-            epoch: None,
-            spans: Vec::new(),
+        let due = |(_, length): &(usize, u64)| Due {
             join_at: if midway { length / 3 } else { 0 },
             leave_at: midway.then_some(length * 2 / 3),
             not_before: Instant::now(),
         };
-        let follows: Vec<Follow> = options.follows.iter().map(follow).collect();
-        let by_name = follows
-            .iter()
-            .enumerate()
-            .map(|(index, follow)| (shared.timelines[follow.timeline].as_str(), index))
-            .collect();
         Subscriber {
             shared,
-            goal,
             options,
-            follows,
-            by_name,
-            asked: HashMap::new(),
-            complaints: Vec::new(),
-            resumes: 0,
-            received: 0,
-            cuts_left: if options.habit == Habit::Cut {
-                options.cuts
-            } else {
-                0
-            },
-            waiting_since: None,
+            dues: follows.iter().map(due).collect(),
+            follower: Follower::new(
+                &shared.timelines,
+                follows.iter().map(|(timeline, _)| *timeline),
+            ),
+            cuts_left,
+            waiting: (None, 0),
             random: Random::new(options.seed),
         }
     }
 
     fn finished(&mut self) -> bool {
-        if !self.goal.written.load(Ordering::Acquire) {
+        if !self.shared.written.load(Ordering::Acquire) {
             return false;
         }
-        let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        let reached = |follow: &Follow| {
-            let length = self.goal.lengths[follow.timeline].load(Ordering::Relaxed);
-            follow.position >= length && follow.stage != Stage::Leaving
+        let places = self.follower.places();
+        let positions = places.iter().map(|place| place.position).sum();
+        if self.waiting.0.is_none() || self.waiting.1 != positions {
+            self.waiting = (Some(Instant::now()), positions);
+        }
+        let reached = |place: &Place| {
+            let length = self.shared.progress[place.timeline].load(Ordering::Relaxed);
+            place.position >= length && place.stage != Stage::Leaving
         };
-        self.follows.iter().all(reached) || since.elapsed() > self.options.patience
+        let impatient = |since: Instant| since.elapsed() > self.options.patience;
+        places.iter().all(reached) || self.waiting.0.is_some_and(impatient)
     }
 
     /// One connection's life; ends without error when it is cut on purpose or all is done.
-    async fn session(&mut self, backoff: &mut Backoff) -> Result<(), CallError> {
-        self.asked.clear();
-        for follow in &mut self.follows {
-            follow.stage = Stage::Out;
-        }
-        let mut client = Client::open(&self.shared.url).await?;
-        client.introduce(&self.options.name).await?;
+    async fn session(&mut self, backoff: &mut Backoff, ear: &mut impl Ear) -> io::Result<()> {
+        self.follower.connect(&self.shared.url, None).await?;
         backoff.reset();
-        let pause = Duration::from_millis(self.random.between(50, 600));
-        let cutting = self.cuts_left > 0 && !self.goal.written.load(Ordering::Acquire);
+        for due in &mut self.dues {
+            due.not_before = Instant::now();
+        }
+        let (least, most) = self.options.cut_after_ms;
+        let pause = Duration::from_millis(self.random.between(least, most));
+        let cutting = self.cuts_left > 0 && !self.shared.written.load(Ordering::Acquire);
         let cut_at = cutting.then(|| Instant::now() + pause);
-        let mut tick = tokio::time::interval(Duration::from_millis(10));
+        let mut look = tokio::time::interval(LOOK);
         loop {
-            tokio::select! {
-                incoming = client.receive() => {
-                    self.take(incoming?)?;
-                    // Bounded, so that a long backlog can't keep the tick from its turn.
-                    for _ in 0..256 {
-                        let Some(more) = client.receive_now() else { break };
-                        self.take(more?)?;
-                    }
-                }
-                _ = tick.tick() => {
+            let read = tokio::select! {
+                read = self.follower.read(|event| ear.hear(event)) => read,
+                _ = look.tick() => {
                     if self.finished() {
                         return Ok(());
                     }
@@ -181,191 +172,122 @@ impl<'a> Subscriber<'a> {
                         self.cuts_left -= 1;
                         return Ok(());
                     }
-                    self.act(&mut client).await?;
+                    self.act();
+                    Ok(())
                 }
+            };
+            for fault in self.follower.faults() {
+                ear.fault(format!("{}: {fault}", self.options.name));
             }
+            read?;
         }
     }
 
     /// Joins and leaves what is due.
-    async fn act(&mut self, client: &mut Client) -> Result<(), CallError> {
-        let written = self.goal.written.load(Ordering::Acquire);
-        for (index, follow) in self.follows.iter_mut().enumerate() {
-            let progress = self.shared.progress[follow.timeline].load(Ordering::Relaxed);
-            let name = &self.shared.timelines[follow.timeline];
-            let due = progress >= follow.join_at || written;
-            if follow.stage == Stage::Out && due && Instant::now() >= follow.not_before {
-                let params = Subscribe {
-                    timeline: name,
-                    after: follow.position,
-                    epoch: follow.epoch.as_deref(),
-                    limit: 1 + u32::try_from(self.random.below(200)).unwrap_or(0),
-                };
-                let id = client.send("subscribe", params).await?;
-                self.asked.insert(id, index);
-                follow.stage = Stage::Joining;
-            } else if follow.stage == Stage::Live
-                && follow.leave_at.is_some_and(|at| follow.position >= at)
+    fn act(&mut self) {
+        let written = self.shared.written.load(Ordering::Acquire);
+        let now = Instant::now();
+        for (at, due) in self.dues.iter_mut().enumerate() {
+            let Place {
+                timeline,
+                position,
+                stage,
+            } = self.follower.places()[at];
+            let progress = self.shared.progress[timeline].load(Ordering::Relaxed);
+            if stage == Stage::Out && (progress >= due.join_at || written) && now >= due.not_before
             {
-                follow.leave_at = None;
-                let params = serde_json::json!({ "timeline": name });
-                let id = client.send("unsubscribe", params).await?;
-                self.asked.insert(id, index);
-                follow.stage = Stage::Leaving;
+                due.not_before = now + AGAIN;
+                let limit = 1 + self.random.below(200);
+                self.follower.join(at, Some(limit));
+            } else if stage == Stage::Live && due.leave_at.is_some_and(|leave| position >= leave) {
+                due.leave_at = None;
+                due.not_before = now + OUT;
+                self.follower.leave(at);
             }
         }
-        client.flush().await
     }
+}
 
-    fn take(&mut self, incoming: Incoming) -> Result<(), CallError> {
-        match incoming {
-            Incoming::Reply(id, outcome) => {
-                let Some(index) = self.asked.remove(&id) else {
-                    self.complain(format!("a reply to {id}, which was not asked"));
-                    return Ok(());
-                };
-                match (self.follows[index].stage, outcome) {
-                    (Stage::Joining, Ok(result)) => self.joined(index, read(&result)?),
-                    (Stage::Leaving, Ok(_)) => {
-                        self.follows[index].stage = Stage::Out;
-                        // Long enough that messages come while it is out.
-                        self.follows[index].not_before = Instant::now() + Duration::from_millis(30);
-                    }
-                    (_, Err(refusal)) => self.refused(index, &refusal),
-                    (_, Ok(_)) => self.complain("a reply out of turn".into()),
+/// What a subscriber saw, for the checker.
+#[derive(Default)]
+pub struct Outcome {
+    /// By timeline.
+    pub watched: Vec<(usize, Watched)>,
+    /// Broken promises that are seen here only.
+    pub complaints: Vec<String>,
+    /// Subscriptions that went on from a position.
+    pub resumes: u64,
+    /// Messages received.
+    pub received: u64,
+}
+
+/// As [`follow`], and records everything.
+///
+/// # Errors
+///
+/// As `follow`.
+pub async fn run(shared: Arc<Shared>, options: Options) -> Result<Outcome, Stop> {
+    let watched = |(timeline, _): &(usize, u64)| {
+        let watched = Watched {
+            subscriber: options.name.clone(),
+            spans: Vec::new(),
+            to_the_end: true,
+        };
+        (*timeline, watched)
+    };
+    let mut outcome = Outcome {
+        watched: options.follows.iter().map(watched).collect(),
+        ..Outcome::default()
+    };
+    outcome.watched.sort_by_key(|(timeline, _)| *timeline);
+    follow(&shared, &options, &mut outcome).await?;
+    Ok(outcome)
+}
+
+impl Ear for Outcome {
+    fn hear(&mut self, event: Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Joined {
+                timeline, after, ..
+            } => {
+                self.resumes += u64::from(after > 0);
+                let marks = Vec::new();
+                self.spans(timeline)?.push(Span { after, marks });
+            }
+            Event::Heard(heard) => {
+                self.received += heard.count();
+                let span = self.spans(heard.timeline)?.last_mut();
+                let span = span.ok_or("messages before a subscription")?;
+                for message in heard.messages()?.iter() {
+                    let entry = message.entry.map(|entry| serde_json::from_str(entry.get()));
+                    let entry = entry.transpose().map_err(|odd| odd.to_string())?;
+                    let sender = message.sender.as_deref();
+                    span.marks.push(Mark {
+                        sequence: message.sequence,
+                        timestamp: message.timestamp,
+                        digest: digest(sender, &message.message_id, entry.as_ref()),
+                        id: String::new(),
+                    });
                 }
             }
-            Incoming::Push(method, params) => self.pushed(&method, &params)?,
+            Event::Refused(_, refusal) if refusal.data.retry => {}
+            other if other.is_draining() => {}
+            other => return other.expected(),
         }
         Ok(())
     }
 
-    fn joined(&mut self, index: usize, reply: Subscribed) {
-        let name = &self.shared.timelines[self.follows[index].timeline];
-        let follow = &mut self.follows[index];
-        let after = follow.position;
-        let same = follow
-            .epoch
-            .as_ref()
-            .is_none_or(|epoch| *epoch == reply.epoch);
-        let last = reply
-            .messages
-            .last()
-            .map_or(after, |message| message.sequence);
-        let mut wrong = Vec::new();
-        if reply.state != "ok" || !same {
-            let (state, epoch) = (&reply.state, &reply.epoch);
-            wrong.push(format!(
-                "{name}: resumed after {after}, got {state}, epoch {epoch}"
-            ));
-        }
-        if reply.more != (last < reply.head) {
-            let (more, head) = (reply.more, reply.head);
-            wrong.push(format!(
-                "{name}: the reply ends at {last} of {head}, more: {more}"
-            ));
-        }
-        self.resumes += u64::from(after > 0);
-        follow.stage = Stage::Live;
-        follow.epoch = Some(reply.epoch);
-        follow.spans.push(Span {
-            after,
-            marks: Vec::new(),
-        });
-        self.apply(index, reply.messages);
-        for what in wrong {
-            self.complain(what);
+    fn fault(&mut self, what: String) {
+        if self.complaints.len() < COMPLAINTS_MAX {
+            self.complaints.push(what);
         }
     }
+}
 
-    fn refused(&mut self, index: usize, refusal: &Refusal) {
-        let follow = &self.follows[index];
-        if !refusal.data.retry {
-            let (reason, text) = (&refusal.data.reason, &refusal.message);
-            let name = &self.shared.timelines[follow.timeline];
-            let what = format!("{name}: subscribe was refused: {reason} ({text})");
-            self.complain(what);
-        }
-        let follow = &mut self.follows[index];
-        follow.stage = Stage::Out;
-        follow.not_before = Instant::now() + Duration::from_millis(100);
-    }
-
-    fn pushed(&mut self, method: &str, params: &RawValue) -> Result<(), CallError> {
-        match method {
-            "draining" => return Ok(()),
-            "message" => {}
-            other => {
-                self.complain(format!("an unexpected push {other}: {:.200}", params.get()));
-                return Ok(());
-            }
-        }
-        let push: Pushed = read(params)?;
-        let Some(index) = self.by_name.get(push.timeline.as_str()).copied() else {
-            self.complain(format!(
-                "a push of {}, which is not followed",
-                push.timeline
-            ));
-            return Ok(());
-        };
-        let follow = &self.follows[index];
-        if matches!(follow.stage, Stage::Out | Stage::Joining) {
-            self.complain(format!(
-                "{}: a push outside of a subscription",
-                push.timeline
-            ));
-        } else if follow.epoch.as_deref() != Some(&push.epoch) {
-            self.complain(format!("{}: a push of another epoch", push.timeline));
-        } else {
-            self.apply(index, push.messages);
-        }
-        Ok(())
-    }
-
-    fn apply(&mut self, index: usize, messages: Vec<Message>) {
-        self.waiting_since = None;
-        self.received += messages.len() as u64;
-        let follow = &mut self.follows[index];
-        let Some(span) = follow.spans.last_mut() else {
-            return;
-        };
-        for message in messages {
-            follow.position = message.sequence;
-            let sender = message.sender.as_deref();
-            span.marks.push(Mark {
-                sequence: message.sequence,
-                timestamp: message.timestamp,
-                digest: digest(sender, &message.message_id, message.entry.as_ref()),
-                id: String::new(),
-            });
-        }
-    }
-
-    fn complain(&mut self, what: String) {
-        if self.complaints.len() < 1_000 {
-            self.complaints
-                .push(format!("{}: {what}", self.options.name));
-        }
-    }
-
-    fn outcome(self) -> Outcome {
-        let mut epochs = Vec::new();
-        let mut watched = Vec::new();
-        for follow in self.follows {
-            epochs.extend(follow.epoch.map(|epoch| (follow.timeline, epoch)));
-            let seen = Watched {
-                subscriber: self.options.name.clone(),
-                spans: follow.spans,
-                to_the_end: true,
-            };
-            watched.push((follow.timeline, seen));
-        }
-        Outcome {
-            watched,
-            epochs,
-            complaints: self.complaints,
-            resumes: self.resumes,
-            received: self.received,
-        }
+impl Outcome {
+    fn spans(&mut self, timeline: usize) -> Result<&mut Vec<Span>, String> {
+        let at = self.watched.binary_search_by_key(&timeline, |(of, _)| *of);
+        let at = at.map_err(|_| "a timeline that it does not follow")?;
+        Ok(&mut self.watched[at].1.spans)
     }
 }

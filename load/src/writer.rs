@@ -6,16 +6,27 @@
 //! message of the source is answered, or with the reason. Must not: hide a refusal that the protocol does not allow.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use crate::exit::Stop;
+use crate::follower::{Event, Follower, OWN, Timelines};
 use crate::history::{Ack, Sent};
-use crate::rpc::{Appended, CallError, Client, Incoming, Refusal, read};
+use crate::rpc::{Appended, Refusal, put_request};
+
+/// The first few complaints tell the story; a broken server could give millions.
+pub(crate) const COMPLAINTS_MAX: usize = 1_000;
+
+/// How long the answer to `session.open` may take.
+const ANSWER: Duration = Duration::from_secs(20);
 
 /// One message to append.
 pub struct Outgoing {
@@ -39,14 +50,16 @@ pub trait Source: Send {
     fn finished(&self) -> bool;
 }
 
-/// What all writers of a run share.
+/// What all writers and subscribers of a run share.
 pub struct Shared {
     /// Where to connect.
     pub url: String,
-    /// Names of the timelines.
-    pub timelines: Vec<String>,
+    /// The timelines.
+    pub timelines: Arc<Timelines>,
     /// Acknowledged messages, by timeline.
     pub progress: Vec<AtomicU64>,
+    /// The writers are done: `progress` is how long each timeline is.
+    pub written: AtomicBool,
     /// When the run began: the zero of all `_ns`.
     pub began: Instant,
     /// How long a server that is away is waited for.
@@ -80,7 +93,7 @@ pub struct Outcome {
 
 struct Pending {
     message: Outgoing,
-    /// Where its record stands in `Outcome::sent[timeline]`.
+    /// The place of its record in `Outcome::sent[timeline]`.
     record: usize,
     on_the_way: bool,
 }
@@ -124,18 +137,9 @@ pub async fn run(
     };
     let mut backoff = Backoff::new(shared.patience);
     while !(source.finished() && writer.outbox.is_empty()) {
-        match writer.session(&mut source, &mut backoff).await {
-            Ok(()) => {}
-            Err(CallError::Lost(why)) => {
-                writer.outcome.reconnects += 1;
-                backoff.wait(&why).await?;
-            }
-            Err(CallError::Refused(refusal)) => {
-                return Err(Stop::Unreachable(format!(
-                    "session refused: {}",
-                    refusal.message
-                )));
-            }
+        if let Err(error) = writer.session(&mut source, &mut backoff).await {
+            writer.outcome.reconnects += 1;
+            backoff.wait(&error.to_string()).await?;
         }
     }
     Ok(writer.outcome)
@@ -143,27 +147,24 @@ pub async fn run(
 
 impl Writer<'_> {
     /// One connection's life.
-    async fn session(
-        &mut self,
-        source: &mut impl Source,
-        backoff: &mut Backoff,
-    ) -> Result<(), CallError> {
+    async fn session(&mut self, source: &mut impl Source, backoff: &mut Backoff) -> io::Result<()> {
         self.on_the_way = 0;
         self.fence = None;
         for pending in self.outbox.values_mut() {
             pending.on_the_way = false;
         }
-        let mut client = Client::open(&self.shared.url).await?;
-        client.introduce(&self.options.user).await?;
-        self.repeat(&mut client).await?;
+        let mut follower = Follower::new(&self.shared.timelines, []);
+        follower.connect(&self.shared.url, None).await?;
+        self.introduce(&mut follower).await?;
+        self.repeat(follower.out());
         loop {
             if self.on_the_way == 0
                 && let Some(pause) = self.fence.take()
             {
                 tokio::time::sleep(pause).await;
-                self.repeat(&mut client).await?;
+                self.repeat(follower.out());
             }
-            self.fill(&mut client, source).await?;
+            self.fill(follower.out(), source);
             if self.on_the_way == 0 {
                 if source.finished() && self.outbox.is_empty() {
                     return Ok(());
@@ -171,34 +172,45 @@ impl Writer<'_> {
                 tokio::time::sleep(Duration::from_millis(2)).await;
                 continue;
             }
-            let first = client.receive().await?;
+            let read = follower.read(|event| self.take(&event)).await;
+            follower.faults().for_each(|what| self.complain(what));
+            read?;
             backoff.reset();
-            self.take(first)?;
-            while let Some(more) = client.receive_now() {
-                self.take(more?)?;
-            }
         }
     }
 
+    /// Says who the session's user is, before anything is sent in this name.
+    async fn introduce(&mut self, follower: &mut Follower) -> io::Result<()> {
+        let user = json!({ "user": self.options.user });
+        put_request(follower.out(), OWN, "session.open", &user);
+        let mut opened = None;
+        while opened.is_none() {
+            let each = |event: Event<'_>| match event {
+                Event::Answered(0, answer, _) => {
+                    opened = Some(answer.result::<IgnoredAny>());
+                    Ok(())
+                }
+                other => self.take(&other),
+            };
+            timeout(ANSWER, follower.read(each)).await??;
+        }
+        follower.faults().for_each(|what| self.complain(what));
+        opened.map_or(Ok(()), |it| it.map(drop).map_err(io::Error::other))
+    }
+
     /// Sends again, in order, what is not on the way.
-    async fn repeat(&mut self, client: &mut Client) -> Result<(), CallError> {
+    fn repeat(&mut self, out: &mut Vec<u8>) {
         for (id, pending) in &mut self.outbox {
             if !pending.on_the_way {
                 pending.on_the_way = true;
                 self.on_the_way += 1;
-                send(client, self.shared, *id, &pending.message).await?;
+                pending.message.put(self.shared, *id, out);
             }
         }
-        client.flush().await
     }
 
     /// Sends new messages while there is room.
-    async fn fill(
-        &mut self,
-        client: &mut Client,
-        source: &mut impl Source,
-    ) -> Result<(), CallError> {
-        let mut wrote = false;
+    fn fill(&mut self, out: &mut Vec<u8>, source: &mut impl Source) {
         while self.fence.is_none() && self.on_the_way < self.options.window {
             let Some(message) = source.next() else { break };
             let records = self.outcome.sent.entry(message.timeline).or_default();
@@ -218,51 +230,56 @@ impl Writer<'_> {
             let id = self.next;
             self.next += 1;
             self.on_the_way += 1;
-            // Into the outbox first: if the send fails, it is repeated.
-            let pending = self.outbox.entry(id).or_insert(pending);
-            send(client, self.shared, id, &pending.message).await?;
-            wrote = true;
+            pending.message.put(self.shared, id, out);
+            self.outbox.insert(id, pending);
         }
-        if wrote { client.flush().await } else { Ok(()) }
     }
 
-    fn take(&mut self, incoming: Incoming) -> Result<(), CallError> {
-        match incoming {
-            Incoming::Reply(id, Ok(result)) => self.acknowledged(id, read(&result)?),
-            Incoming::Reply(id, Err(refusal)) => self.refused(id, &refusal),
-            Incoming::Push(method, _) if method == "draining" => {}
-            Incoming::Push(method, _) => self.complain(format!("a push to a writer: {method}")),
+    fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Answered(id, ..) if !self.outbox.get(id).is_some_and(|one| one.on_the_way) => {
+                Err(format!("a reply to {id}, which is not on the way"))
+            }
+            Event::Answered(id, answer, _) => match &answer.outcome {
+                Ok(_) => self.acknowledged(*id, answer.result()),
+                Err(refusal) => self.refused(*id, refusal),
+            },
+            draining if draining.is_draining() => Ok(()),
+            other => other.expected(),
+        }
+    }
+
+    fn acknowledged(&mut self, id: u64, answer: Result<Appended, String>) -> Result<(), String> {
+        let at_ns = self.shared.now_ns();
+        let Some(Pending {
+            message, record, ..
+        }) = self.outbox.remove(&id)
+        else {
+            return Ok(());
+        };
+        self.on_the_way -= 1;
+        let appended = answer?;
+        self.outcome.duplicates += u64::from(appended.duplicate);
+        self.shared.progress[message.timeline].fetch_add(1, Ordering::Relaxed);
+        if let Some(records) = self.outcome.sent.get_mut(&message.timeline) {
+            records[record].ack = Some(Ack {
+                sequence: appended.sequence,
+                timestamp: appended.timestamp,
+                at_ns,
+            });
+        }
+        if appended.message_id != message.id {
+            return Err(format!(
+                "{} was acknowledged as {}",
+                message.id, appended.message_id
+            ));
         }
         Ok(())
     }
 
-    fn acknowledged(&mut self, id: u64, told: Appended) {
-        let at_ns = self.shared.now_ns();
-        let Some(pending) = self.outbox.remove(&id) else {
-            return self.complain(format!("a reply to {id}, which is not on the way"));
-        };
-        self.on_the_way -= 1;
-        self.outcome.duplicates += u64::from(told.duplicate);
-        let message = pending.message;
-        if told.message_id != message.id {
-            self.complain(format!(
-                "{} was acknowledged as {}",
-                message.id, told.message_id
-            ));
-        }
-        self.shared.progress[message.timeline].fetch_add(1, Ordering::Relaxed);
-        if let Some(records) = self.outcome.sent.get_mut(&message.timeline) {
-            records[pending.record].ack = Some(Ack {
-                sequence: told.sequence,
-                timestamp: told.timestamp,
-                at_ns,
-            });
-        }
-    }
-
-    fn refused(&mut self, id: u64, refusal: &Refusal) {
+    fn refused(&mut self, id: u64, refusal: &Refusal) -> Result<(), String> {
         let Some(pending) = self.outbox.get_mut(&id) else {
-            return self.complain(format!("an error to {id}, which is not on the way"));
+            return Ok(());
         };
         pending.on_the_way = false;
         self.on_the_way -= 1;
@@ -281,43 +298,51 @@ impl Writer<'_> {
             self.outcome.refusals += 1;
             let pause = refusal.data.retry_after_ms.unwrap_or(20).min(1_000);
             self.fence = Some(Duration::from_millis(pause));
-            return;
+            return Ok(());
         }
-        if let Some(pending) = self.outbox.remove(&id) {
-            let name = &self.shared.timelines[timeline];
-            let message = &refusal.message;
-            let what = format!(
-                "{name}: {} was refused: {reason} ({message})",
-                pending.message.id
-            );
-            self.complain(what);
-        }
+        self.outbox.remove(&id);
+        let name = &self.shared.timelines[timeline];
+        Err(format!("{name}: refused: {refusal}"))
     }
 
     fn complain(&mut self, what: String) {
-        // The first few tell the story; a broken server could give millions.
-        if self.outcome.complaints.len() < 1_000 {
+        if self.outcome.complaints.len() < COMPLAINTS_MAX {
             self.outcome.complaints.push(what);
         }
     }
 }
 
-async fn send(
-    client: &mut Client,
-    shared: &Shared,
-    id: u64,
-    message: &Outgoing,
-) -> Result<(), CallError> {
-    let append = Append {
-        timeline: &shared.timelines[message.timeline],
-        entry: &message.entry,
-        message_id: &message.id,
-        expect_head: message.expect_head,
-    };
-    client.send_as(id, "message.append", append).await
+impl Outgoing {
+    fn put(&self, shared: &Shared, id: u64, out: &mut Vec<u8>) {
+        let append = Append {
+            timeline: &shared.timelines[self.timeline],
+            entry: &self.entry,
+            message_id: &self.id,
+            expect_head: self.expect_head,
+        };
+        put_request(out, OWN + id, "message.append", &append);
+    }
 }
 
 impl Shared {
+    /// What a run on these timelines shares.
+    #[must_use]
+    pub fn new(
+        url: String,
+        timelines: impl IntoIterator<Item = String>,
+        patience: Duration,
+    ) -> Arc<Shared> {
+        let timelines = Timelines::new(timelines);
+        Arc::new(Shared {
+            url,
+            progress: timelines.iter().map(|_| AtomicU64::new(0)).collect(),
+            timelines,
+            written: AtomicBool::new(false),
+            began: Instant::now(),
+            patience,
+        })
+    }
+
     /// ns since the run began.
     #[must_use]
     pub fn now_ns(&self) -> u64 {

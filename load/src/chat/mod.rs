@@ -4,34 +4,28 @@
 //! and latency counts from the scheduled time to each reader; every member of a timeline gets each of its messages
 //! once, in order, without gap, or it is a fault. Must not: wait for answers.
 
-mod board;
 mod plan;
-mod user;
 
 use std::rc::Rc;
-use std::time::Duration;
 
-use futures_util::future::join_all;
 use serde::Serialize;
-use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::Instant;
+use tokio::task::spawn_local;
 
 use crate::exit::Stop;
+use crate::follower::Follower;
+use crate::ledger::{Desk, Intake, Ledger, Numbering, by_the_clock};
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
-use crate::run::{Phase, Run};
+use crate::recorder::Counts;
+use crate::run::Run;
 use crate::setup::Setup;
 use crate::zipf::Zipf;
-use board::{Board, Tally};
 pub use plan::Sizes;
-use user::{Desk, User};
 
-/// So many messages without an answer mean that the server does not keep up.
-const UNANSWERED_MAX: f64 = 50_000.0;
-/// So many connections are opened at a time.
-const WAVE: usize = 32;
+/// Of so many pushes one is compared whole.
+const SAMPLE: u64 = 64;
 /// Parts of the seed.
 const GROUPS: u64 = 1;
 const CHOICES: u64 = 2;
@@ -80,19 +74,49 @@ impl Profile for Chat {
         need_files(run, self.users as u64)?;
         let seed = run.seed_of(GROUPS);
         let groups = plan::groups(self.users, self.timelines, self.members, seed);
-        let board = Rc::new(Board::new(run, &groups, self.size));
-        let (desks, users) = self.open(&board, &groups).await?;
-        tokio::join!(self.send(&board, &groups, &desks), run.measure());
-        run.checks.wait_for(|| board.complete()).await;
-        // Nothing is owed any more: what came now would be too much.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        for user in users {
-            user.abort();
-        }
-        board.close();
+        let prefix = run.prefix(None, "chat");
+        let members = groups.iter().map(|group| group.len() as u64);
+        let timelines = members
+            .zip(0..)
+            .map(|(count, at)| (format!("{prefix}{at}"), count));
+        let ledger = Ledger::new(run, timelines, Numbering::ById, 1, self.size);
+        let (acks, delivery) = (
+            run.recorder("ack", Counts::Scheduled),
+            run.recorder("delivery", Counts::Scheduled),
+        );
+        let intake = Intake::new(&ledger, 0, run.window(), SAMPLE)
+            .acking(Rc::clone(&acks))
+            .timing(Rc::clone(&delivery));
+        let intake = Rc::new(intake);
+        let users = self.open(run, &intake, &groups).await?;
+        let desks: Vec<Rc<Desk>> = users.iter().map(|_| Rc::default()).collect();
+        let serve = |(user, desk): (Follower, &Rc<Desk>)| {
+            spawn_local(Rc::clone(desk).serve(user, Rc::clone(&intake), Rc::clone(run)))
+        };
+        let tasks: Vec<_> = users.into_iter().zip(&desks).map(serve).collect();
+        let zipf = Zipf::new(self.timelines, self.skew);
+        let mut random = Random::new(run.seed_of(CHOICES));
+        let pace = run.pace(self.rate, self.gaps, GAPS);
+        let sending = by_the_clock(run, &ledger, pace, |scheduled| {
+            let timeline = zipf.draw(&mut random);
+            let group = &groups[timeline];
+            let member = group[random.below(group.len() as u64) as usize];
+            desks[member].put(&ledger, timeline, scheduled);
+        });
+        tokio::join!(sending, run.measure());
+        ledger.settled(&run.checks).await;
+        tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        let counts = intake.counts();
+        ledger.close(&run.checks, &counts);
         let subscriptions: usize = groups.iter().map(Vec::len).sum();
         run.detail("subscriptions", subscriptions);
-        tell(run, &board);
+        run.rate("appends_per_second", acks.count());
+        run.rate("deliveries_per_second", delivery.count());
+        let figure = |name, value, better| run.figure(name, value, "1", better);
+        let fan_out = counts.deliveries as f64 / ledger.acked().max(1) as f64;
+        figure("fan_out", fan_out, Better::Neither);
+        figure("messages_per_push", counts.together(), Better::Neither);
+        figure("busy", ledger.busy() as f64, Better::Lower);
         Ok(())
     }
 }
@@ -112,84 +136,22 @@ impl Chat {
         Ok(())
     }
 
-    /// All users, subscribed and reading.
+    /// All users, subscribed before the first message.
     async fn open(
         &self,
-        board: &Rc<Board>,
+        run: &Run,
+        intake: &Intake,
         groups: &[Vec<usize>],
-    ) -> Result<(Vec<Rc<Desk>>, Vec<JoinHandle<()>>), Stop> {
+    ) -> Result<Vec<Follower>, Stop> {
         let mut follows = vec![Vec::new(); self.users];
         for (timeline, group) in groups.iter().enumerate() {
             for user in group {
                 follows[*user].push(timeline);
             }
         }
-        let mut users = Vec::with_capacity(self.users);
-        for wave in follows.chunks(WAVE) {
-            board.run.tell(&format!("{} users are there", users.len()));
-            let opening = wave.iter().map(|timelines| User::open(board, timelines));
-            for opened in join_all(opening).await {
-                let lost = |error| Stop::Unreachable(format!("user {}: {error}", users.len()));
-                users.push(opened.map_err(lost)?);
-            }
-        }
-        let desks: Vec<Rc<Desk>> = users.iter().map(|_| Rc::default()).collect();
-        let live = |(number, (user, desk)): (usize, (User, &Rc<Desk>))| {
-            spawn_local(user.live(Rc::clone(desk), Rc::clone(board), number))
-        };
-        let tasks = users.into_iter().zip(&desks).enumerate().map(live);
-        let tasks = tasks.collect();
-        Ok((desks, tasks))
+        run.tell("the users come");
+        let timelines = &intake.ledger.timelines;
+        let users = follows.into_iter().map(|of| Follower::new(timelines, of));
+        intake.all_subscribed(users, &run.url).await
     }
-
-    /// Lets members send by the clock, until the run ends.
-    async fn send(&self, board: &Board, groups: &[Vec<usize>], desks: &[Rc<Desk>]) {
-        let run = &board.run;
-        let zipf = Zipf::new(self.timelines, self.skew);
-        let mut random = Random::new(run.seed_of(CHOICES));
-        let mut pace = run.pace(self.rate, self.gaps, GAPS);
-        while run.phase() != Phase::Ending {
-            tokio::select! {
-                () = pace.wait() => {}
-                () = run.ended() => break,
-            }
-            let now = Instant::now();
-            while let Some(scheduled) = pace.due(now) {
-                let timeline = zipf.draw(&mut random);
-                let group = &groups[timeline];
-                let member = group[random.below(group.len() as u64) as usize];
-                let (id, params) = board.put(timeline, scheduled);
-                desks[member].append(id, &params);
-            }
-            if board.unanswered.get() > UNANSWERED_MAX {
-                run.invalid(format!(
-                    "the server does not keep up with the rate: {UNANSWERED_MAX} messages without an answer"
-                ));
-                run.end_early();
-            }
-        }
-        run.paced(&pace);
-    }
-}
-
-/// Enters what was found.
-fn tell(run: &Run, board: &Board) {
-    let seconds = run.window().length().as_secs_f64().max(0.001);
-    let (acks, deliveries) = board.measured();
-    let rate = |count: u64| count as f64 / seconds;
-    run.figure("appends_per_second", rate(acks), "1/s", Better::Higher);
-    let rate = rate(deliveries);
-    run.figure("deliveries_per_second", rate, "1/s", Better::Higher);
-    let Tally {
-        acked,
-        busy,
-        delivered,
-        pushes,
-        ..
-    } = board.tally();
-    let share = |of: u64, by: u64| of as f64 / by.max(1) as f64;
-    run.figure("fan_out", share(delivered, acked), "1", Better::Neither);
-    let together = share(delivered, pushes);
-    run.figure("messages_per_push", together, "1", Better::Neither);
-    run.figure("busy", busy as f64, "1", Better::Lower);
 }

@@ -5,21 +5,22 @@
 //! in order, up to the last one acknowledged, and each timeline reads back as just that; anything else is a fault. Must
 //! not: be taken for the most that a server can do: it runs at the rates that it is given.
 
-mod follow;
+mod audience;
 mod polls;
-pub(crate) mod trend;
+mod trend;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::task::spawn_local;
-use tokio::time::Instant;
 
-use self::follow::{Audience, Ended};
+use self::audience::Audience;
 use self::polls::Polls;
-use crate::append::{Appends, Tally};
+use crate::append::{Appends, Tally, read_back};
 use crate::exit::Stop;
 use crate::generator::{Generator, OPEN_MAX, Running};
 use crate::outcome::Better;
@@ -31,9 +32,9 @@ use crate::recorder::Counts;
 use crate::request::{Ask, Session};
 use crate::rpc::Client;
 use crate::run::Run;
-use crate::scan;
 use crate::setup::Setup;
 use crate::template::{MessageIds, Template, timeline_name};
+use crate::writer::Shared;
 
 /// Arguments of `mixed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -101,55 +102,60 @@ impl Profile for Mixed {
         let connections =
             self.connections + self.subscribers + self.pollers + self.readers + self.idle;
         need_files(run, connections as u64)?;
-        let prefix: Rc<str> = format!("mixed-{}/", run.tag).into();
-        let timelines = usize::try_from(self.timelines)
-            .map_err(|_| Stop::Usage("too many timelines for this machine".into()))?;
+        let prefix = run.prefix(None, "mixed");
+        let names = (0..self.timelines).map(|number| timeline_name(&prefix, number));
+        // Without patience: a connection that is lost is a fault.
+        let shared = Shared::new(run.url.clone(), names, Duration::ZERO);
         let tally = Rc::new(RefCell::new(Tally {
             busy: 0,
-            acked: vec![0; timelines],
+            acked: vec![0; shared.timelines.len()],
         }));
-        let audience = Audience::new(run, &prefix, self.cut_seconds);
-        let listening = self.subscribers(run, &audience);
-        audience.all_live(self.subscribers).await?;
+        let audience = Audience::new(run, &shared);
+        let seat = |number: usize| {
+            let chosen = self.chosen(run, (1 << 35) + number as u64);
+            audience.seat(number, chosen, self.cut_seconds)
+        };
+        let listening: Vec<_> = (0..self.subscribers).map(seat).collect();
+        let subscriptions = self.subscribers * self.follows as usize;
+        audience.all_live(subscriptions).await?;
         let idle = self.idle(run).await?;
         let writing = self.writers(run, &prefix, &tally).await?;
-        let polling = self.pollers(run, &prefix).await?;
+        let polling = self.start(run, "poll", self.poll_rate, self.pollers, |number| {
+            let chosen = self.chosen(run, (1 << 36) + number as u64);
+            Polls::new(run, &shared.timelines, chosen)
+        });
+        let polling = polling.await?;
         let reading = self.readers(run, &prefix, &tally).await?;
         run.measure().await;
         writing.end().await?;
         let polls = polling.end().await?;
         reading.end().await?;
-        let acked: Vec<u64> = tally
-            .borrow()
-            .acked
-            .iter()
-            .map(|count| u64::from(*count))
-            .collect();
-        audience.written(acked.clone());
-        for task in listening {
-            task.await
-                .map_err(|error| Stop::Own(format!("a subscriber failed: {error}")))?;
+        let Tally { busy, acked } = tally.take();
+        let acked: Vec<u64> = acked.into_iter().map(u64::from).collect();
+        for (progress, acked) in shared.progress.iter().zip(&acked) {
+            progress.store(*acked, Ordering::Relaxed);
+        }
+        shared.written.store(true, Ordering::Release);
+        for ended in join_all(listening).await {
+            ended.map_err(|error| Stop::Own(format!("a subscriber failed: {error}")))?;
         }
         run.checks.made("idle connections held", self.idle as u64);
         if idle.get() < self.idle {
             let lost = self.idle - idle.get();
-            run.checks
-                .fault(format_args!("{lost} idle connections were closed"));
+            let what = format_args!("{lost} idle connections were closed");
+            run.checks.fault(what);
         }
         for poll in polls {
             poll.ask.catch_up(&acked).await?;
         }
-        self.read_back(run, &prefix, &acked).await?;
-        let Ended {
-            messages,
-            cuts,
-            resumed,
-        } = audience.ended();
-        run.rate("deliveries_per_second", messages);
-        run.figure("cuts", cuts as f64, "1", Better::Neither);
-        run.figure("resumes", resumed as f64, "1", Better::Neither);
-        run.figure("busy", tally.borrow().busy as f64, "1", Better::Lower);
-        run.detail("prefix", &*prefix);
+        let mut random = Random::new(run.seed_of(1 << 37));
+        let sample = (0..self.sample).map(|_| random.below(self.timelines));
+        let expected = sample.map(|number| (number, acked[number as usize]));
+        read_back(run, &prefix, expected).await?;
+        audience.tell();
+        run.figure("busy", busy as f64, "1", Better::Lower);
+        run.detail("prefix", prefix);
+        trend::tell(run);
         Ok(())
     }
 }
@@ -173,24 +179,7 @@ impl Mixed {
     /// Some of the timelines, all different, the same for the same seed.
     fn chosen(&self, run: &Run, part: u64) -> Vec<u64> {
         let mut random = Random::new(run.seed_of(part));
-        let mut chosen = std::collections::BTreeSet::new();
-        while (chosen.len() as u64) < self.follows {
-            chosen.insert(random.below(self.timelines));
-        }
-        chosen.into_iter().collect()
-    }
-
-    fn subscribers(
-        &self,
-        run: &Rc<Run>,
-        audience: &Rc<Audience>,
-    ) -> Vec<tokio::task::JoinHandle<()>> {
-        (0..self.subscribers)
-            .map(|number| {
-                let chosen = self.chosen(run, (1 << 35) + number as u64);
-                spawn_local(Rc::clone(audience).follow(number, chosen))
-            })
-            .collect()
+        random.some(self.follows, self.timelines)
     }
 
     async fn start<A: Ask + 'static>(
@@ -229,19 +218,6 @@ impl Mixed {
             .await
     }
 
-    async fn pollers(
-        &self,
-        run: &Rc<Run>,
-        prefix: &Rc<str>,
-    ) -> Result<Running<Session<Polls>>, Stop> {
-        let talk = |number: usize| {
-            let chosen = self.chosen(run, (1 << 36) + number as u64);
-            Polls::new(run, prefix, chosen)
-        };
-        self.start(run, "poll", self.poll_rate, self.pollers, talk)
-            .await
-    }
-
     async fn readers(
         &self,
         run: &Rc<Run>,
@@ -267,7 +243,7 @@ impl Mixed {
     async fn idle(&self, run: &Rc<Run>) -> Result<Rc<Cell<usize>>, Stop> {
         let live = Rc::new(Cell::new(0));
         for number in 0..self.idle {
-            let opened = Client::open_small(&run.url).await;
+            let opened = Client::open(&run.url).await;
             let mut client = opened
                 .map_err(|error| Stop::Unreachable(format!("idle connection {number}: {error}")))?;
             live.set(live.get() + 1);
@@ -278,31 +254,5 @@ impl Mixed {
             });
         }
         Ok(live)
-    }
-
-    async fn read_back(&self, run: &Run, prefix: &str, acked: &[u64]) -> Result<(), Stop> {
-        let unreachable = |error| Stop::Unreachable(format!("reading back: {error}"));
-        let mut client = Client::open(&run.url).await.map_err(unreachable)?;
-        let mut random = Random::new(run.seed_of(1 << 37));
-        let began = Instant::now();
-        for _ in 0..self.sample {
-            let number = random.below(self.timelines);
-            let (name, expected) = (timeline_name(prefix, number), acked[number as usize]);
-            let scan = scan::whole(&mut client, &name).await.map_err(unreachable)?;
-            let in_order = scan.marks.iter().map(|mark| mark.sequence).eq(1..=expected);
-            if !in_order || scan.head != expected {
-                let (head, found) = (scan.head, scan.marks.len());
-                run.checks.fault(format_args!(
-                    "{name}: {expected} acknowledged, head {head}, {found} messages read back"
-                ));
-            }
-            run.checks.made("messages read back", expected);
-            run.checks.made("timelines read back", 1);
-            if began.elapsed() > Duration::from_secs(60) {
-                // Long histories: what was read is enough to tell, and the count says how much that was.
-                break;
-            }
-        }
-        Ok(())
     }
 }

@@ -4,17 +4,18 @@
 //! end one more round must bring each timeline to what was acknowledged. Must not: wait in the server: `poll` is the
 //! profile for that.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
-use crate::request::{Ask, at_slot, put_request, read};
-use crate::rpc::{Client, Refusal};
+use crate::follower::Timelines;
+use crate::request::{Ask, at_slot};
+use crate::rpc::{Client, Refusal, put_request, read};
 use crate::run::Run;
-use crate::template::{SLOT_BASE, timeline_name};
+use crate::template::SLOT_BASE;
 
 /// Messages that a poll may bring of one timeline.
 const LIMIT: u32 = 100;
@@ -22,12 +23,11 @@ const LIMIT: u32 = 100;
 /// One connection.
 pub(super) struct Polls {
     run: Rc<Run>,
-    timelines: Vec<u64>,
-    names: Vec<String>,
-    by_name: HashMap<String, usize>,
-    positions: Vec<u64>,
+    timelines: Arc<Timelines>,
+    /// By timeline.
+    positions: BTreeMap<usize, u64>,
     /// By slot: the positions that were asked with.
-    asked: Vec<Vec<u64>>,
+    asked: Vec<BTreeMap<usize, u64>>,
 }
 
 #[derive(Serialize)]
@@ -56,49 +56,38 @@ struct Numbered {
 }
 
 impl Polls {
-    pub(super) fn new(run: &Rc<Run>, prefix: &str, timelines: Vec<u64>) -> Polls {
-        let names: Vec<String> = timelines
-            .iter()
-            .map(|timeline| timeline_name(prefix, *timeline))
-            .collect();
+    pub(super) fn new(run: &Rc<Run>, timelines: &Arc<Timelines>, follows: Vec<u64>) -> Polls {
+        let position = |timeline| (timeline as usize, 0);
         Polls {
             run: Rc::clone(run),
-            by_name: names
-                .iter()
-                .enumerate()
-                .map(|(at, name)| (name.clone(), at))
-                .collect(),
-            positions: vec![0; names.len()],
-            names,
-            timelines,
+            timelines: Arc::clone(timelines),
+            positions: follows.into_iter().map(position).collect(),
             asked: Vec::new(),
         }
     }
 
     fn params(&self) -> Params<'_> {
-        let names = self.names.iter().map(String::as_str);
+        let position = |(timeline, after): (&usize, &u64)| (&*self.timelines[*timeline], *after);
         Params {
-            positions: names.zip(self.positions.iter().copied()).collect(),
+            positions: self.positions.iter().map(position).collect(),
             limit: LIMIT,
         }
     }
 
     /// Checks what came, and moves on.
-    fn news(&mut self, asked: &[u64], news: &News) {
+    fn news(&mut self, asked: &BTreeMap<usize, u64>, news: &News) {
         let checks = &self.run.checks;
         for (name, one) in &news.timelines {
-            let Some(at) = self.by_name.get(name).copied() else {
-                checks.fault(format_args!(
-                    "a poll brought {name}, which was not asked for"
-                ));
+            let timeline = self.timelines.number(name);
+            let place = timeline.and_then(|it| Some((it, *asked.get(&it)?)));
+            let Some((timeline, after)) = place else {
+                let what = format_args!("a poll brought {name}, which was not asked for");
+                checks.fault(what);
                 continue;
             };
-            let (after, got) = (asked[at], one.messages.len() as u64);
-            let in_order = one
-                .messages
-                .iter()
-                .map(|message| message.sequence)
-                .eq(after + 1..after + 1 + got);
+            let got = one.messages.len() as u64;
+            let sequences = one.messages.iter().map(|message| message.sequence);
+            let in_order = sequences.eq(after + 1..=after + got);
             if !in_order || one.state != "ok" || one.position != after + got {
                 let (state, position) = (&one.state, one.position);
                 checks.fault(format_args!(
@@ -106,7 +95,8 @@ impl Polls {
                 ));
             }
             // Polls of a connection may overlap: an older one's answer never moves back.
-            self.positions[at] = self.positions[at].max(one.position);
+            let position = self.positions.entry(timeline).or_default();
+            *position = one.position.max(*position);
             checks.made("messages polled in order", got);
         }
         checks.made("polls", 1);
@@ -118,29 +108,25 @@ impl Polls {
         let mut client = Client::open(&self.run.url).await.map_err(unreachable)?;
         loop {
             let asked = self.positions.clone();
-            let news: News = client
-                .call("sync", self.params())
-                .await
-                .map_err(unreachable)?;
+            let news: Result<News, _> = client.call("sync", self.params()).await;
+            let news = news.map_err(unreachable)?;
             self.news(&asked, &news);
             let moved = self.positions != asked;
             if !moved || !(news.more || news.timelines.values().any(|one| one.more)) {
                 break;
             }
         }
-        for (at, timeline) in self.timelines.iter().enumerate() {
-            let (position, length) = (self.positions[at], acked[*timeline as usize]);
-            if position != length {
-                let name = &self.names[at];
-                self.run.checks.fault(format_args!(
+        let checks = &self.run.checks;
+        for (timeline, position) in &self.positions {
+            let (name, length) = (&self.timelines[*timeline], acked[*timeline]);
+            if *position != length {
+                checks.fault(format_args!(
                     "{name}: polled as far as {position} of {length}"
                 ));
             }
         }
-        self.run.checks.made(
-            "polled timelines up to the end",
-            self.timelines.len() as u64,
-        );
+        let count = self.positions.len() as u64;
+        checks.made("polled timelines up to the end", count);
         Ok(())
     }
 }

@@ -1,13 +1,54 @@
 //! Whether something grows: the slope of a straight line through samples.
 //!
 //! Owns: that line. Promises: least squares over the second half of a run, when caches are warm and pools are filled.
-//! Must not: be read as a leak by itself: what grows with the data is told beside it.
+//! Must not: judge it, or be taken for a leak by itself: memtables, caches and the log's retention grow up to their
+//! bounds; a slope that stays after they are reached is the news.
 
-use crate::outcome::Samples;
+use crate::outcome::{Better, Samples};
+use crate::run::Run;
+
+/// A shorter run says nothing about growth, s.
+const LONG: f64 = 1_800.0;
+
+/// Enters what grew in a long run.
+pub(super) fn tell(run: &Run) {
+    if run.window().length().as_secs_f64() < LONG {
+        return;
+    }
+    for (sample, figure, unit, better) in [
+        (
+            "server_resident_bytes",
+            "server_resident_growth",
+            "bytes/h",
+            Better::Lower,
+        ),
+        (
+            "server_descriptors",
+            "server_descriptor_growth",
+            "1/h",
+            Better::Lower,
+        ),
+        (
+            "server_written_bytes",
+            "server_written_growth",
+            "bytes/h",
+            Better::Neither,
+        ),
+        (
+            "generator_resident_bytes",
+            "generator_resident_growth",
+            "bytes/h",
+            Better::Neither,
+        ),
+    ] {
+        if let Some(slope) = run.samples(sample).as_ref().and_then(per_hour) {
+            run.figure(figure, slope, unit, better);
+        }
+    }
+}
 
 /// How much it grows in an hour; `None` with fewer than ten samples in the second half.
-#[must_use]
-pub(crate) fn per_hour(samples: &Samples) -> Option<f64> {
+fn per_hour(samples: &Samples) -> Option<f64> {
     let last = samples.at.last().copied()?;
     let points = samples
         .at
@@ -18,14 +59,11 @@ pub(crate) fn per_hour(samples: &Samples) -> Option<f64> {
     if half.len() < 10 {
         return None;
     }
-    let count = half.len() as f64;
-    let mean_at = half.iter().map(|(at, _)| at).sum::<f64>() / count;
-    let mean = half.iter().map(|(_, value)| value).sum::<f64>() / count;
+    let mean = |of: fn(&(f64, f64)) -> f64| half.iter().map(of).sum::<f64>() / half.len() as f64;
+    let (mean_at, mean_value) = (mean(|point| point.0), mean(|point| point.1));
     let square: f64 = half.iter().map(|(at, _)| (at - mean_at).powi(2)).sum();
-    let product: f64 = half
-        .iter()
-        .map(|(at, value)| (at - mean_at) * (value - mean))
-        .sum();
+    let product = |(at, value): &(f64, f64)| (at - mean_at) * (value - mean_value);
+    let product: f64 = half.iter().map(product).sum();
     (square > 0.0).then(|| product / square * 3_600.0)
 }
 

@@ -1,40 +1,40 @@
 //! `slow`: readers that stop reading beside readers that do not, on one timeline while messages flow.
 //!
-//! Owns: the order of events: all read, some stop, the server closes those, they resume. Promises: who stops reading is
-//! closed by the server, with 4000 if it reads again in time to hear it; who pauses for less stays; everybody has
+//! Owns: the order of events: all read, some stop, the server closes those, they resume. Promises: a reader that stops
+//! is closed by the server, with 4000 if it reads again in time to hear it; one that pauses for less stays; all have
 //! everything once, in order, at the end; latency is that of the readers that never stopped. Must not: take a reader
-//! for closed because of its own clock: the server's count of slow closes tells.
+//! for closed because of its own clock: the server's count of slow closes says it.
 
-mod board;
-mod publisher;
 mod reader;
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde::Serialize;
-use serde_json::json;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::Instant;
 
+use self::reader::{Ends, Habit, Reader};
 use crate::exit::Stop;
+use crate::ledger::{Desk, Intake, Ledger, Numbering, by_the_clock};
 use crate::machine::Usage;
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
-use crate::rpc::{CallError, Client};
+use crate::recorder::Counts;
 use crate::run::{Phase, Run};
 use crate::setup::Setup;
 use crate::watch::metrics;
-use board::Board;
-use reader::{Habit, Reader};
 
-/// How long what is on the way at the end is waited for.
+/// What the server takes longer for, behind its own patience, is a fault.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the server is asked how many it closed: much less than the 2 s for which it says goodbye.
 const LOOK: Duration = Duration::from_millis(200);
+/// Of so many pushes one is compared whole.
+const SAMPLE: u64 = 64;
 
 /// Arguments of `slow`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -83,39 +83,41 @@ impl Profile for Slow {
             return Err(Stop::Usage("no healthy readers, or a rate of 0".into()));
         }
         need_files(run, readers as u64)?;
-        let timeline = format!("slow-{}", run.tag);
-        let epoch = create(run, &timeline).await?;
-        let board = Rc::new(Board::new(run, &timeline, &epoch, self.size, readers));
+        let timelines = [(format!("slow-{}", run.tag), readers as u64)];
+        let ledger = Ledger::new(run, timelines, Numbering::InOrder, 2, self.size);
+        let (acks, delivery) = (
+            run.recorder("ack", Counts::Scheduled),
+            run.recorder("delivery", Counts::Scheduled),
+        );
+        // Only readers that never stop have a latency: the others chose theirs.
+        let healthy = Intake::new(&ledger, 0, run.window(), SAMPLE)
+            .acking(Rc::clone(&acks))
+            .timing(Rc::clone(&delivery));
+        let slow = Intake::new(&ledger, 1, run.window(), SAMPLE);
+        let intakes = [Rc::new(healthy), Rc::new(slow)];
         let (stage, _) = watch::channel(false);
-        let tasks = self.open(&board, &stage).await?;
-        let sending = publisher::run(Rc::clone(&board), self.rate, self.gaps);
-        let sending = spawn_local(sending);
-        let measured = run.measure_for(f64::INFINITY);
-        tokio::join!(measured, self.watch_over(&board, &stage));
-        run.checks
-            .wait_for(|| board.complete() && sending.is_finished())
-            .await;
-        sending.abort();
-        for task in tasks {
-            task.abort();
-        }
-        board.close();
-        self.tell(run, &board);
+        let ends = Rc::new(Ends::default());
+        let tasks = self.open(run, &intakes, &stage, &ends).await?;
+        let desk = Desk::publisher(&intakes[0], run).await?;
+        let pace = run.pace(self.rate, self.gaps, 1);
+        let sending = by_the_clock(run, &ledger, pace, |scheduled| {
+            desk.put(&ledger, 0, scheduled);
+        });
+        let (measured, watching) = (
+            run.measure_for(f64::INFINITY),
+            self.watch_over(run, &ledger, &stage),
+        );
+        tokio::join!(sending, measured, watching);
+        ledger.settled(&run.checks).await;
+        tasks.iter().for_each(AbortHandle::abort);
+        let mut counts = intakes[0].counts();
+        counts.add(intakes[1].counts());
+        ledger.close(&run.checks, &counts);
+        run.rate("appends_per_second", acks.count());
+        run.rate("deliveries_per_second", delivery.count());
+        ends.tell(run);
         Ok(())
     }
-}
-
-/// Makes the timeline; returns its epoch.
-async fn create(run: &Run, timeline: &str) -> Result<String, Stop> {
-    #[derive(serde::Deserialize)]
-    struct Created {
-        epoch: String,
-    }
-    let unreachable = |error: CallError| Stop::Unreachable(error.to_string());
-    let mut client = Client::open(&run.url).await.map_err(unreachable)?;
-    let created = client.call("timeline.create", json!({ "timeline": timeline }));
-    let created: Created = created.await.map_err(unreachable)?;
-    Ok(created.epoch)
 }
 
 impl Slow {
@@ -126,9 +128,11 @@ impl Slow {
     /// All readers, subscribed.
     async fn open(
         &self,
-        board: &Rc<Board>,
+        run: &Rc<Run>,
+        intakes: &[Rc<Intake>; 2],
         stage: &watch::Sender<bool>,
-    ) -> Result<Vec<JoinHandle<()>>, Stop> {
+        ends: &Rc<Ends>,
+    ) -> Result<Vec<AbortHandle>, Stop> {
         let habits = [
             (Habit::Healthy, self.healthy),
             (Habit::Stalled, self.stalled),
@@ -137,43 +141,39 @@ impl Slow {
         let habits = habits
             .into_iter()
             .flat_map(|(habit, count)| std::iter::repeat_n(habit, count));
-        let opening = habits.enumerate().map(|(number, habit)| {
-            Reader::open(Rc::clone(board), number, habit, self.receive_bytes)
+        let opening = habits.map(|habit| {
+            let intake = &intakes[usize::from(habit != Habit::Healthy)];
+            Reader::open(run, intake, ends, habit, self.receive_bytes)
         });
         let mut tasks = Vec::new();
         for opened in join_all(opening).await {
-            let reader = opened.map_err(|error| Stop::Unreachable(format!("a reader: {error}")))?;
-            tasks.push(spawn_local(reader.live(stage.subscribe())));
+            tasks.push(spawn_local(opened?.live(stage.subscribe())).abort_handle());
         }
         Ok(tasks)
     }
 
     /// Waits until the server has closed the stalled readers, then lets them read again; ends the measurement.
-    async fn watch_over(&self, board: &Board, stage: &watch::Sender<bool>) {
-        let run = &board.run;
+    async fn watch_over(&self, run: &Run, ledger: &Arc<Ledger>, stage: &watch::Sender<bool>) {
         while run.phase() == Phase::WarmingUp {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let began = Instant::now();
-        let before = slow_closes(run).await;
-        board
-            .memory
-            .borrow_mut()
-            .push(run.pid.and_then(|pid| Usage::of(pid).resident_bytes));
+        let closed_before = slow_closes(run).await;
+        let memory = || Usage::of(run.pid?).resident_bytes;
+        let memory_before = memory();
         // The buffers fill up first; then the server looks four times within its patience.
         let until = began + 2 * self.patience() + PATIENCE;
         let mut closed = 0.0;
         while closed < self.stalled as f64 && run.phase() == Phase::Measuring {
             if Instant::now() >= until {
-                run.checks.fault(format_args!(
-                    "{:?} after {} readers stopped reading the server has closed {closed}",
-                    began.elapsed(),
-                    self.stalled
+                let (took, stalled) = (began.elapsed(), self.stalled);
+                ledger.fault(format!(
+                    "{took:?} after {stalled} readers stopped reading the server has closed {closed}"
                 ));
                 break;
             }
             tokio::time::sleep(LOOK).await;
-            closed = slow_closes(run).await - before;
+            closed = slow_closes(run).await - closed_before;
         }
         let took = began.elapsed();
         if self.stalled > 0 {
@@ -181,47 +181,25 @@ impl Slow {
             run.figure("seconds_to_close", seconds, "s", Better::Neither);
         }
         if closed > 0.0 && took < self.patience() {
-            run.checks.fault(format_args!(
+            ledger.fault(format!(
                 "{closed} readers were closed as slow within {took:?}, before the server's patience ends"
             ));
         }
-        board
-            .memory
-            .borrow_mut()
-            .push(run.pid.and_then(|pid| Usage::of(pid).resident_bytes));
-        // Errors mean that nobody is left to hear it, which is told elsewhere.
+        if let (Some(before), Some(stalled)) = (memory_before, memory()) {
+            run.figure("resident_before", before, "bytes", Better::Neither);
+            let growth = stalled - before;
+            run.figure("resident_growth_stalled", growth, "bytes", Better::Lower);
+        }
+        // Errors mean that no reader is left, which is a fault of its own.
         let _ = stage.send(true);
+        // Those that were closed resume while messages still flow.
         let left = self.setup.seconds - began.elapsed().as_secs_f64();
         let left = Duration::try_from_secs_f64(left).unwrap_or_default();
-        // Those that were closed resume while messages still flow.
         tokio::select! {
             () = tokio::time::sleep(left.max(Duration::from_secs(1))) => {}
             () = run.ended() => {}
         }
         run.end_early();
-    }
-
-    fn tell(&self, run: &Run, board: &Board) {
-        let seconds = run.window().length().as_secs_f64().max(0.001);
-        let (acks, deliveries) = board.measured();
-        let rate = |count: u64| count as f64 / seconds;
-        run.figure("appends_per_second", rate(acks), "1/s", Better::Higher);
-        let rate = rate(deliveries);
-        run.figure("deliveries_per_second", rate, "1/s", Better::Higher);
-        let ends = board.ends.get();
-        let figure = |name, count: u64| run.figure(name, count as f64, "1", Better::Neither);
-        figure("closed_with_4000", ends.told);
-        figure("cut_without_goodbye", ends.cut);
-        figure("pausing_closed", ends.pausing);
-        figure("pauses", ends.pauses);
-        run.checks
-            .made("stalled readers closed and resumed", ends.told + ends.cut);
-        run.checks.made("pauses caught up", ends.pauses);
-        if let [Some(before), Some(stalled)] = board.memory.borrow()[..] {
-            let more = stalled - before;
-            run.figure("resident_before", before, "bytes", Better::Neither);
-            run.figure("resident_growth_stalled", more, "bytes", Better::Lower);
-        }
     }
 }
 

@@ -4,29 +4,29 @@
 //! message once and in order, or it is a fault; in the closed loop at most `--in-flight` messages have not reached
 //! everybody. Must not: count a message as delivered before its subscriber's connection handed it over.
 
-mod board;
-mod listener;
-mod publisher;
-mod subject;
+mod listeners;
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Serialize;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
-use self::board::{Board, WAY_MAX};
-use self::listener::{Heard, Listener};
-use self::publisher::{Counted, Publisher};
-use self::subject::Subject;
+use self::listeners::{Heard, Listeners};
 use crate::exit::Stop;
+use crate::ledger::{Desk, Intake, Ledger, Numbering, WAY_MAX, by_the_clock};
 use crate::outcome::Better;
+use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
-use crate::rpc::{CallError, Client};
-use crate::run::Run;
+use crate::recorder::Counts;
+use crate::run::{Phase, Run};
 use crate::setup::Setup;
+
+/// Phases change by themselves: nothing is waited for longer.
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// Arguments of `room`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -62,28 +62,24 @@ impl Profile for Room {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         self.check()?;
         need_files(run, self.subscribers as u64)?;
-        let subject = Arc::new(self.prepare(run).await?);
-        let board = Arc::new(Board::new(self.threads));
+        let timeline = format!("room-{}", run.tag);
+        let subscribers = self.subscribers as u64;
+        // The publisher's is behind those of the listeners.
+        let lanes = self.threads + 1;
+        let timelines = [(timeline.clone(), subscribers)];
+        let ledger = Ledger::new(run, timelines, Numbering::InOrder, lanes, self.size);
+        ledger.reached(self.threads, u64::MAX);
         let (end, ended) = watch::channel(false);
-        let threads = self.listen(&subject, &board, &ended).await?;
-        let publisher = Publisher::open(self, run, Arc::clone(&subject), Arc::clone(&board));
-        let publisher = publisher.await?;
-        let publishing = async {
-            let worked = publisher.work().await;
-            // After an error nothing is left to measure.
-            run.end_early();
-            worked
-        };
-        let (worked, ()) = tokio::join!(publishing, run.measure());
+        let threads = self.listen(run, &ledger, &ended).await?;
+        let desk = self.publisher(run, &ledger).await?;
+        tokio::join!(self.publish(run, &ledger, &desk), run.measure());
+        ledger.settled(&run.checks).await;
         // Nobody listens if all threads have ended.
         let _ = end.send(true);
         let heard = gather(threads)?;
-        let (counted, sent) = worked?;
-        for fault in board.faults() {
-            run.checks.fault(fault);
-        }
-        run.detail("timeline", &subject.timeline);
-        self.tell(run, counted, sent, board.deliveries(), heard);
+        ledger.close(&run.checks, &heard.counts);
+        run.detail("timeline", timeline);
+        self.tell(run, &ledger, heard);
         Ok(())
     }
 }
@@ -101,77 +97,81 @@ impl Room {
         Ok(())
     }
 
-    /// A timeline of this run's own.
-    async fn prepare(&self, run: &Run) -> Result<Subject, Stop> {
-        #[derive(Deserialize)]
-        struct Created {
-            epoch: String,
-        }
-        let timeline = format!("room-{}", run.tag);
-        let unreachable = |error: CallError| Stop::Unreachable(error.to_string());
-        let mut client = Client::open(&run.url).await.map_err(unreachable)?;
-        let created: Result<Created, CallError> = client
-            .call("timeline.create", json!({ "timeline": timeline }))
-            .await;
-        let epoch = created.map_err(unreachable)?.epoch;
-        Ok(Subject::new(
-            &run.url, &timeline, &epoch, self.size, run.seed,
-        ))
+    /// What belongs to the measurement.
+    fn measured(&self) -> Counts {
+        self.rate.map_or(Counts::Ended, |_| Counts::Scheduled)
     }
 
     /// Starts the listeners and waits until all are subscribed.
     async fn listen(
         &self,
-        subject: &Arc<Subject>,
-        board: &Arc<Board>,
+        run: &Run,
+        ledger: &Arc<Ledger>,
         end: &watch::Receiver<bool>,
     ) -> Result<Vec<JoinHandle<Heard>>, Stop> {
         let (mut threads, mut waiting) = (Vec::new(), Vec::new());
         for lane in 0..self.threads {
-            let (ready, told) = oneshot::channel();
+            let (ready, is_ready) = oneshot::channel();
             // The remainder goes to the first ones.
             let extra = usize::from(lane < self.subscribers % self.threads);
-            let listener = Listener {
+            let listeners = Listeners {
+                url: run.url.clone(),
                 lane,
                 subscribers: self.subscribers / self.threads + extra,
-                counts: self.counts(),
-                subject: Arc::clone(subject),
-                board: Arc::clone(board),
+                measured: self.measured(),
+                window: Arc::clone(run.window()),
+                ledger: Arc::clone(ledger),
                 ready,
                 end: end.clone(),
             };
-            threads.push(listener.start()?);
-            waiting.push(told);
+            threads.push(listeners.start()?);
+            waiting.push(is_ready);
         }
-        for told in waiting {
+        for is_ready in waiting {
             let gone = |_| Stop::Own("a listeners' thread ended".into());
-            told.await.map_err(gone)??;
+            is_ready.await.map_err(gone)??;
         }
         Ok(threads)
     }
 
+    /// The connection that publishes.
+    async fn publisher(&self, run: &Rc<Run>, ledger: &Arc<Ledger>) -> Result<Rc<Desk>, Stop> {
+        let intake = Intake::new(ledger, self.threads, run.window(), 1);
+        let intake = intake.acking(run.recorder("ack", self.measured()));
+        Desk::publisher(&Rc::new(intake), run).await
+    }
+
+    /// Publishes until the run ends.
+    async fn publish(&self, run: &Run, ledger: &Ledger, desk: &Desk) {
+        let put = |scheduled| desk.put(ledger, 0, scheduled);
+        if let Some(rate) = self.rate {
+            return by_the_clock(run, ledger, run.pace(rate, Gaps::Fixed, 0), put).await;
+        }
+        while run.phase() != Phase::Ending && !ledger.failed() {
+            let on_way = ledger.sent() - ledger.minimum();
+            (on_way..self.in_flight).for_each(|_| put(Instant::now()));
+            tokio::select! {
+                () = ledger.news.notified() => {}
+                () = tokio::time::sleep(GLANCE) => {}
+            }
+        }
+        run.end_early();
+    }
+
     /// Enters what was found.
-    fn tell(&self, run: &Run, counted: Counted, sent: u64, deliveries: u64, heard: Heard) {
-        let seconds = run.window().length().as_secs_f64().max(0.001);
-        let measured = counted.deliveries as f64;
-        run.figure(
-            "deliveries_per_second",
-            measured / seconds,
-            "1/s",
-            Better::Higher,
-        );
-        let messages = counted.messages as f64 / seconds;
-        run.figure("messages_per_second", messages, "1/s", Better::Higher);
+    fn tell(&self, run: &Run, ledger: &Ledger, heard: Heard) {
+        let Heard { counts, recorded } = heard;
+        run.rate("deliveries_per_second", counts.measured);
+        let messages = counts.measured / self.subscribers as u64;
+        run.rate("messages_per_second", messages);
         if let Some(used) = run.value("server_cpu_seconds") {
-            let each = used * 1e9 / measured.max(1.0);
+            let each = used * 1e9 / (counts.measured as f64).max(1.0);
             run.figure("server_cpu_per_delivery", each, "ns", Better::Lower);
         }
-        let together = deliveries as f64 / heard.pushes.max(1) as f64;
+        let together = counts.together();
         run.figure("messages_per_push", together, "1", Better::Neither);
-        run.checks.made("messages sent", sent);
-        run.checks.made("deliveries in order", deliveries);
-        run.checks.made("pushes compared whole", heard.parsed);
-        run.recorded(heard.recorded);
+        run.checks.made("messages sent", ledger.sent());
+        run.recorded(recorded);
     }
 }
 
@@ -184,8 +184,7 @@ fn gather(threads: Vec<JoinHandle<Heard>>) -> Result<Heard, Stop> {
             None => sum = Some(heard),
             Some(sum) => {
                 sum.recorded.add(heard.recorded);
-                sum.pushes += heard.pushes;
-                sum.parsed += heard.parsed;
+                sum.counts.add(heard.counts);
             }
         }
     }
