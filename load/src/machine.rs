@@ -1,12 +1,12 @@
 //! What a run ran on, what its processes use, and what time it is.
 //!
-//! Owns: the facts of this machine that a figure depends on, read from /proc; the wall clock. Promises: what is not to be
-//! had is absent, never guessed. Must not: change anything, or fail a run.
+//! Owns: the facts of this machine that a figure depends on, read from /proc; the wall clock. Promises: what is not to
+//! be had is absent, never guessed. Must not: change anything, or fail a run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use procfs::Current as _;
 use procfs::process::{LimitValue, Process, Stat};
-use procfs::{Current as _, FromRead as _};
 use serde::{Deserialize, Serialize};
 
 /// A machine.
@@ -93,12 +93,6 @@ fn used(stat: &Stat) -> f64 {
 #[must_use]
 pub fn cpu_seconds(pid: u32) -> Option<f64> {
     process(pid)?.stat().ok().as_ref().map(used)
-}
-
-/// Processor time of the calling thread so far, in seconds; 0 where that is not to be had.
-#[must_use]
-pub fn thread_cpu_seconds() -> f64 {
-    Stat::from_file("/proc/thread-self/stat").map_or(0.0, |stat| used(&stat))
 }
 
 /// The soft limit of open files of a process.

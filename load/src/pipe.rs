@@ -83,8 +83,7 @@ impl Pipe {
         .await
     }
 
-    /// As `exchange`, without the writing.
-    pub fn poll_feed(
+    fn poll_feed(
         &mut self,
         context: &mut Context<'_>,
         each: impl FnOnce(&[u8]) -> io::Result<usize>,
@@ -110,11 +109,7 @@ impl Pipe {
     }
 
     /// Writes what the socket takes, and removes it from the front.
-    pub fn poll_drain(
-        &mut self,
-        context: &mut Context<'_>,
-        out: &mut Vec<u8>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_drain(&mut self, context: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<io::Result<()>> {
         while !out.is_empty() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(context, out))?;
             out.drain(..written);

@@ -138,3 +138,24 @@ fn ready(address: SocketAddr) -> bool {
     };
     ask().unwrap_or(false)
 }
+
+/// Kills the server so often, each time `so_far` is another part of `lines` further, and starts it again.
+pub async fn killed_evenly(
+    launch: Launch,
+    mut server: Server,
+    so_far: impl Fn() -> u64,
+    lines: u64,
+    kills: u32,
+) -> Result<Server, Stop> {
+    for kill in 1..=u64::from(kills) {
+        let at = lines * kill / (u64::from(kills) + 1);
+        while so_far() < at {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        server.kill();
+        let again = launch.clone();
+        let started = tokio::task::spawn_blocking(move || again.start()).await;
+        server = started.map_err(|error| Stop::Own(error.to_string()))??;
+    }
+    Ok(server)
+}

@@ -1,7 +1,7 @@
 //! What a person sees while a run goes on: the stage, how far it is, how fast.
 //!
-//! Owns: the progress line on standard error. Promises: silent with `--quiet` and without a terminal. Must not: write to
-//! standard output, which is for results.
+//! Owns: the progress line on standard error. Promises: silent with `--quiet` and without a terminal. Must not: write
+//! to standard output, which is for results.
 
 use std::cell::Cell;
 

@@ -17,7 +17,7 @@ use crate::exit::Stop;
 use crate::history::digest;
 use crate::irc::{self, Log};
 use crate::judge::{Verdict, joined, judge};
-use crate::process::{Launch, Server};
+use crate::process::{Launch, killed_evenly};
 use crate::rpc::Client;
 use crate::scan;
 use crate::subscriber::{self, Habit};
@@ -167,13 +167,9 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
     let lines: u64 = logs.iter().map(|log| log.lines.len() as u64).sum();
     let bar = tokio::spawn(show(Arc::clone(&shared), lines, args.quiet));
     let killer = launch.zip(server).map(|(launch, server)| {
-        tokio::spawn(killed_evenly(
-            launch,
-            server,
-            Arc::clone(&shared),
-            lines,
-            args.kills,
-        ))
+        let acked = Arc::clone(&shared);
+        let so_far = move || total(&acked);
+        tokio::spawn(killed_evenly(launch, server, so_far, lines, args.kills))
     });
     let began = Instant::now();
     let wrote = write(&args, &shared, &logs).await;
@@ -384,27 +380,6 @@ async fn show(shared: Arc<Shared>, lines: u64, quiet: bool) {
 fn total(shared: &Shared) -> u64 {
     let one = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     shared.progress.iter().map(one).sum()
-}
-
-/// Kills the server so often, each time another part of `lines` is acknowledged, and starts it again.
-async fn killed_evenly(
-    launch: Launch,
-    mut server: Server,
-    shared: Arc<Shared>,
-    lines: u64,
-    kills: u32,
-) -> Result<Server, Stop> {
-    for kill in 1..=u64::from(kills) {
-        let at = lines * kill / (u64::from(kills) + 1);
-        while total(&shared) < at {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        server.kill();
-        let again = launch.clone();
-        let started = tokio::task::spawn_blocking(move || again.start()).await;
-        server = started.map_err(|error| Stop::Own(error.to_string()))??;
-    }
-    Ok(server)
 }
 
 #[cfg(test)]

@@ -1,36 +1,26 @@
 //! Zipf's law: few timelines get most of the messages, as conversations do.
 //!
-//! Owns: the table of cumulated weights. Promises: number k (from 0) is drawn in proportion to 1 / (k + 1)^skew, and a
-//! skew of 0 draws all alike; the same seed draws the same numbers. Must not: cost more than a binary search per draw.
+//! Owns: nothing but the numbers from 0 that the tool counts by. Promises: number k is drawn in proportion to
+//! 1 / (k + 1)^skew, and a skew of 0 draws all alike; the same seed draws the same numbers. Must not: be made with a
+//! skew that is not 0 or more: the profile refuses it.
 
 use crate::random::Random;
 
 /// The distribution over `0..count`.
 #[derive(Clone, Debug)]
-pub struct Zipf {
-    /// The weights of all numbers up to this one together.
-    sums: Vec<f64>,
-}
+pub struct Zipf(rand_distr::Zipf<f64>);
 
 impl Zipf {
     /// Over `count` numbers, at least 1; `skew` is 0 or more.
     #[must_use]
     pub fn new(count: usize, skew: f64) -> Zipf {
-        let mut sum = 0.0;
-        let weigh = |rank: usize| {
-            sum += (rank as f64).powf(-skew);
-            sum
-        };
-        Zipf {
-            sums: (1..=count.max(1)).map(weigh).collect(),
-        }
+        let zipf = rand_distr::Zipf::new(count.max(1) as f64, skew);
+        Zipf(zipf.expect("a skew that is 0 or more"))
     }
 
     /// Draws one.
     pub fn draw(&self, random: &mut Random) -> usize {
-        let last = self.sums.len() - 1;
-        let at = random.unit() * self.sums[last];
-        self.sums.partition_point(|sum| *sum <= at).min(last)
+        random.draw(&self.0) as usize - 1
     }
 }
 

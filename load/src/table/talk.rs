@@ -1,7 +1,7 @@
 //! One connection at work: chooses an operation, asks, checks what came.
 //!
-//! Owns: what is asked, and the check of every answer. Promises: each place is written by one connection, one request at
-//! a time as SDKs work, so that what a read must show is known. Must not: repeat what was refused.
+//! Owns: what is asked, and the check of every answer. Promises: each place is written by one connection, one request
+//! at a time as SDKs work, so that what a read must show is known. Must not: repeat what was refused.
 
 use std::cell::Cell;
 use std::io;

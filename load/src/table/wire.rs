@@ -1,8 +1,8 @@
 //! Tablestore's API as a client speaks it: signed requests, answers checked as the SDKs check them.
 //!
 //! Owns: headers, signatures, statuses, and what is in each field of a request. Promises: an answer that comes out is
-//! whole and signed by the holder of the key; writes have no condition, so each is one operation of the store. Must not:
-//! know what a row should hold, or try again.
+//! whole and signed by the holder of the key; writes have no condition, so each is one operation of the store. Must
+//! not: know what a row should hold, or try again.
 
 use std::fmt;
 use std::io::Write as _;
