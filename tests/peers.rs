@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tideline_load::pairs::{Outcome, Row, Verdict, titles};
+use tideline_load::pairs::{Outcome, Row, TITLES, Verdict};
 use tideline_peers::{Name, Peers, run};
 
 fn plan(only: &[Name], data: &Path) -> Peers {
@@ -75,10 +75,10 @@ fn the_table_names_what_is_not_installed_and_goes_on() {
     let outcome = peers(&rows, data.path());
     assert!(outcome.held() && outcome.valid());
     let lines: Vec<String> = outcome.rows.iter().map(Row::text).collect();
-    let table = [titles(), lines.join("\n"), outcome.summary()].join("\n");
+    let table = [TITLES.to_owned(), lines.join("\n"), outcome.summary()].join("\n");
     let missing = |name: &str, program: &str| {
         let of = |row: &&Row| row.name == name && row.verdict == Verdict::Missing;
-        let why = format!("missing\n  {name}: {program} is not installed: apt-get install");
+        let why = format!("missing |\n  {name}: {program} is not installed: apt-get install");
         let named = outcome.rows.iter().filter(of).count();
         assert_eq!(table.matches(&why).count(), named, "{table}");
         named

@@ -7,8 +7,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::exit::Stop;
+use crate::machine::cpu_seconds;
 use crate::outcome::Outcome;
 use crate::process::{Launch, Server};
 use crate::random::Random;
@@ -88,6 +91,31 @@ impl Ours {
         let words = format!("{profile} --quiet --url {url} --pid {pid} {all} {own}");
         words.split_whitespace().map(str::to_owned).collect()
     }
+}
+
+const REST_MAX: Duration = Duration::from_secs(90);
+/// A second with less processor time than this is quiet.
+const QUIET_CPU_SECONDS: f64 = 0.05;
+const QUIET_SECONDS: u32 = 3;
+
+/// Waits until a server has nothing left to flush and merge, as its processor time shows. Returns how long that took,
+/// or nothing if it went on. Blocks.
+#[must_use]
+pub fn rest(pid: u32) -> Option<Duration> {
+    let began = Instant::now();
+    let (mut quiet, mut used) = (0, cpu_seconds(pid)?);
+    while began.elapsed() < REST_MAX {
+        sleep(Duration::from_secs(1));
+        let now = cpu_seconds(pid)?;
+        let is_quiet = now - used < QUIET_CPU_SECONDS;
+        quiet = if is_quiet { quiet + 1 } else { 0 };
+        used = now;
+        if quiet == QUIET_SECONDS {
+            let waited = Duration::from_secs(QUIET_SECONDS.into());
+            return Some(began.elapsed().saturating_sub(waited));
+        }
+    }
+    None
 }
 
 /// What runs a profile's command line for its result alone: the command line, which is above this module.

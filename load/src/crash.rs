@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
+use tokio::task::spawn_blocking;
 
 use crate::exit::Stop;
 use crate::history::digest;
-use crate::judge::{Verdict, joined, judge};
-use crate::process::Launch;
+use crate::judge::{Running, Verdict, all, joined, judge};
+use crate::process::{Launch, Server};
 use crate::random::Random;
 use crate::setup::pair;
 use crate::subscriber::{self, Habit};
@@ -77,39 +78,21 @@ impl Outcome {
     /// The line at the end of a run.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Outcome {
-            rounds,
-            seed,
-            ready_ms_max,
-            verdict,
-        } = self;
-        let Verdict {
-            timelines,
-            messages,
-            lost,
-            doubled,
-            out_of_order,
-            altered,
-            ..
-        } = verdict;
-        let Verdict {
-            subscriber_faults,
-            complaints,
-            reconnects,
-            ..
-        } = verdict;
-        let Verdict {
-            duplicates_answered,
-            resumes,
-            received,
-            ..
-        } = verdict;
+        let found = &self.verdict;
         format!(
-            "{rounds} kills, {timelines} timelines, {messages} messages, {lost} lost, {doubled} \
-             doubled, {out_of_order} out of order, {altered} altered, {subscriber_faults} subscriber \
-             faults, {complaints} other faults\n\
-             {reconnects} reconnects, {duplicates_answered} duplicates answered, {received} messages \
-             pushed over {resumes} resumes, ready again within {ready_ms_max} ms; seed {seed}"
+            "{} kills, {} timelines, {} messages, {}\n\
+             {} reconnects, {} duplicates answered, {} messages pushed over {} resumes, \
+             ready again within {} ms; seed {}",
+            self.rounds,
+            found.timelines,
+            found.messages,
+            found.counts(),
+            found.reconnects,
+            found.duplicates_answered,
+            found.received,
+            found.resumes,
+            self.ready_ms_max,
+            self.seed,
         )
     }
 }
@@ -154,16 +137,9 @@ pub async fn run(args: Crash) -> Result<Outcome, Stop> {
     // After the last restart some more is written, then everything unanswered is repeated until it is answered.
     tokio::time::sleep(Duration::from_millis(args.kill_after_ms_min)).await;
     stop.store(true, Ordering::Release);
-    let mut wrote = Vec::new();
-    for task in writing {
-        wrote.push(joined(task).await?);
-    }
+    let wrote = all(writing).await?;
     shared.written.store(true, Ordering::Release);
-    let mut saw = Vec::new();
-    for task in listening {
-        saw.push(joined(task).await?);
-    }
-    let verdict = judge(&shared, wrote, saw).await?;
+    let verdict = judge(&shared, wrote, all(listening).await?).await?;
     drop(server);
     Ok(Outcome {
         rounds: args.rounds,
@@ -173,20 +149,18 @@ pub async fn run(args: Crash) -> Result<Outcome, Stop> {
     })
 }
 
-async fn start(launch: &Launch) -> Result<crate::process::Server, Stop> {
+/// Starts the server beside the run's other tasks.
+async fn start(launch: &Launch) -> Result<Server, Stop> {
     let launch = launch.clone();
-    let started = tokio::task::spawn_blocking(move || launch.start()).await;
-    started.map_err(|error| Stop::Own(error.to_string()))?
+    joined(spawn_blocking(move || launch.start())).await
 }
-
-type Running<T> = Vec<tokio::task::JoinHandle<Result<T, Stop>>>;
 
 fn writers(
     args: &Crash,
     seed: u64,
     shared: &Arc<Shared>,
     stop: &Arc<AtomicBool>,
-) -> Running<writer::Outcome> {
+) -> Vec<Running<writer::Outcome>> {
     (0..args.writers)
         .map(|number| {
             let options = writer::Options {
@@ -210,7 +184,7 @@ fn writers(
 }
 
 /// One of each habit over all timelines, and one more that is cut.
-fn subscribers(seed: u64, shared: &Arc<Shared>) -> Running<subscriber::Outcome> {
+fn subscribers(seed: u64, shared: &Arc<Shared>) -> Vec<Running<subscriber::Outcome>> {
     [Habit::FromTheStart, Habit::Midway, Habit::Cut, Habit::Cut]
         .into_iter()
         .enumerate()

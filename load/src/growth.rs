@@ -7,15 +7,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use crate::bench::{Findings, Measure, Ours};
+use crate::bench::{Findings, Measure, Ours, rest};
 use crate::curve::{self, Curve, CurvePlan, Curves, FORMAT, Reading, Step};
 use crate::exit::{Stop, Verdict};
-use crate::machine::{Machine, cpu_seconds};
+use crate::machine::Machine;
 use crate::{pictures, report};
 
 /// Arguments of `growth`.
@@ -205,40 +203,10 @@ fn cpu_each(seen: &Seen, rate: &str) -> Option<f64> {
     (count > 0.0).then(|| used * 1e6 / count)
 }
 
-const REST_MAX: Duration = Duration::from_secs(90);
-/// A second with less processor time than this is quiet.
-const QUIET_CPU_SECONDS: f64 = 0.05;
-const QUIET_SECONDS: u32 = 3;
-
-/// Waits until a server is quiet. Returns how long it was not, or nothing if it went on.
-fn rest(pid: u32) -> Option<Duration> {
-    let began = Instant::now();
-    let (mut quiet, mut used) = (0, cpu_seconds(pid)?);
-    while began.elapsed() < REST_MAX {
-        sleep(Duration::from_secs(1));
-        let now = cpu_seconds(pid)?;
-        quiet = if now - used < QUIET_CPU_SECONDS {
-            quiet + 1
-        } else {
-            0
-        };
-        used = now;
-        if quiet == QUIET_SECONDS {
-            let waited = Duration::from_secs(QUIET_SECONDS.into());
-            return Some(began.elapsed().saturating_sub(waited));
-        }
-    }
-    None
-}
-
 /// Memory that is not a file's: pages of the image that are mapped are the system's cache, and given back at need.
 fn own_memory(pid: u32) -> Option<f64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("RssAnon:"))?;
-    let kib: f64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib * 1024.0)
+    let process = procfs::process::Process::new(i32::try_from(pid).ok()?).ok()?;
+    Some(process.status().ok()?.rssanon? as f64 * 1024.0)
 }
 
 /// Bytes on the disk of all files below a folder that have `part` in their path, holes not counted. What goes away

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use tokio::task::JoinHandle;
 
 use crate::exit::Stop;
 use crate::history::{self, History, Rule};
@@ -68,6 +69,24 @@ impl Verdict {
             ..
         } = self;
         lost + doubled + out_of_order + altered + subscriber_faults + complaints == 0
+    }
+
+    /// How often each rule was broken, in words.
+    #[must_use]
+    pub fn counts(&self) -> String {
+        let Verdict {
+            lost,
+            doubled,
+            out_of_order,
+            altered,
+            subscriber_faults,
+            complaints,
+            ..
+        } = self;
+        format!(
+            "{lost} lost, {doubled} doubled, {out_of_order} out of order, {altered} altered, \
+             {subscriber_faults} subscriber faults, {complaints} other faults"
+        )
     }
 
     fn complain(&mut self, what: String) {
@@ -174,15 +193,24 @@ async fn scan_all(shared: &Arc<Shared>) -> Result<Vec<Scan>, Stop> {
             Ok::<_, Stop>(scans)
         }));
     }
-    let mut all: BTreeMap<usize, Scan> = BTreeMap::new();
-    for task in tasks {
-        all.extend(joined(task).await?);
-    }
+    let all: BTreeMap<usize, Scan> = all(tasks).await?.into_iter().flatten().collect();
     Ok(all.into_values().collect())
 }
 
-/// The result of a task; a panic in it is the tool's own trouble.
-pub async fn joined<T>(task: tokio::task::JoinHandle<Result<T, Stop>>) -> Result<T, Stop> {
+/// A task that can fail.
+pub type Running<T> = JoinHandle<Result<T, Stop>>;
+
+/// The result of a task; a panic in it is an error of this tool.
+pub async fn joined<T>(task: Running<T>) -> Result<T, Stop> {
     task.await
         .map_err(|error| Stop::Own(format!("a task failed: {error}")))?
+}
+
+/// The results of all, in order.
+pub(crate) async fn all<T>(tasks: Vec<Running<T>>) -> Result<Vec<T>, Stop> {
+    let mut results = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        results.push(joined(task).await?);
+    }
+    Ok(results)
 }

@@ -39,25 +39,18 @@ pub struct Figures {
     /// The figure that the row compares.
     pub value: f64,
     /// Answered per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
     /// Latencies in ms: p50, p99, p99.9.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<[f64; 3]>,
     /// Processor of the generator, 1 = one core.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub generator_cpu: Option<f64>,
     /// Processor of the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<f64>,
     /// Share of requests that the generator sent late.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late_share: Option<f64>,
     /// Requests that were turned away as too many.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<u64>,
     /// Why the figure is not to be believed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
 }
 
@@ -103,6 +96,19 @@ pub enum Verdict {
     Invalid,
     /// It could not be measured.
     Failed,
+}
+
+impl Verdict {
+    fn text(self) -> &'static str {
+        match self {
+            Verdict::Met => "met",
+            Verdict::NotMet => "not met",
+            Verdict::NoBar => "no bar",
+            Verdict::Missing => "missing",
+            Verdict::Invalid => "invalid",
+            Verdict::Failed => "failed",
+        }
+    }
 }
 
 /// One line of the table.
@@ -204,10 +210,10 @@ impl Row {
         }
     }
 
-    /// The row as text; under it what is missing or wrong.
+    /// The row as a line of the table; under it what is missing or wrong.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = columns(&self.cells());
+        let mut text = self.line();
         let invalid = self.pairs.iter().find_map(Pair::invalid);
         let reasons = [self.missing.as_deref(), self.failed.as_deref(), invalid];
         for why in reasons.into_iter().flatten() {
@@ -216,7 +222,7 @@ impl Row {
         text
     }
 
-    fn cells(&self) -> [String; 7] {
+    fn line(&self) -> String {
         let dash = || "-".to_owned();
         let value = |value: Option<f64>| value.map_or_else(dash, |value| amount(value, &self.unit));
         let ratios = || self.pairs.iter().filter_map(Pair::ratio);
@@ -233,22 +239,14 @@ impl Row {
             Bar::None => dash(),
         };
         let verdict = match self.verdict {
-            Verdict::Met => "met",
-            Verdict::NotMet => "NOT MET",
-            Verdict::NoBar => "",
-            Verdict::Missing => "missing",
-            Verdict::Invalid => "INVALID",
-            Verdict::Failed => "FAILED",
+            Verdict::NoBar => String::new(),
+            Verdict::Met | Verdict::Missing => self.verdict.text().to_owned(),
+            bad => bad.text().to_uppercase(),
         };
-        [
-            self.what.clone(),
-            value(self.tideline),
-            self.peer.clone(),
-            value(self.other),
-            self.ratio.map_or_else(dash, ratio),
-            bar,
-            verdict.into(),
-        ]
+        let (ours, theirs) = (value(self.tideline), value(self.other));
+        let ratio = self.ratio.map_or_else(dash, ratio);
+        let (what, peer) = (&self.what, &self.peer);
+        format!("| {what} | {ours} | {peer} | {theirs} | {ratio} | {bar} | {verdict} |")
     }
 }
 
@@ -265,32 +263,9 @@ pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     }
 }
 
-const TITLES: [&str; 7] = [
-    "what",
-    "Tideline",
-    "beside",
-    "its value",
-    "ratio (of the pairs)",
-    "bar",
-    "",
-];
-
-/// The titles above the rows.
-#[must_use]
-pub fn titles() -> String {
-    columns(&TITLES.map(str::to_owned))
-}
-
-fn columns(cells: &[String; 7]) -> String {
-    // Fixed: a row is shown when it is done, before those behind it are known.
-    const WIDTHS: [usize; 7] = [56, 14, 34, 14, 20, 12, 0];
-    let mut text = String::new();
-    for (cell, width) in cells.iter().zip(WIDTHS) {
-        let _ = write!(text, "{cell:width$}  ");
-    }
-    text.truncate(text.trim_end().len());
-    text
-}
+/// What is above the rows, in a terminal and in a document.
+pub const TITLES: &str = "| what | Tideline | beside | its value | ratio (of the pairs) | bar | |
+|---|---:|---|---:|---:|---:|---|";
 
 impl Outcome {
     /// Nothing that was acknowledged is lost. A bar is no promise of the server.
@@ -313,31 +288,24 @@ impl Outcome {
     /// The table as Markdown, and how it was measured.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let mut out = format!(
-            "| {}|\n|---|---:|---|---:|---:|---:|---|\n",
-            TITLES.join(" | ")
-        );
-        for row in &self.rows {
-            let _ = writeln!(out, "| {} |", row.cells().join(" | "));
-        }
+        let lines: Vec<String> = self.rows.iter().map(Row::line).collect();
         let (pairs, seconds, faults) = (self.pairs, self.seconds, self.faults.len());
-        out + &format!("\nMedians of {pairs} pairs of {seconds} s; {faults} faults.")
+        format!(
+            "{TITLES}\n{}\n\nMedians of {pairs} pairs of {seconds} s; {faults} faults.",
+            lines.join("\n")
+        )
     }
 
     /// What the table comes to, in one line.
     #[must_use]
     pub fn summary(&self) -> String {
+        use Verdict::{Failed, Invalid, Met, Missing, NotMet};
+        let counts = [Met, NotMet, Missing, Invalid, Failed]
+            .map(|verdict| format!("{} {}", self.count(verdict), verdict.text()));
+        let (counts, pairs, seconds) = (counts.join(", "), self.pairs, self.seconds);
+        let (seed, faults) = (self.seed, self.faults.len());
         format!(
-            "bars: {} met, {} not met, {} missing, {} invalid, {} failed; medians of {} pairs of {} s; seed {}; {} faults",
-            self.count(Verdict::Met),
-            self.count(Verdict::NotMet),
-            self.count(Verdict::Missing),
-            self.count(Verdict::Invalid),
-            self.count(Verdict::Failed),
-            self.pairs,
-            self.seconds,
-            self.seed,
-            self.faults.len(),
+            "bars: {counts}; medians of {pairs} pairs of {seconds} s; seed {seed}; {faults} faults"
         )
     }
 }
@@ -387,14 +355,18 @@ mod tests {
         assert_eq!(judged.verdict, Verdict::Missing);
         let text = judged.text();
         assert!(
-            text.ends_with("missing\n  deep: redis-server is not installed"),
+            text.ends_with("missing |\n  deep: redis-server is not installed"),
             "{text}"
         );
         let mut failed = row(Bar::RatioAtLeast(1.0), &[]);
         failed.failed = Some("it did not start".into());
         let judged = failed.judged();
         assert_eq!(judged.verdict, Verdict::Failed);
-        assert!(judged.text().ends_with("FAILED\n  deep: it did not start"));
+        assert!(
+            judged
+                .text()
+                .ends_with("FAILED |\n  deep: it did not start")
+        );
         let mut late = row(Bar::RatioAtLeast(1.0), &[(2.0, 1.0), (2.0, 1.0)]);
         late.pairs[1].tideline.invalid = Some("the generator was late".into());
         let judged = late.judged();

@@ -16,7 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::exit::Stop;
 use crate::history::digest;
 use crate::irc::{self, Log};
-use crate::judge::{Verdict, joined, judge};
+use crate::judge::{Running, Verdict, all, joined, judge};
 use crate::process::{Launch, killed_evenly};
 use crate::rpc::Client;
 use crate::scan;
@@ -100,44 +100,24 @@ impl Outcome {
     /// The line at the end of a run.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Outcome {
-            lines,
-            lines_replaced,
-            seconds,
-            kills,
-            verdict,
-            ..
-        } = self;
-        let Verdict {
-            timelines,
-            lost,
-            doubled,
-            out_of_order,
-            altered,
-            ..
-        } = verdict;
-        let Verdict {
-            subscriber_faults,
-            complaints,
-            received,
-            resumes,
-            ..
-        } = verdict;
-        let Verdict {
-            duplicates_answered,
-            reconnects,
-            refusals,
-            ..
-        } = verdict;
+        let found = &self.verdict;
         format!(
-            "{timelines} timelines, {lines} lines, {lost} lost, {doubled} doubled, \
-             {out_of_order} out of order, {altered} altered, {subscriber_faults} subscriber faults, \
-             {complaints} other faults\n\
-             {lines_replaced} lines with invalid UTF-8 replaced; {received} messages pushed to \
-             subscribers over {resumes} resumes; {kills} kills, {reconnects} reconnects, \
-             {refusals} refusals repeated, {duplicates_answered} duplicates answered; \
-             {seconds:.1} s, {:.0} lines/s",
-            *lines as f64 / seconds.max(0.001)
+            "{} timelines, {} lines, {}\n\
+             {} lines with invalid UTF-8 replaced; {} messages pushed to subscribers over {} \
+             resumes; {} kills, {} reconnects, {} refusals repeated, {} duplicates answered; \
+             {:.1} s, {:.0} lines/s",
+            found.timelines,
+            self.lines,
+            found.counts(),
+            self.lines_replaced,
+            found.received,
+            found.resumes,
+            self.kills,
+            found.reconnects,
+            found.refusals,
+            found.duplicates_answered,
+            self.seconds,
+            self.lines as f64 / self.seconds.max(0.001),
         )
     }
 }
@@ -182,10 +162,7 @@ pub async fn run(args: Replay) -> Result<Outcome, Stop> {
         Some(task) => Some(joined(task).await?),
         None => None,
     };
-    let mut saw = Vec::new();
-    for task in listening {
-        saw.push(joined(task).await?);
-    }
+    let saw = all(listening).await?;
     Ok(Outcome {
         lines,
         lines_replaced: logs.iter().map(|log| log.replaced).sum(),
@@ -254,7 +231,7 @@ fn subscribers(
     seed: u64,
     shared: &Arc<Shared>,
     logs: &Arc<Vec<Log>>,
-) -> Vec<tokio::task::JoinHandle<Result<subscriber::Outcome, Stop>>> {
+) -> Vec<Running<subscriber::Outcome>> {
     let mut tasks = Vec::new();
     for habit in [Habit::FromTheStart, Habit::Midway, Habit::Cut] {
         for number in 0..args.subscribers {
@@ -306,11 +283,7 @@ async fn write(
             source,
         )));
     }
-    let mut outcomes = Vec::new();
-    for task in tasks {
-        outcomes.push(joined(task).await?);
-    }
-    Ok(outcomes)
+    all(tasks).await
 }
 
 /// The lines of some files, one of each in turn.

@@ -27,37 +27,28 @@ const PACED_SHARE: f64 = 0.5;
 const DEPTH: usize = 16;
 const RATE: &str = "appends_per_second";
 
+/// Rows that are measured in the same rounds.
+struct Rounds {
+    what: String,
+    unit: &'static str,
+    flow: Flow,
+    /// The figure that the rows compare.
+    value: &'static str,
+    rows: Vec<(Name, Contestant, Bar)>,
+}
+
 /// As many appends as go, 16 in flight: those of `deep`, `jetstream` and `floor` that are chosen share their rounds.
 pub(crate) async fn most(field: &mut Field, chosen: &[Name]) -> Result<Vec<Row>, Stop> {
-    let flow = Flow::closed(field.args.connections, DEPTH);
-    let what = format!("durable appends, {} × {DEPTH}", flow.connections);
-    let lines = [
-        (
-            Name::Deep,
-            "deep",
-            Contestant::Redis,
-            Bar::RatioAtLeast(1.2),
-        ),
-        (
-            Name::Jetstream,
-            "jetstream",
-            Contestant::Synced,
-            Bar::RatioAtLeast(15.0),
-        ),
-        (
-            Name::Jetstream,
-            "jetstream",
-            Contestant::Unsynced,
-            Bar::None,
-        ),
-        (Name::Floor, "floor", Contestant::Echo, Bar::None),
+    let rows = [
+        (Name::Deep, Contestant::Redis, Bar::RatioAtLeast(1.2)),
+        (Name::Jetstream, Contestant::Synced, Bar::RatioAtLeast(15.0)),
+        (Name::Jetstream, Contestant::Unsynced, Bar::None),
+        (Name::Floor, Contestant::Echo, Bar::None),
     ];
-    let lines = lines.into_iter().filter(|(of, ..)| chosen.contains(of));
-    let rows = lines.map(|(_, name, who, bar)| {
-        let row = Row::new(name, what.clone(), who.name(), "/s", bar);
-        (row, who)
-    });
-    let (mut rows, ours) = rounds(field, rows.collect(), &flow, RATE).await?;
+    let rows = rows.into_iter().filter(|(name, ..)| chosen.contains(name));
+    let rounds = closed(field, DEPTH, rows.collect());
+    let flow = rounds.flow.clone();
+    let (mut rows, ours) = rounds.run(field).await?;
     for outcome in &ours {
         field.best.push(figures(outcome, RATE)?.value);
     }
@@ -72,18 +63,19 @@ pub(crate) async fn most(field: &mut Field, chosen: &[Name]) -> Result<Vec<Row>,
 
 /// As many appends as go, one after the other on each connection.
 pub(crate) async fn single(field: &mut Field) -> Result<Vec<Row>, Stop> {
-    let flow = Flow::closed(field.args.connections, 1);
-    let what = format!("durable appends, {} × 1", flow.connections);
-    against_redis(
-        field,
-        "single",
-        what,
-        "/s",
-        Bar::RatioAtLeast(1.2),
-        &flow,
-        RATE,
-    )
-    .await
+    let row = (Name::Single, Contestant::Redis, Bar::RatioAtLeast(1.2));
+    Ok(closed(field, 1, vec![row]).run(field).await?.0)
+}
+
+fn closed(field: &Field, depth: usize, rows: Vec<(Name, Contestant, Bar)>) -> Rounds {
+    let connections = field.args.connections;
+    Rounds {
+        what: format!("durable appends, {connections} × {depth}"),
+        unit: "/s",
+        flow: Flow::closed(connections, depth),
+        value: RATE,
+        rows,
+    }
 }
 
 /// The latency row, at half of the best rate that was just seen, or is seen now.
@@ -95,81 +87,52 @@ pub(crate) async fn paced(field: &mut Field) -> Result<Vec<Row>, Stop> {
         field.best.push(figures(&outcome, RATE)?.value);
     }
     let rate = median(field.best.iter().copied()).unwrap_or(0.0) * PACED_SHARE;
-    let flow = Flow::open(connections, rate, Gaps::Fixed);
-    let what = format!("append ack p99 from when due, both at {rate:.0}/s");
-    against_redis(
-        field,
-        "ack",
-        what,
-        "ms",
-        Bar::RatioAtMost(1.0),
-        &flow,
-        "ack_p99",
-    )
-    .await
+    let rounds = Rounds {
+        what: format!("append ack p99 from when due, both at {rate:.0}/s"),
+        unit: "ms",
+        flow: Flow::open(connections, rate, Gaps::Fixed),
+        value: "ack_p99",
+        rows: vec![(Name::Ack, Contestant::Redis, Bar::RatioAtMost(1.0))],
+    };
+    Ok(rounds.run(field).await?.0)
 }
 
-async fn against_redis(
-    field: &mut Field,
-    name: &str,
-    what: String,
-    unit: &str,
-    bar: Bar,
-    flow: &Flow,
-    value: &str,
-) -> Result<Vec<Row>, Stop> {
-    let row = Row::new(name, what, Contestant::Redis.name(), unit, bar);
-    let rows = vec![(row, Contestant::Redis)];
-    Ok(rounds(field, rows, flow, value).await?.0)
-}
-
-/// Runs the rows' contestants beside Tideline; also returns Tideline's results.
-async fn rounds(
-    field: &mut Field,
-    mut rows: Vec<(Row, Contestant)>,
-    flow: &Flow,
-    value: &str,
-) -> Result<(Vec<Row>, Vec<Outcome>), Stop> {
-    for (row, who) in &mut rows {
-        row.missing = field.missing(*who);
-    }
-    let there: Vec<Contestant> = rows
-        .iter()
-        .filter(|(row, _)| row.missing.is_none())
-        .map(|(_, who)| *who)
-        .collect();
-    let (mut ours, pairs) = (Vec::new(), field.args.pairs);
-    for round in 0..if there.is_empty() { 0 } else { pairs } {
-        let mut order = vec![Contestant::Tideline];
-        order.extend(&there);
-        // The disk and the machine change in a round: none is always the first.
-        let turns = round % order.len();
-        order.rotate_left(turns);
-        let mut runs = Vec::new();
-        for who in order {
-            let outcome = field.appends(who, flow).await?;
-            let run = figures(&outcome, value)?;
-            note(&format!("{}/{pairs} {}", round + 1, who.name()), &run);
-            if who == Contestant::Tideline {
-                ours.push(outcome);
+impl Rounds {
+    /// Runs the rows' contestants beside Tideline; also returns Tideline's results.
+    async fn run(self, field: &mut Field) -> Result<(Vec<Row>, Vec<Outcome>), Stop> {
+        let (mut rows, mut there) = (Vec::new(), vec![Contestant::Tideline]);
+        for (name, who, bar) in &self.rows {
+            let mut row = name.row(self.what.clone(), who.name(), self.unit, *bar);
+            row.missing = field.missing(*who);
+            if row.missing.is_none() {
+                there.push(*who);
             }
-            runs.push((who, run));
+            rows.push(row);
         }
-        let of = |who: Contestant| {
-            runs.iter()
-                .find(|run| run.0 == who)
-                .map(|run| run.1.clone())
-        };
-        for (row, who) in &mut rows {
-            let pair = of(Contestant::Tideline).zip(of(*who));
-            let pair = pair.map(|(tideline, peer)| Pair {
-                tideline,
-                peer: Some(peer),
-            });
-            row.pairs.extend(pair);
+        let (mut ours, pairs) = (Vec::new(), field.args.pairs);
+        for round in 0..if there.len() == 1 { 0 } else { pairs } {
+            let mut runs: Vec<(Contestant, Figures)> = Vec::new();
+            // The disk and the machine change in a round: none is always the first.
+            let order = there.iter().cycle().skip(round % there.len());
+            for who in order.take(there.len()).copied() {
+                let outcome = field.appends(who, &self.flow).await?;
+                let run = figures(&outcome, self.value)?;
+                note(&format!("{}/{pairs} {}", round + 1, who.name()), &run);
+                if who == Contestant::Tideline {
+                    ours.push(outcome);
+                }
+                runs.push((who, run));
+            }
+            let of = |who| Some(runs.iter().find(|run| run.0 == who)?.1.clone());
+            for (row, (_, who, _)) in rows.iter_mut().zip(&self.rows) {
+                if let (Some(tideline), Some(peer)) = (of(Contestant::Tideline), of(*who)) {
+                    let peer = Some(peer);
+                    row.pairs.push(Pair { tideline, peer });
+                }
+            }
         }
+        Ok((rows, ours))
     }
-    Ok((rows.into_iter().map(|(row, _)| row).collect(), ours))
 }
 
 fn note(who: &str, figures: &Figures) {
@@ -201,7 +164,7 @@ fn disk(field: &Field, ours: &[Outcome]) -> Result<Vec<Row>, Stop> {
         (false, "the disk, to a growing file"),
     ] {
         let what = format!("durable appends in batches of {messages:.0} ({bytes:.0} B)");
-        let mut row = Row::new("floor", what, how, "/s", Bar::None);
+        let mut row = Name::Floor.row(what, how, "/s", Bar::None);
         let unread = || "the server's metrics could not be read".into();
         row.failed = batch.is_none().then(unread);
         for outcome in ours.iter().filter(|_| batch.is_some()) {
@@ -267,7 +230,7 @@ fn probe(folder: &Path, reused: bool, batch_bytes: usize, time: Duration) -> io:
 async fn cross_check(field: &mut Field, flow: &Flow) -> Result<Row, Stop> {
     let connections = flow.connections;
     let what = format!("not Tideline but redis-benchmark on Redis, {connections} × {DEPTH}");
-    let mut row = Row::new("deep", what, "Redis by our generator", "/s", Bar::None);
+    let mut row = Name::Deep.row(what, "Redis by our generator", "/s", Bar::None);
     row.missing = field.missing(Contestant::Redis);
     let Some(server) = field.redis.clone() else {
         return Ok(row);

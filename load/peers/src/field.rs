@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use tideline_load::bench::{Findings, Ours};
+use tideline_load::bench::{self, Findings, Ours};
 use tideline_load::cli;
 use tideline_load::exit::Stop;
 use tideline_load::generator::Flow;
@@ -22,7 +22,7 @@ use crate::Peers;
 use crate::echo::{Echo, Server};
 use crate::keyed::{Keyed, Peer};
 use crate::nats::JetStream;
-use crate::programs::{INSTALL, Program, Syncs, find};
+use crate::programs::{INSTALL, Program, find};
 use crate::redis::Redis;
 
 /// What is compared.
@@ -179,13 +179,9 @@ impl Field {
             }
             Contestant::Synced | Contestant::Unsynced => {
                 let binary = self.nats.as_deref().ok_or_else(absent)?;
-                let always = who == Contestant::Synced;
-                let syncs = if always {
-                    Syncs::Always
-                } else {
-                    Syncs::Default
-                };
-                let server = Program::nats(binary, data, syncs).await?;
+                // Else it syncs every two minutes.
+                let always = (who == Contestant::Synced).then_some("sync_interval: always");
+                let server = Program::nats(binary, data, always.unwrap_or("")).await?;
                 self.keyed(who, flow, JetStream, &server.address, Some(server.pid()))
                     .await
             }
@@ -233,4 +229,14 @@ pub(crate) fn figures(outcome: &Outcome, value: &str) -> Result<Figures, Stop> {
         refused: figure("busy").map(|count| count as u64),
         invalid: outcome.validity.reasons.first().cloned(),
     })
+}
+
+/// Waits until a server has nothing left to flush and merge.
+pub(crate) async fn quiet(server: &Ours) -> Result<(), Stop> {
+    let pid = server.pid();
+    let rested = joined(spawn_blocking(move || Ok(bench::rest(pid)))).await?;
+    if rested.is_none() {
+        report::note("the server is still merging");
+    }
+    Ok(())
 }

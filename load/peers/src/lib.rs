@@ -20,7 +20,6 @@ mod written;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use serde::Serialize;
 use tideline_load::exit::Stop;
 use tideline_load::pairs::{Bar, Outcome, Row};
 use tideline_load::random::Random;
@@ -79,8 +78,7 @@ pub struct Peers {
 }
 
 /// A row, or several that are measured together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Name {
     /// Durable appends, 16 in flight, against Redis
     Deep,
@@ -104,6 +102,19 @@ pub enum Name {
     Growth,
     /// Bytes that reach the disk for each byte of an entry
     Amplification,
+}
+
+impl Name {
+    /// As `--only` spells it.
+    fn text(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// A row of it, before its pairs.
+    fn row(self, what: String, peer: &str, unit: &str, bar: Bar) -> Row {
+        Row::new(&self.text(), what, peer, unit, bar)
+    }
 }
 
 /// What is measured together, in this order.
@@ -216,9 +227,7 @@ async fn section(field: &mut Field, chosen: &[Name]) -> Result<Vec<Row>, Stop> {
 /// The rows of a section that could not be measured.
 fn failed(chosen: &[Name], stop: &Stop) -> Vec<Row> {
     let one = |name: &Name| {
-        let name = name.to_possible_value();
-        let name = name.as_ref().map_or("", |name| name.get_name());
-        let mut row = Row::new(name, format!("all of `{name}`"), "-", "", Bar::None);
+        let mut row = name.row(format!("all of `{}`", name.text()), "-", "", Bar::None);
         row.failed = Some(stop.to_string());
         row
     };

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tideline_load::exit::{CODES, Stop, Verdict};
-use tideline_load::pairs::{Outcome, titles};
+use tideline_load::pairs::{Outcome, TITLES};
 use tideline_load::report;
 use tideline_peers::{Peers, run};
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 fn compare(args: Peers) -> Result<Verdict, Stop> {
     let json = args.json.clone();
     let save = |outcome: &Outcome| report::save(outcome, json.as_deref());
-    report::say(&titles());
+    report::say(TITLES);
     let outcome = run(args, &mut |row, outcome| {
         report::say(&row.text());
         if let Err(stop) = save(outcome) {

@@ -114,12 +114,24 @@ async fn ask(address: &str, subject: &str, body: &Value) -> io::Result<Value> {
     let asked =
         format!("{HELLO}SUB _INBOX.ask 1\r\nPUB {subject} _INBOX.ask {length}\r\n{body}\r\n");
     pipe.write(asked.as_bytes()).await?;
+    let answer = |said: &Said<'_>| match said {
+        Said::Message { payload, .. } => Some(serde_json::from_slice(payload)),
+        _ => None,
+    };
+    Ok(until(&mut pipe, answer).await??)
+}
+
+/// Reads up to the operation that is wanted.
+async fn until<T>(pipe: &mut Pipe, wanted: impl Fn(&Said<'_>) -> Option<T>) -> io::Result<T> {
     loop {
         while let Some((said, taken)) = find(pipe.bytes())? {
-            match said {
-                Said::Message { payload, .. } => return Ok(serde_json::from_slice(payload)?),
-                Said::Error(why) => return Err(refused(why)),
-                Said::Ping | Said::Pong | Said::Noise => pipe.take(taken),
+            if let Said::Error(why) = said {
+                return Err(refused(why));
+            }
+            let found = wanted(&said);
+            pipe.take(taken);
+            if let Some(found) = found {
+                return Ok(found);
             }
         }
         pipe.more().await?;
@@ -196,18 +208,9 @@ impl Peer for JetStream {
         let mut pipe = Pipe::connect(address).await?;
         let first = format!("{HELLO}SUB _INBOX.{lane}.* 1\r\nPING\r\n");
         pipe.write(first.as_bytes()).await?;
-        // The server's PONG says that it has the subscription; a PING of its own is answered with the first publish.
-        loop {
-            let Some((said, taken)) = find(pipe.bytes())? else {
-                pipe.more().await?;
-                continue;
-            };
-            let is_pong = said == Said::Pong;
-            pipe.take(taken);
-            if is_pong {
-                return Ok((pipe, Publishing::new(lane, text)));
-            }
-        }
+        // The server's PONG says that it has the subscription.
+        until(&mut pipe, |said| (*said == Said::Pong).then_some(())).await?;
+        Ok((pipe, Publishing::new(lane, text)))
     }
 
     /// The stream holds as many messages as were acknowledged.

@@ -25,15 +25,6 @@ pub(crate) const INSTALL: &str = "apt-get install -y redis-server prometheus pyt
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often JetStream syncs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Syncs {
-    /// Before each acknowledgement.
-    Always,
-    /// Every two minutes.
-    Default,
-}
-
 /// Where a program is: as given, else on the path, else in `.venv`.
 pub(crate) fn find(name: &str, given: Option<&Path>) -> Option<PathBuf> {
     if let Some(given) = given {
@@ -70,19 +61,15 @@ impl Program {
         Program::start(command, place, port, port, b"+PONG\r\n").await
     }
 
-    /// NATS with JetStream and a WebSocket listener.
-    pub(crate) async fn nats(binary: &Path, data: &Path, syncs: Syncs) -> Result<Program, Stop> {
+    /// NATS with a WebSocket listener, and JetStream with this line in its settings.
+    pub(crate) async fn nats(binary: &Path, data: &Path, line: &str) -> Result<Program, Stop> {
         let place = Place::new(data, "nats")?;
         let (port, socket) = (free_port()?, free_port()?);
-        let sync = match syncs {
-            Syncs::Always => "sync_interval: always",
-            Syncs::Default => "",
-        };
         let store = place.path().display();
         let text = format!(
             "listen: \"127.0.0.1:{port}\"\n\
              websocket {{\n  listen: \"127.0.0.1:{socket}\"\n  no_tls: true\n}}\n\
-             jetstream {{\n  store_dir: \"{store}\"\n  {sync}\n}}\n"
+             jetstream {{\n  store_dir: \"{store}\"\n  {line}\n}}\n"
         );
         let config = place.path().join("nats.conf");
         fs::write(&config, text)

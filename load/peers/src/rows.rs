@@ -9,11 +9,10 @@ use tideline_load::exit::Stop;
 use tideline_load::pairs::{Bar, Figures, Pair, Row, median};
 use tideline_load::report;
 
-use crate::Peers;
-use crate::field::{Contestant, Field, figures};
+use crate::field::{Contestant, Field, figures, quiet};
 use crate::hall;
-use crate::programs::{Program, Syncs};
-use crate::written::quiet;
+use crate::programs::Program;
+use crate::{Name, Peers};
 
 /// A row of Tideline alone: a line of the load tool, and a figure of it, so many times.
 async fn alone(
@@ -23,12 +22,9 @@ async fn alone(
     line: &str,
     value: &str,
 ) -> Result<Row, Stop> {
-    for round in 1..=pairs {
+    for round in 0..pairs {
         let tideline = figures(&field.ours(line).await?, value)?;
-        let shown = amount(tideline.value, &row.unit);
-        report::note(&format!("{round}/{pairs} {}: {shown}", row.name));
-        let peer = None;
-        row.pairs.push(Pair { tideline, peer });
+        paired(&mut row, (round, pairs), [Some(tideline), None]);
     }
     Ok(row)
 }
@@ -40,7 +36,7 @@ pub(crate) async fn poll(field: &mut Field) -> Result<Vec<Row>, Stop> {
     } = field.args;
     let positions = timelines.min(100);
     let what = format!("empty polls of {positions}, per CPU-second of the server");
-    let row = Row::new("poll", what, "-", "/s", Bar::ValueAtLeast(30_000.0));
+    let row = Name::Poll.row(what, "-", "/s", Bar::ValueAtLeast(30_000.0));
     let line = format!("poll --in-flight 16 --timelines {timelines} --positions {positions}");
     let row = alone(field, row, pairs, &line, "polls_per_server_cpu_second");
     Ok(vec![row.await?])
@@ -50,7 +46,7 @@ pub(crate) async fn poll(field: &mut Field) -> Result<Vec<Row>, Stop> {
 pub(crate) async fn idle(field: &mut Field) -> Result<Vec<Row>, Stop> {
     const CONNECTIONS: usize = 15_000;
     let what = format!("memory of an idle connection, of {CONNECTIONS}");
-    let row = Row::new("idle", what, "-", "B", Bar::ValueAtMost(12_000.0));
+    let row = Name::Idle.row(what, "-", "B", Bar::ValueAtMost(12_000.0));
     // A ramp that is held up makes no connection larger.
     let line = format!("connect --connections {CONNECTIONS} --hold-seconds 5 --late-ms 60000");
     Ok(vec![
@@ -62,12 +58,22 @@ pub(crate) async fn idle(field: &mut Field) -> Result<Vec<Row>, Stop> {
 pub(crate) async fn storm(field: &mut Field) -> Result<Vec<Row>, Stop> {
     let Peers { pairs, size, .. } = field.args;
     let what = "5000 clients cut, back and 100 messages each caught up".to_owned();
-    let row = Row::new("storm", what, "-", "s", Bar::ValueAtMost(10.0));
+    let row = Name::Storm.row(what, "-", "s", Bar::ValueAtMost(10.0));
     let line =
         format!("storm --clients 5000 --timelines 1000 --per-client 10 --behind 10 --size {size}");
     Ok(vec![
         alone(field, row, pairs, &line, "all_caught_up").await?,
     ])
+}
+
+/// Adds the runs of a round, Tideline's first.
+fn paired(row: &mut Row, (round, pairs): (usize, usize), runs: [Option<Figures>; 2]) {
+    let [Some(tideline), peer] = runs else { return };
+    let text = |run: &Figures| amount(run.value, &row.unit);
+    let (ours, theirs) = (text(&tideline), peer.as_ref().map_or("-".into(), text));
+    let (name, round) = (&row.name, round + 1);
+    report::note(&format!("{round}/{pairs} {name}: {ours} beside {theirs}"));
+    row.pairs.push(Pair { tideline, peer });
 }
 
 const SUBSCRIBERS: usize = 1_000;
@@ -84,30 +90,25 @@ pub(crate) async fn room(field: &mut Field) -> Result<Vec<Row>, Stop> {
     let full = format!("{line} --in-flight {room_in_flight}");
     let what = format!("deliveries, one room, {SUBSCRIBERS} subscribers, {size} B");
     let bar = Bar::RatioAtLeast(1.2);
-    let mut most = Row::new("room", what, "NATS core, WebSocket", "/s", bar);
+    let mut most = Name::Room.row(what, "NATS core, WebSocket", "/s", bar);
     most.missing = field.missing(Contestant::Unsynced);
     let mut messages = Vec::new();
     for round in 0..pairs {
-        let mut peer = None;
-        if round % 2 == 1 {
-            peer = nats(field).await?;
+        let mut runs = [None, None];
+        for turn in [round % 2, (round + 1) % 2] {
+            if turn == 1 {
+                runs[turn] = nats(field).await?;
+                continue;
+            }
+            let outcome = field.ours(&full).await?;
+            messages.push(figures(&outcome, "messages_per_second")?.value);
+            runs[turn] = Some(figures(&outcome, "deliveries_per_second")?);
         }
-        let outcome = field.ours(&full).await?;
-        let tideline = figures(&outcome, "deliveries_per_second")?;
-        messages.push(figures(&outcome, "messages_per_second")?.value);
-        if round % 2 == 0 {
-            peer = nats(field).await?;
-        }
-        let (ours, theirs) = (tideline.value, peer.as_ref().map_or(0.0, |peer| peer.value));
-        let turn = round + 1;
-        report::note(&format!(
-            "{turn}/{pairs} room: Tideline {ours:.0}/s, NATS {theirs:.0}/s"
-        ));
-        most.pairs.push(Pair { tideline, peer });
+        paired(&mut most, (round, pairs), runs);
     }
     let rate = (median(messages.into_iter()).unwrap_or(0.0) / 2.0).max(1.0);
     let what = format!("delivery p99 from when due, half of that: {rate:.0} msg/s");
-    let late = Row::new("room", what, "-", "ms", Bar::ValueAtMost(100.0));
+    let late = Name::Room.row(what, "-", "ms", Bar::ValueAtMost(100.0));
     // With the server and 1,000 subscribers on two cores, a thread that wakes waits for its turn up to a few slices of
     // the scheduler (3 ms each). Each delivery's time counts from when its message was due all the same.
     let paced = format!("{line} --rate {rate} --late-ms 10");
@@ -119,7 +120,7 @@ async fn nats(field: &mut Field) -> Result<Option<Figures>, Stop> {
     let Some(binary) = field.nats.clone() else {
         return Ok(None);
     };
-    let program = Program::nats(&binary, &field.args.data, Syncs::Default).await?;
+    let program = Program::nats(&binary, &field.args.data, "").await?;
     let room = hall::Room {
         setup: field.setup(&format!("ws://{}/", program.socket), Some(program.pid())),
         address: program.address.clone(),
@@ -152,8 +153,7 @@ pub(crate) async fn growth(field: &mut Field) -> Result<Vec<Row>, Stop> {
     let itself = format!("itself, {} there", messages(LITTLE));
     report::note(&format!("growth: {} go in first", messages(stock)));
     let large = filled(field, stock).await?;
-    let reads = Row::new(
-        "growth",
+    let reads = Name::Growth.row(
         format!(
             "history page p99, {PAGES_PER_SECOND}/s, {} there",
             messages(stock)
@@ -162,8 +162,7 @@ pub(crate) async fn growth(field: &mut Field) -> Result<Vec<Row>, Stop> {
         "ms",
         Bar::RatioAtMost(1.5),
     );
-    let writes = Row::new(
-        "growth",
+    let writes = Name::Growth.row(
         format!(
             "durable appends, {connections} × 16, {} there",
             messages(stock)
@@ -193,20 +192,11 @@ pub(crate) async fn growth(field: &mut Field) -> Result<Vec<Row>, Stop> {
                     (&little, LITTLE)
                 };
                 let pages = pages(stock, size) + " --loaded";
-                quiet(server.pid()).await?;
+                quiet(server).await?;
                 let outcome = field.ours_on(server, append.unwrap_or(&pages)).await?;
                 runs[turn] = Some(figures(&outcome, value)?);
             }
-            let [Some(tideline), peer] = runs else {
-                continue;
-            };
-            let [much, little] = [Some(&tideline), peer.as_ref()]
-                .map(|run| run.map_or_else(String::new, |run| amount(run.value, &row.unit)));
-            report::note(&format!(
-                "{}/{pairs} growth: {much} beside {little}",
-                round + 1
-            ));
-            row.pairs.push(Pair { tideline, peer });
+            paired(&mut row, (round, pairs), runs);
         }
         rows.push(row);
     }

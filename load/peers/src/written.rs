@@ -15,14 +15,14 @@ use tideline_load::amount::amount;
 use tideline_load::bench::Ours;
 use tideline_load::exit::Stop;
 use tideline_load::generator::Flow;
-use tideline_load::machine::Usage;
 use tideline_load::pairs::{Bar, Pair, Row};
 use tideline_load::report;
 use tideline_load::template::DIGITS;
 
-use crate::field::{Field, figures};
+use crate::Name;
+use crate::field::{Field, figures, quiet};
 
-/// The server counts as quiet when it wrote less than this in a look's time.
+/// The disk counts as quiet when less was written to it in a look's time.
 const QUIET_BYTES: f64 = 1e6;
 const LOOK: Duration = Duration::from_secs(2);
 /// Merges that take longer are not waited for; the progress line says so.
@@ -53,29 +53,19 @@ fn disk_bytes(counters: &Path) -> Result<f64, Stop> {
         .ok_or_else(|| Stop::Own(format!("{name}: not the counters of a disk")))
 }
 
-/// Waits until a server has stopped writing.
-pub(crate) async fn quiet(pid: u32) -> Result<(), Stop> {
-    let count = || {
-        let written = Usage::of(pid).written_bytes;
-        written.ok_or_else(|| Stop::Own(format!("/proc/{pid}/io cannot be read")))
-    };
-    settled(count).await?;
-    Ok(())
-}
-
-/// Waits until a count of written bytes stays the same, and returns it.
-async fn settled(count: impl Fn() -> Result<f64, Stop>) -> Result<f64, Stop> {
-    let mut written = count()?;
+/// Waits until the server is quiet and nothing reaches the disk any more; returns what did so far.
+async fn settled(server: &Ours, counters: &Path) -> Result<f64, Stop> {
+    quiet(server).await?;
+    let mut written = disk_bytes(counters)?;
     for _ in 0..LOOKS_MAX {
         tokio::time::sleep(LOOK).await;
-        let now = count()?;
-        if now < written + QUIET_BYTES {
-            return Ok(now);
+        let before = std::mem::replace(&mut written, disk_bytes(counters)?);
+        if written < before + QUIET_BYTES {
+            return Ok(written);
         }
-        written = now;
     }
     report::note(&format!(
-        "the server still writes after {:?}",
+        "the disk is still written to after {:?}",
         LOOK * LOOKS_MAX
     ));
     Ok(written)
@@ -104,8 +94,7 @@ async fn written(field: &mut Field, server: &Ours, timelines: &str) -> Result<Ro
     let counters = counters(&field.args.data)?;
     let before = disk_bytes(&counters)?;
     let outcome = field.ours_on(server, &line).await?;
-    quiet(server.pid()).await?;
-    let after = settled(|| disk_bytes(&counters)).await?;
+    let after = settled(server, &counters).await?;
     let entries = outcome.details.get("acknowledged").and_then(Value::as_f64);
     let entries = entries.unwrap_or(0.0);
     let each = entry_bytes(field.args.size, flow.connections);
@@ -117,7 +106,7 @@ async fn written(field: &mut Field, server: &Ours, timelines: &str) -> Result<Ro
         "amplification: {value:.2} ×; {entries:.0} entries of {each:.0} B, {rate:.0}/s"
     ));
     let what = format!("write amplification, {}", amount(entries, "entries"));
-    let mut row = Row::new("amplification", what, "-", "×", Bar::ValueAtMost(6.0));
+    let mut row = Name::Amplification.row(what, "-", "×", Bar::ValueAtMost(6.0));
     let peer = None;
     row.pairs.push(Pair { tideline, peer });
     Ok(row)
