@@ -19,7 +19,7 @@ use crate::feed::Feed;
 use crate::gateway::{Gateway, Options as GatewayOptions};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
-use crate::partition::{OpenError, Partitions, ReadError};
+use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
 use crate::wire::Dialect;
@@ -125,7 +125,8 @@ impl Server {
         let feed = Feed::start(
             &partitions,
             timelines.clone(),
-            config.feed_options(&metrics),
+            config.fresh_bytes_max,
+            &metrics,
             &tasks,
         );
         let connections_max = connections_max(config, partitions.ids().count());
@@ -273,17 +274,16 @@ const KEPT_FILES: usize = 64;
 const KEPT_FILES_PER_PARTITION: usize = 16;
 
 /// Shows the limits that gauges are held against.
-fn show_limits(config: &Config, connections_max: usize, metrics: &Metrics) {
+fn show_limits(config: &Config, connections_max: usize, metrics: &Arc<Metrics>) {
+    let image = config.partition_options(metrics).image;
+    let filter_memory_bytes = usize::try_from(image.filter_memory_bytes).unwrap_or(usize::MAX);
     for (name, limit) in [
         ("connections_max", connections_max),
-        ("reads_max", config.reads_max),
-        ("frozen_memtables_max", config.frozen_memtables_max),
-        ("level0_slow_runs", config.level0_slow_runs),
-        ("level0_busy_runs", config.level0_busy_runs),
-        (
-            "filter_memory_bytes",
-            usize::try_from(config.filter_memory_bytes).unwrap_or(usize::MAX),
-        ),
+        ("reads_max", READS_MAX),
+        ("frozen_memtables_max", FROZEN_MAX),
+        ("level0_slow_runs", image.level0_slow_runs),
+        ("level0_busy_runs", image.level0_busy_runs),
+        ("filter_memory_bytes", filter_memory_bytes),
         ("fresh_bytes_max", config.fresh_bytes_max),
         ("inbound_bytes_max", config.inbound_bytes_max),
         ("answers_bytes_max", config.answers_bytes_max),

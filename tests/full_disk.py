@@ -31,11 +31,9 @@ TIMELINES = 64
 WRITERS = 4
 SMALL = """
 memtable_bytes = 1048576
-memtable_log_bytes = 2097152
 memtable_age_ms = 1000
 segment_bytes = 1048576
 retention_bytes = 1048576
-tail_bytes = 1048576
 """
 
 

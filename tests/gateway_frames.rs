@@ -16,6 +16,8 @@ const TEXT: u8 = 0x81;
 const BINARY: u8 = 0x82;
 const CLOSE: u8 = 0x88;
 const PING: u8 = 0x89;
+/// The server's inbound_frame_bytes_max.
+const FRAME_BYTES_MAX: usize = 4 << 20;
 
 #[tokio::test]
 async fn frames_that_break_the_protocol_get_their_close_code() {
@@ -142,14 +144,9 @@ async fn what_the_protocol_allows_is_taken() {
 
 #[tokio::test]
 async fn a_message_over_the_limit_gets_1009_whole_or_in_fragments() {
-    let bed = Bed::with(|config| {
-        config.entry_bytes_max = 1_024;
-        config.batch_bytes_max = 2_048;
-        config.inbound_frame_bytes_max = 8_192;
-    })
-    .await;
+    let bed = Bed::start().await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let fitting = format!("{ping}{}", " ".repeat(8_192 - ping.len()));
+    let fitting = format!("{ping}{}", " ".repeat(FRAME_BYTES_MAX - ping.len()));
     let mut client = bed.client().await;
     client.send(fitting.clone()).await;
     assert!(client.answer(1).await["result"]["time"].is_u64());
@@ -157,7 +154,7 @@ async fn a_message_over_the_limit_gets_1009_whole_or_in_fragments() {
     assert_eq!(client.closed().await, Some(1009));
     let mut socket = bed.upgraded().await;
     socket
-        .write_all(&frame(0x01, &[b' '; 8_000]))
+        .write_all(&frame(0x01, &vec![b' '; FRAME_BYTES_MAX - 192]))
         .await
         .unwrap();
     socket.write_all(&frame(0x00, &[b' '; 193])).await.unwrap();

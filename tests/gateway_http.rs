@@ -358,7 +358,7 @@ async fn a_refusal_arrives_though_its_body_is_not_wanted() {
 
 #[tokio::test]
 async fn a_connection_goes_on_after_a_small_body_that_was_not_wanted() {
-    let bed = Bed::with(|config| config.http_body_ms_max = 300).await;
+    let bed = Bed::with(|config| config.request_ms_max = 300).await;
     let mut socket = bed.raw().await;
     for _ in 0..3 {
         let head = "POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-length: 30000\r\n\r\n";
@@ -383,7 +383,7 @@ async fn a_connection_goes_on_after_a_small_body_that_was_not_wanted() {
 #[tokio::test]
 async fn an_answer_that_is_read_by_the_byte_is_cut() {
     let bed = Bed::with(|config| {
-        config.http_body_ms_max = 500;
+        config.request_ms_max = 500;
         config.socket_send_bytes = 16_384;
     })
     .await;
@@ -411,7 +411,7 @@ async fn an_answer_that_is_read_by_the_byte_is_cut() {
 
 #[tokio::test]
 async fn heads_that_dribble_or_never_come_end_at_the_deadline() {
-    let bed = Bed::with(|config| config.http_head_ms_max = 300).await;
+    let bed = Bed::with(|config| config.request_ms_max = 300).await;
     let mut silent = bed.raw().await;
     let mut dribbling = bed.raw().await;
     let dribble = async {

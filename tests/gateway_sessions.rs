@@ -350,13 +350,12 @@ async fn ten_thousand_requests_in_flight_are_all_answered() {
     bed.stop().await;
 }
 
+/// Waiting syncs of one connection.
+const WAITS_MAX: usize = 16;
+
 #[tokio::test]
 async fn subscriptions_and_waits_have_their_limits() {
-    let bed = Bed::with(|config| {
-        config.subscriptions_max = 3;
-        config.session_waits_max = 1;
-    })
-    .await;
+    let bed = Bed::with(|config| config.subscriptions_max = 3).await;
     let mut client = bed.client().await;
     for n in 0..3 {
         client
@@ -371,6 +370,9 @@ async fn subscriptions_and_waits_have_their_limits() {
     client.ok("subscribe", json!({"timeline": "t3"})).await;
     let wait = json!({"positions": {"later": 0}, "wait_ms": 60_000});
     let waiting = client.ask("sync", wait.clone()).await;
+    for _ in 1..WAITS_MAX {
+        client.ask("sync", wait.clone()).await;
+    }
     assert_eq!(client.refused("sync", wait).await, "rate_limited");
     client.append("later", "x").await;
     let answer = client.answer(waiting).await;

@@ -18,8 +18,8 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const SMALL: &str = "memtable_bytes = 1048576\nmemtable_log_bytes = 2097152\nsegment_bytes = 1048576\n\
-    retention_bytes = 1048576\ntail_bytes = 1048576\nmemtable_age_ms = 1000\nreserve_bytes = 0\n";
+const SMALL: &str = "memtable_bytes = 1048576\nsegment_bytes = 1048576\nretention_bytes = 1048576\n\
+    memtable_age_ms = 1000\nreserve_bytes = 0\n";
 
 struct Server {
     child: Child,

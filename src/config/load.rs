@@ -1,7 +1,7 @@
 //! From file, environment and flags to one checked configuration.
 //!
 //! Owns: the order of precedence (flags, environment, file, defaults). Promises: an unknown key of a file is an error
-//! that names it; an unknown TIDELINE_ variable is only told, since other programs may use the prefix. Must not: read
+//! that names it; an unknown TIDELINE_ variable is only returned, for other programs may use the prefix. Must not: read
 //! anything but the file it was given.
 
 use std::net::SocketAddr;
@@ -81,7 +81,7 @@ fn read_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
             .map_err(|error| ConfigError(format!("{shown}: {}", error.0)))?;
         if !known {
             return Err(ConfigError(format!(
-                "{shown}: unknown key `{name}`; `tideline config` prints all"
+                "{shown}: unknown key `{name}`, or no longer a setting; `tideline config` prints all"
             )));
         }
     }
@@ -114,7 +114,7 @@ mod tests {
         let path = dir.path().join("tideline.toml");
         std::fs::write(
             &path,
-            "partitions = 2\nheartbeat_ms = 1000\nrequests_in_flight_max = 10\n",
+            "partitions = 2\nheartbeat_ms = 1000\nsubscriptions_max = 10\n",
         )
         .unwrap();
         let flags = Flags {
@@ -132,7 +132,7 @@ mod tests {
         let (config, unknown) = load(&flags, environment).unwrap();
         assert_eq!(config.partitions, 4);
         assert_eq!(config.heartbeat_ms, 2_000);
-        assert_eq!(config.requests_in_flight_max, 10);
+        assert_eq!(config.subscriptions_max, 10);
         assert_eq!(config.allowed_hosts, ["a.example", "b.example"]);
         assert_eq!(unknown, ["TIDELINE_URL"]);
     }

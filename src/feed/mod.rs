@@ -28,63 +28,40 @@ pub use cursor::{Cursor, Next, Page};
 pub use fresh::{FORMS_MAX, Fresh};
 pub use mailbox::Mailbox;
 pub use registry::Watch;
-pub use subscription::{Ended, Pull, Subscription};
+pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
 
 use registry::Registry;
-
-/// Limits of the feed. Units are in the names.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Bytes of fresh messages that are kept, of all timelines together.
-    pub fresh_bytes_max: usize,
-    /// Messages in one page that a lagging subscription reads.
-    pub page_messages_max: usize,
-    /// About how many bytes such a page may have.
-    pub page_bytes_max: usize,
-    /// Where figures go.
-    pub metrics: Arc<Metrics>,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            fresh_bytes_max: 64 << 20,
-            page_messages_max: 1_000,
-            page_bytes_max: 256 << 10,
-            metrics: Arc::default(),
-        }
-    }
-}
 
 /// The running feed. Cheap to clone.
 #[derive(Clone)]
 pub struct Feed {
     registry: Arc<Registry>,
     timelines: Timelines,
-    options: Arc<Options>,
+    metrics: Arc<Metrics>,
     followers: Arc<[Arc<tailer::Follower>]>,
     stop: CancellationToken,
 }
 
 impl Feed {
-    /// Starts one follower per partition on the current runtime.
+    /// Starts one follower per partition on the current runtime. `fresh_bytes_max` is for the fresh messages of all
+    /// timelines together.
     #[must_use]
     pub fn start(
         partitions: &Partitions,
         timelines: Timelines,
-        options: Options,
+        fresh_bytes_max: usize,
+        metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
     ) -> Feed {
-        let metrics = Arc::clone(&options.metrics);
         let follower = |id: PartitionId| {
             let (tail, metrics) = (partitions.tail(id), metrics.follower(id.0));
             Arc::new(tailer::Follower::new(tail, metrics))
         };
         let followers: Vec<_> = partitions.ids().map(follower).collect();
         let feed = Feed {
-            registry: Arc::new(Registry::new(options.fresh_bytes_max, metrics)),
+            registry: Arc::new(Registry::new(fresh_bytes_max, Arc::clone(metrics))),
             timelines,
-            options: Arc::new(options),
+            metrics: Arc::clone(metrics),
             followers: followers.into(),
             stop: CancellationToken::new(),
         };
@@ -109,7 +86,7 @@ impl Feed {
             watch,
             cursor,
             self.timelines.clone(),
-            Arc::clone(&self.options),
+            Arc::clone(&self.metrics),
         )
     }
 

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use super::Options;
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::Fresh;
 use super::registry::Watch;
+use crate::metrics::Metrics;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Timelines};
 
 /// Why a subscription ended.
@@ -40,7 +40,7 @@ pub struct Subscription {
     watch: Watch,
     cursor: Cursor,
     timelines: Timelines,
-    options: Arc<Options>,
+    metrics: Arc<Metrics>,
 }
 
 impl Subscription {
@@ -48,13 +48,13 @@ impl Subscription {
         watch: Watch,
         cursor: Cursor,
         timelines: Timelines,
-        options: Arc<Options>,
+        metrics: Arc<Metrics>,
     ) -> Subscription {
         Subscription {
             watch,
             cursor,
             timelines,
-            options,
+            metrics,
         }
     }
 
@@ -84,8 +84,7 @@ impl Subscription {
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
     pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
         let topic = Arc::clone(&self.watch.topic);
-        let timelines = self.timelines.clone();
-        let options = Arc::clone(&self.options);
+        let (timelines, metrics) = (self.timelines.clone(), Arc::clone(&self.metrics));
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
@@ -105,11 +104,11 @@ impl Subscription {
             let page = cell
                 .get_or_try_init(async || {
                     own = true;
-                    let changed = timelines.resume(resume(&topic.name, key, &options)).await?;
+                    let changed = timelines.resume(resume(&topic.name, key)).await?;
                     Ok(Arc::new(Page::new(changed)))
                 })
                 .await;
-            let counted = &options.metrics.feed;
+            let counted = &metrics.feed;
             if own {
                 &counted.store_pages
             } else {
@@ -120,7 +119,7 @@ impl Subscription {
                 Ok(page) => match page.changed.state {
                     ResumeState::Ok => {
                         let messages = page.changed.messages.len();
-                        options.metrics.pages.push.count(messages);
+                        metrics.pages.push.count(messages);
                         Pull::Page(Arc::clone(page))
                     }
                     ResumeState::TooOld => Pull::Ended(Ended::TooOld),
@@ -151,15 +150,21 @@ impl Subscription {
     }
 }
 
-fn resume(timeline: &str, key: PageKey, options: &Options) -> Resume {
+/// Messages in one page that a lagging subscription reads.
+const PAGE_MESSAGES: usize = 1_000;
+/// About how many bytes such a page may have: it becomes at most two frames to the client, and JSON can be a third
+/// longer than what it encodes.
+pub const PAGE_BYTES: usize = 256 << 10;
+
+fn resume(timeline: &str, key: PageKey) -> Resume {
     Resume {
         timeline: timeline.to_owned(),
         after: Some(key.sequence),
         rewind: None,
         epoch: Some(key.epoch.as_ref().to_owned()),
         changes_after: Some(key.change),
-        limit: options.page_messages_max,
-        bytes_max: options.page_bytes_max,
+        limit: PAGE_MESSAGES,
+        bytes_max: PAGE_BYTES,
     }
 }
 

@@ -77,7 +77,7 @@ impl Tailer {
             timelines: feed.timelines.clone(),
             registry: Arc::clone(&feed.registry),
             follower: Arc::clone(follower),
-            panics: feed.options.metrics.server.panics.clone(),
+            panics: feed.metrics.server.panics.clone(),
         }
     }
 

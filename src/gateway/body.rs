@@ -45,7 +45,7 @@ pub(super) async fn read(
         bytes: Vec::new(),
         share: shared.inbound.share(),
     };
-    let time_max = shared.options.http_body_time_max;
+    let time_max = shared.options.request_time_max;
     let mut due = Instant::now() + time_max;
     loop {
         let frame = match timeout_at(due, body.frame()).await {

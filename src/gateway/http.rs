@@ -42,7 +42,7 @@ pub(super) struct Upgraded {
 pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgraded> {
     let local = socket.local_addr().ok()?;
     let upgraded: Arc<Mutex<Option<Form>>> = Arc::default();
-    let time_max = shared.options.http_body_time_max;
+    let time_max = shared.options.request_time_max;
     let draining = shared.draining.clone();
     let http = serve_http(socket, local.ip(), shared, Arc::clone(&upgraded));
     let (socket, read) = Box::pin(http).await;
@@ -67,7 +67,7 @@ async fn serve_http(
     upgraded: Arc<Mutex<Option<Form>>>,
 ) -> (TcpStream, Bytes) {
     let options = &shared.options;
-    let io = Impatient::new(socket, options.http_body_time_max);
+    let io = Impatient::new(socket, options.request_time_max);
     let service = {
         let shared = Arc::clone(&shared);
         service_fn(
@@ -79,8 +79,8 @@ async fn serve_http(
     };
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(options.http_head_time_max)
-        .max_buf_size(options.http_head_bytes_max)
+        .header_read_timeout(options.request_time_max.min(HEAD_TIME_MAX))
+        .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .half_close(false)
         .serve_connection(io, service);
@@ -252,4 +252,10 @@ fn connect(
     }
 }
 
+/// Headers of one request: a browser behind two proxies sends about 30.
 const HEADERS_MAX: usize = 64;
+/// Bytes of a request's head: what other servers take. Hyper's buffer for reading grows up to it.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Time for a request's head, and until the next one on a kept connection: a head is one packet or two, and an idle
+/// connection takes a place.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(10);

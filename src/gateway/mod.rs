@@ -50,36 +50,23 @@ use tablestore::Tablestore;
 pub struct Options {
     /// What clients may send and get.
     pub limits: Limits,
-    /// Bytes of one connection's requests in flight; at it the socket is not read.
-    pub requests_in_flight_bytes_max: usize,
     /// Bytes, of all connections, of requests that come in or are not answered yet.
     pub inbound_bytes_max: usize,
     /// Bytes, of all connections, of answers that wait for slow readers.
     pub answers_bytes_max: usize,
-    /// Time for a message of a WebSocket, from its first byte to its last.
+    /// Time for a message of a WebSocket from its first byte to its last, for the body of an HTTP request, and for each
+    /// MiB of a response.
     pub request_time_max: Duration,
-    /// Reads of one connection that run at the same time.
-    pub session_reads_max: usize,
-    /// Waiting syncs of one connection; further ones are refused.
-    pub session_waits_max: usize,
     /// How often the server pings.
     pub heartbeat: Duration,
     /// A client that is behind for longer is cut.
     pub slow_consumer: Duration,
     /// Open connections at most.
     pub connections_max: usize,
-    /// Bytes of a request's head.
-    pub http_head_bytes_max: usize,
-    /// Time for a request's head.
-    pub http_head_time_max: Duration,
-    /// Time for a request's body, and for each MiB of a response.
-    pub http_body_time_max: Duration,
     /// Pages from these origins may call, besides the server's own.
     pub allowed_origins: Vec<String>,
     /// Names under which the server may be called, besides its address and localhost.
     pub allowed_hosts: Vec<String>,
-    /// At a shutdown, clients come back after a random time up to this.
-    pub drain_spread: Duration,
     /// The dialects that are spoken on WebSockets; the first one is that of clients that ask for none.
     pub dialects: &'static [&'static dyn Dialect],
     /// Who may call Tablestore's operations.
@@ -87,6 +74,9 @@ pub struct Options {
     /// Where figures go.
     pub metrics: Arc<Metrics>,
 }
+
+/// Bytes of one connection's requests in flight; at it the socket is not read. Room for two of the largest messages.
+pub(crate) const REQUESTS_BYTES_MAX: usize = 8 << 20;
 
 /// The contents of the HTTP pages, which the gateway only serves. Only the last function may wait; it is called on a
 /// thread that may.

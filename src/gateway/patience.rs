@@ -149,6 +149,6 @@ pub(super) async fn farewell(mut socket: TcpStream, time_max: Duration) {
 /// So much a client has to take in the time for a body, or the rest of the response.
 const STEP_BYTES: usize = 1 << 20;
 const WASTE_BYTES: usize = 16 << 10;
-/// Twice the largest body that any setting allows.
+/// Far above the largest body that is taken: a client that sends it to its end hears why it was refused.
 const WASTE_BYTES_MAX: usize = 128 << 20;
 const SILENCE_MAX: Duration = Duration::from_secs(2);

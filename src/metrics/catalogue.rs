@@ -116,7 +116,7 @@ groups! {
             "1 under load = nothing gathers: the clients wait for each answer. High and slow = the disk's sync is slow.";
         batch_bytes: Histogram, "tideline_commit_batch_bytes"
             "Bytes per batch frame.",
-            "Near commit_bytes_max = batches are cut by size: large messages.";
+            "Near 4 MiB = batches are cut by size: large messages.";
         fill_seconds: Histogram, "tideline_commit_fill_seconds"
             "Seconds to evaluate the writes of a batch.",
             "Above the sync's time = the processor is the limit, not the disk.";
@@ -362,7 +362,7 @@ groups! {
             "Its rate is the number of processors in use.";
         resident: Gauge, "process_resident_memory_bytes"
             "Resident memory, bytes; pages of the LMDB file that are mapped count too.",
-            "Connections, heads_max, fresh_bytes_max, memtables and filters take it; the map's part is given back under pressure.";
+            "Connections, heads of timelines, fresh_bytes_max, memtables and filters take it; the map's part is given back under pressure.";
         open_fds: Gauge, "process_open_fds"
             "Open file descriptors.",
             "One per connection, and some.";

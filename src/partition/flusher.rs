@@ -65,6 +65,10 @@ const ROOM_STEP_BYTES: u64 = 1 << 20;
 /// ... or after this time: room in the image itself does not show on the disk.
 const FULL_RETRY: Duration = Duration::from_secs(2);
 
+/// Frozen memtables at which new writes are answered `busy`; above half of it the writer slows down. One is being
+/// flushed and one waits; more would only take memory while the disk is slower than the clients.
+pub const FROZEN_MAX: usize = 4;
+
 /// A step that the system refused without a reason is tried so often. Nothing of it stays, and room may have come
 /// between the refusal and the question how much is left.
 const TRIES: u32 = 3;
@@ -269,7 +273,7 @@ impl Flusher {
 
     /// How far behind the image is, and whether there is room.
     fn pressure(&self, image: &image::Pressure, is_idle: bool) -> Pressure {
-        let (frozen, frozen_max) = (self.shared.frozen(), self.options.frozen_max);
+        let frozen = self.shared.frozen();
         let image_free = image.file_bytes.saturating_sub(image.bytes_used);
         // Too many runs and nothing to merge: there is no room for a merge.
         if !self.shared.reserve.take(is_idle, image_free) || (image.busy && is_idle) {
@@ -279,7 +283,7 @@ impl Flusher {
             // What was asked for has come.
             self.shared.reserve.set_making_room(false);
         }
-        if image.busy || frozen >= frozen_max {
+        if image.busy || frozen >= FROZEN_MAX {
             Pressure::Busy
         } else if image.slow {
             let steps = image
@@ -287,7 +291,7 @@ impl Flusher {
                 .saturating_sub(self.options.image.level0_slow_runs)
                 + 1;
             Pressure::Slow(u16::try_from(steps).unwrap_or(u16::MAX))
-        } else if frozen * 2 > frozen_max {
+        } else if frozen * 2 > FROZEN_MAX {
             Pressure::Slow(1)
         } else {
             Pressure::None

@@ -52,12 +52,15 @@ use directory::Directory;
 pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
+pub use flusher::FROZEN_MAX;
 pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
-pub use options::{Options, Purpose};
+pub use options::{BATCH_JOBS, Options, Purpose};
 pub(crate) use panics::caught;
+pub use reads::READS_MAX;
 use reads::Reads;
 use shared::Shared;
+pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use txn::Txn;
 pub use view::{Found, Rows, View};
 
@@ -114,7 +117,7 @@ impl Partitions {
         let inner = Inner {
             history: directory.history,
             partitions,
-            reads: Reads::new(options.reads_max, options.metrics.server.panics.clone()),
+            reads: Reads::new(READS_MAX, options.metrics.server.panics.clone()),
             metrics: options.metrics,
             _directory: directory,
         };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 #[cfg(any(test, feature = "faults"))]
 use super::Fault;
 use super::{ImageOptions, LogOptions};
+use crate::log::FRAME_BYTES_MAX;
 use crate::metrics::Metrics;
 
 /// Limits of a partition. Every unit is in its field's name.
@@ -16,24 +17,14 @@ pub struct Options {
     /// How many partitions a new data directory gets, or an existing one must have. 0 = as many as there are, one in a
     /// new one.
     pub partitions: u16,
-    /// Closures that may wait for the writer, per partition.
-    pub queue_jobs_max: usize,
-    /// Bytes that waiting closures may hold, per partition.
-    pub queue_bytes_max: usize,
     /// Closures in one batch at most.
     pub batch_jobs_max: usize,
     /// Payload bytes after which a batch is closed.
     pub batch_bytes_max: usize,
-    /// Reads that run at the same time, of all partitions together.
-    pub reads_max: usize,
     /// Bytes of keys and values after which a memtable is frozen.
     pub memtable_bytes: usize,
-    /// Bytes of log after which a memtable is frozen.
-    pub memtable_log_bytes: usize,
     /// Age after which a memtable is frozen, ms.
     pub memtable_age_ms: u64,
-    /// Frozen memtables at which new writes hear `busy`; from half of it on the writer slows down.
-    pub frozen_max: usize,
     /// Bytes of the disk that a partition keeps for making room on a full one; 0 = none. With a reserve, memtables,
     /// segments and parts are kept small on a small disk, so that it is enough for flushing and merging them.
     pub reserve_bytes: u64,
@@ -52,15 +43,11 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             partitions: 0,
-            queue_jobs_max: 65_536,
-            queue_bytes_max: 64 << 20,
-            batch_jobs_max: 4_096,
-            batch_bytes_max: 4 << 20,
-            reads_max: 16,
+            batch_jobs_max: BATCH_JOBS,
+            batch_bytes_max: BATCH_BYTES,
             memtable_bytes: 128 << 20,
-            memtable_log_bytes: 256 << 20,
             memtable_age_ms: 600_000,
-            frozen_max: 4,
+            // A server's default is with its settings; a directory of a test needs none.
             reserve_bytes: 0,
             log: LogOptions::default(),
             image: ImageOptions::default(),
@@ -71,7 +58,22 @@ impl Default for Options {
     }
 }
 
+/// Writes of one commit at most. Hundreds share a sync's cost well; more only make the first one wait for its answer.
+pub const BATCH_JOBS: usize = 4_096;
+/// Payload bytes after which a commit is closed, for the same reason.
+const BATCH_BYTES: usize = 4 << 20;
+const _: () = assert!(
+    BATCH_BYTES <= FRAME_BYTES_MAX / 2,
+    "a full commit and one more write are a frame that the log takes"
+);
+
 impl Options {
+    /// Bytes of log after which a memtable is frozen; a restart replays about as much. Twice the memtable, so that
+    /// only writes which replace each other again and again, and so take log but no memory, come to it.
+    pub(super) fn memtable_log_bytes(&self) -> usize {
+        self.memtable_bytes.saturating_mul(2)
+    }
+
     /// How many rows a full memtable holds, about: a message of some 200 bytes and its message ID are two rows. A table
     /// that is made large enough never has a writer wait while it grows.
     pub(super) fn memtable_rows_expected(&self) -> usize {
@@ -89,7 +91,6 @@ impl Options {
         let memory = usize::try_from(share).unwrap_or(usize::MAX);
         self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(4));
         self.memtable_bytes = self.memtable_bytes.min(memory);
-        self.memtable_log_bytes = self.memtable_log_bytes.min(memory.saturating_mul(2));
         self.log.segment_bytes = self.log.segment_bytes.min(share);
         self.image.part_bytes_max = self.image.part_bytes_max.min(share.max(4 << 20));
         self.image.slice_bytes = self.image.slice_bytes.min((share / 4).max(1 << 20));
@@ -103,11 +104,6 @@ impl Options {
                 "memtable_bytes",
                 self.memtable_bytes as u64,
                 fitted.memtable_bytes as u64,
-            ),
-            (
-                "memtable_log_bytes",
-                self.memtable_log_bytes as u64,
-                fitted.memtable_log_bytes as u64,
             ),
             (
                 "segment_bytes",

@@ -30,6 +30,10 @@ struct ReadQueue {
     running: usize,
 }
 
+/// Reads of the store at the same time, over all partitions: enough to keep a disk's queue filled, and far below the
+/// readers that LMDB has places for.
+pub const READS_MAX: usize = 16;
+
 impl Reads {
     pub(super) fn new(at_once_max: usize, panics: Counter) -> Arc<Reads> {
         Arc::new(Reads {

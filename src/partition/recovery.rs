@@ -19,7 +19,7 @@ use super::memtable::Memtable;
 use super::panics::caught;
 use super::pending::{BatchLimits, Pending};
 use super::reserve::Reserve;
-use super::shared::Shared;
+use super::shared::{QUEUE_JOBS_MAX, Shared};
 use super::syncer::Syncer;
 use super::writer::Writer;
 use super::{OpenError, Options, Rules};
@@ -43,13 +43,13 @@ pub(super) fn start(
     let memtable = Arc::clone(&memtables[0]);
     tracing::info!(partition = %id, %position, covered = %image.covered(), "partition is open");
 
-    let (queue, jobs) = mpsc::channel(options.queue_jobs_max);
+    let (queue, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
     let (tail_watch, tail_watched) = watch::channel(position);
     let (wake, work) = sync_channel(16);
     let stores = (image.clone(), log.reader());
     let shared = Shared::new(
         queue,
-        (options, options.metrics.partition(id.0)),
+        options.metrics.partition(id.0),
         tail_watched,
         memtables,
         stores,

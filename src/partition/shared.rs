@@ -15,7 +15,7 @@ use super::memtable::{Memtable, Spare};
 use super::pressure::Pressure;
 use super::reserve::Reserve;
 use super::view::View;
-use super::{Batch, Options, Purpose, ReadError, Rules, StoreError};
+use super::{Batch, Purpose, ReadError, Rules, StoreError};
 use crate::ids::Position;
 use crate::image::{self, Image};
 use crate::log;
@@ -55,14 +55,18 @@ pub(super) struct PartitionFigures {
     pub(super) environment: Option<image::ReaderFigures>,
 }
 
+/// Writes that may wait for the writer; further ones are answered `busy`: a longer queue would only make all of them
+/// later. Less than a second of small writes at full speed.
+pub const QUEUE_JOBS_MAX: usize = 65_536;
+/// Bytes that waiting writes may hold; further ones are answered `busy`.
+pub const QUEUE_BYTES_MAX: usize = 64 << 20;
+
 /// One partition as everybody but its writer sees it.
 pub(super) struct Shared {
     queue: mpsc::Sender<Queued>,
     /// Closures in the queue.
     queued: AtomicUsize,
-    queue_jobs_max: usize,
     queued_bytes: AtomicUsize,
-    queue_bytes_max: usize,
     is_closing: AtomicBool,
     is_stopped: AtomicBool,
     /// Flush and compaction have nothing to do.
@@ -86,7 +90,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(
         queue: mpsc::Sender<Queued>,
-        (options, metrics): (&Options, metrics::Partition),
+        metrics: metrics::Partition,
         tail_watched: watch::Receiver<Position>,
         memtables: Vec<Arc<Memtable>>,
         (image, log): (Image, log::LogReader),
@@ -97,9 +101,7 @@ impl Shared {
         Shared {
             queue,
             queued: AtomicUsize::new(0),
-            queue_jobs_max: options.queue_jobs_max,
             queued_bytes: AtomicUsize::new(0),
-            queue_bytes_max: options.queue_bytes_max,
             is_closing: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
@@ -145,9 +147,9 @@ impl Shared {
         let closures = job.closures();
         let before = self.queued.fetch_add(closures, Ordering::AcqRel);
         let bytes_before = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
-        let limit = if !passes(before, closures, self.queue_jobs_max) {
+        let limit = if !passes(before, closures, QUEUE_JOBS_MAX) {
             Some(QUEUE_JOBS)
-        } else if !passes(bytes_before, bytes, self.queue_bytes_max) {
+        } else if !passes(bytes_before, bytes, QUEUE_BYTES_MAX) {
             Some(QUEUE_BYTES)
         } else {
             None
@@ -298,8 +300,7 @@ impl Shared {
         PartitionFigures {
             queue_jobs,
             queue_bytes,
-            queue_fill: fill(queue_jobs, self.queue_jobs_max)
-                .max(fill(queue_bytes, self.queue_bytes_max)),
+            queue_fill: fill(queue_jobs, QUEUE_JOBS_MAX).max(fill(queue_bytes, QUEUE_BYTES_MAX)),
             memtable_bytes,
             memtable_rows,
             frozen,

@@ -111,7 +111,7 @@ impl Writer {
         }
         if self.is_rotating
             || self.memtable.bytes() >= self.options.memtable_bytes
-            || self.memtable.log_bytes() >= self.options.memtable_log_bytes
+            || self.memtable.log_bytes() >= self.options.memtable_log_bytes()
         {
             self.rotate();
         }

@@ -1,7 +1,7 @@
 //! The limits of what clients may send and get. Units are in the names; `session.open` returns them under these names.
 //!
-//! Owns: names and defaults. Promises: [`Limits::check`] holds the inequalities between them. Must not: know how they
-//! are configured.
+//! Owns: names and defaults. Promises: each fits into those that it goes through; the compiler checks it. Must not:
+//! know how they are configured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,23 +36,48 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits {
-            entry_bytes_max: 256 << 10,
-            batch_messages_max: 100,
-            batch_bytes_max: 1 << 20,
-            inbound_frame_bytes_max: 4 << 20,
-            outbound_frame_bytes_max: 1 << 20,
-            page_messages_max: 1_000,
-            subscriptions_max: 1_000,
-            requests_in_flight_max: 256,
-            sync_positions_max: 10_000,
-            wait_ms_max: 60_000,
-            json_depth_max: 32,
-        }
+        Limits::DEFAULT
     }
 }
 
 impl Limits {
+    /// The limits of a server that nobody has configured.
+    pub const DEFAULT: Limits = Limits {
+        entry_bytes_max: 256 << 10,
+        // A batch is one unit of the log's commit, and others wait while it is written.
+        batch_messages_max: 100,
+        batch_bytes_max: 1 << 20,
+        // A full batch, and as much again and more for escapes and white space.
+        inbound_frame_bytes_max: 4 << 20,
+        // Small enough that a client's other messages do not wait long behind it.
+        outbound_frame_bytes_max: 1 << 20,
+        page_messages_max: 1_000,
+        subscriptions_max: 1_000,
+        // At 100 ms to the client and back, 2,500 requests a second.
+        requests_in_flight_max: 256,
+        // All timelines of a user at once.
+        sync_positions_max: 10_000,
+        // The usual patience of proxies.
+        wait_ms_max: 60_000,
+        // Decoders recurse, here and in clients.
+        json_depth_max: 32,
+    };
+
+    /// The largest entry that a server can be set to take: it goes through everything else.
+    pub const ENTRY_BYTES_LARGEST: u64 = Limits::DEFAULT.batch_bytes_max;
+
+    /// These limits for entries of another size.
+    #[must_use]
+    pub fn with_entries_of(self, entry_bytes_max: u64) -> Limits {
+        Limits {
+            entry_bytes_max,
+            outbound_frame_bytes_max: self
+                .outbound_frame_bytes_max
+                .max(entry_bytes_max * ENTRY_GROWTH),
+            ..self
+        }
+    }
+
     /// Messages of a page if the client does not say.
     pub const PAGE_MESSAGES_DEFAULT: u64 = 100;
 
@@ -66,48 +91,15 @@ impl Limits {
         let answers = self.outbound_frame_bytes_max / (2 * Limits::BATCH_ANSWER_BYTES as u64);
         self.requests_in_flight_max.min(answers.max(1))
     }
-
-    /// Says which inequality does not hold, for a configuration to be refused at start.
-    pub fn check(&self) -> Result<(), &'static str> {
-        let rules = [
-            (
-                self.page_messages_max >= 1,
-                "page_messages_max must be at least 1",
-            ),
-            (
-                self.batch_messages_max >= 1,
-                "batch_messages_max must be at least 1",
-            ),
-            (
-                self.requests_in_flight_max >= 1,
-                "requests_in_flight_max must be at least 1",
-            ),
-            (
-                self.entry_bytes_max >= 1_024,
-                "entry_bytes_max must be at least 1024",
-            ),
-            (
-                self.batch_bytes_max >= self.entry_bytes_max,
-                "batch_bytes_max must be at least entry_bytes_max",
-            ),
-            (
-                self.inbound_frame_bytes_max / 2 >= self.batch_bytes_max,
-                "inbound_frame_bytes_max must be at least twice batch_bytes_max",
-            ),
-            // A double is 3 bytes of JSON at least and 9 of MessagePack: an entry grows up to threefold on its way out,
-            // and the one message that every page holds must fit.
-            (
-                self.outbound_frame_bytes_max / 4 >= self.entry_bytes_max,
-                "outbound_frame_bytes_max must be at least four times entry_bytes_max",
-            ),
-            (
-                (8..=100).contains(&self.json_depth_max),
-                "json_depth_max must be between 8 and 100",
-            ),
-        ];
-        match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, rule)) => Err(rule),
-            None => Ok(()),
-        }
-    }
 }
+
+/// A double is 3 bytes of JSON at least and 9 of MessagePack: an entry grows up to threefold on its way out, and a
+/// frame must hold the one message that every page has.
+const ENTRY_GROWTH: u64 = 4;
+
+const _: () = {
+    let limits = Limits::DEFAULT;
+    assert!(limits.entry_bytes_max <= Limits::ENTRY_BYTES_LARGEST);
+    assert!(limits.entry_bytes_max * ENTRY_GROWTH <= limits.outbound_frame_bytes_max);
+    assert!(limits.batch_bytes_max <= limits.inbound_frame_bytes_max / 2);
+};

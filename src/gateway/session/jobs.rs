@@ -16,7 +16,7 @@ use futures_util::stream::FuturesUnordered;
 
 use super::super::budget::Share;
 use super::super::dispatch::message::Appending;
-use super::super::{Options, Shared};
+use super::super::{REQUESTS_BYTES_MAX, Shared};
 use super::Session;
 use super::answer::{Begun, Cost, Finished, Opening, Weight};
 use super::appends::{Bundle, Gathered};
@@ -120,7 +120,7 @@ impl Jobs {
     pub(super) fn has_room(&self, shared: &Shared) -> bool {
         let options = &shared.options;
         (self.calls as u64) < options.limits.requests_in_flight_max
-            && self.bytes < options.requests_in_flight_bytes_max
+            && self.bytes < REQUESTS_BYTES_MAX
             && (self.share.is_small() || !shared.inbound.is_full())
     }
 
@@ -130,8 +130,8 @@ impl Jobs {
     }
 
     /// Whether another call may wait for as long as it likes.
-    pub(super) fn may_wait(&self, options: &Options) -> bool {
-        self.waits < options.session_waits_max
+    pub(super) fn may_wait(&self) -> bool {
+        self.waits < WAITS_MAX
     }
 
     /// Whether a subscription may read the store.
@@ -184,7 +184,7 @@ impl Jobs {
             _counted: counted,
         };
         match cost.weight {
-            Weight::Page if self.pages >= shared.options.session_reads_max => {
+            Weight::Page if self.pages >= READS_MAX => {
                 self.waiting.push_back(job);
             }
             Weight::Page => {
@@ -298,3 +298,8 @@ impl Session {
 
 /// Pages that a connection's subscriptions read at the same time.
 const FETCHES_MAX: usize = 2;
+/// Reads of one connection that run at the same time; the others wait their turn. Half of what the store runs, so that
+/// one client does not take all of it.
+const READS_MAX: usize = 8;
+/// Waiting syncs of one connection; further ones are refused. A client needs one: a sync waits for many timelines.
+pub(super) const WAITS_MAX: usize = 16;

@@ -199,9 +199,7 @@ impl Session {
     fn drained(&mut self) {
         if self.draining == Draining::Finishing && self.jobs.is_idle() {
             self.draining = Draining::Announced;
-            let spread = self.shared.options.drain_spread;
-            let within = u64::try_from(spread.as_millis()).unwrap_or(u64::MAX).max(1);
-            let wait = RECONNECT_MIN_MS + random() % within;
+            let wait = RECONNECT_MIN_MS + random() % RECONNECT_SPREAD_MS;
             self.outbox.push(draining(wait, self.form()));
         }
     }
@@ -278,3 +276,5 @@ fn random() -> u64 {
 const STEPS_MAX: usize = 32;
 const GOODBYE_TIME: Duration = Duration::from_secs(2);
 const RECONNECT_MIN_MS: u64 = 500;
+/// At a shutdown clients come back after a random time up to this, so that they do not all come at once.
+const RECONNECT_SPREAD_MS: u64 = 10_000;

@@ -18,6 +18,7 @@ use super::super::dispatch::{Caller, message, subscribe};
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
+use super::jobs::WAITS_MAX;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
 use crate::wire::{
@@ -151,7 +152,7 @@ impl Session {
 
     fn begin(&mut self, call: Call) -> Option<(Begun, Weight)> {
         let dialect = self.form.dialect;
-        let may_wait = self.jobs.may_wait(&self.shared.options);
+        let may_wait = self.jobs.may_wait();
         let Session {
             shared,
             caller,
@@ -185,7 +186,7 @@ fn start(
             (Pending::Now(Some(outcome)), Weight::Light)
         }
         Request::Sync(sync) if sync.wait_ms.is_some_and(|wait_ms| wait_ms > 0) && !may_wait => {
-            let limit = shared.options.session_waits_max as u64;
+            let limit = WAITS_MAX as u64;
             let failure = Failure::new(Reason::RateLimited)
                 .saying("too many waiting syncs on this connection")
                 .over(limit, limit + 1)

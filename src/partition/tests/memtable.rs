@@ -242,8 +242,11 @@ fn what_lies_above_a_position_can_be_discarded() {
     assert!(table.is_empty() && table.bytes() == 0 && all(&table).is_empty());
 }
 
-/// Batches, each key once in a batch, and how many of them are discarded afterwards.
-fn batches() -> impl Strategy<Value = Vec<(Vec<BTreeMap<[u8; 2], u8>>, usize)>> {
+/// Each key once.
+type Puts = BTreeMap<[u8; 2], u8>;
+
+/// Batches, and how many of them are discarded afterwards.
+fn batches() -> impl Strategy<Value = Vec<(Vec<Puts>, usize)>> {
     let key = [0u8..4, 0u8..6];
     let batch = prop::collection::btree_map(key, any::<u8>(), 1..6);
     prop::collection::vec((prop::collection::vec(batch, 1..6), 0usize..6), 1..5)
@@ -254,7 +257,7 @@ proptest! {
     #[test]
     fn discarding_leaves_what_never_saw_it(rounds in batches(), sorts in any::<bool>()) {
         let table = Memtable::new(Position::ZERO, 0, 0);
-        let mut kept: Vec<BTreeMap<[u8; 2], u8>> = Vec::new();
+        let mut kept: Vec<Puts> = Vec::new();
         let all = |table: &Memtable, at: u64, direction| -> Vec<_> {
             table.cursor(Bound::Unbounded, Bound::Unbounded, Position(at), direction).collect()
         };

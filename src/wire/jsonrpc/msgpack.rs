@@ -136,8 +136,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What becomes of a frame that could not be read to its end. A call whose parameters are too deep is refused by its
-    /// id, if that came before them.
+    /// What becomes of a frame that could not be read to its end. A call whose parameters are too deep is refused by
+    /// its id, if that came before them.
     fn unreadable(mut self, error: &Error, limits: &Limits) -> Result<Body, Failure> {
         let (Error::DepthLimitExceeded, Some(params_at)) = (error, self.params_at) else {
             return Err(Failure::new(Reason::ParseError).saying(error.to_string()));
