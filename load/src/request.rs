@@ -1,7 +1,7 @@
 //! The native protocol as a [`Talk`] of the generator.
 //!
-//! Owns: the slots of a connection's requests. Promises: what is no answer to one of its requests is a fault. Must not:
-//! know what is asked (that is [`Ask`]).
+//! Owns: the slots of a connection's requests. Promises: what is no answer to one of its requests is a fault. Must
+//! not: know what is asked (that is [`Ask`]).
 
 use std::io;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! The limits of what clients may send and get. Units are in the names; `session.open` returns them under these names.
 //!
-//! Owns: names and defaults. Promises: each fits into those that it goes through; the compiler checks it. Must not: know
-//! how they are configured.
+//! Owns: names and defaults. Promises: each fits into those that it goes through; the compiler checks it. Must not:
+//! know how they are configured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
