@@ -294,3 +294,44 @@ impl Hall {
         self.intake.ledger.close(&run.checks, &self.intake.counts());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        storm: Storm,
+    }
+
+    #[test]
+    fn a_client_that_is_not_at_the_head_is_a_fault_at_the_end() {
+        let line = [
+            "storm",
+            "--clients",
+            "1",
+            "--timelines",
+            "2",
+            "--per-client",
+            "2",
+        ];
+        let storm = Line::parse_from(line).storm;
+        let run = Run::new(&storm.setup, "ws://nowhere".into(), None);
+        let (hall, clients) = storm.hall(&run, "t");
+        hall.close(&run, &clients);
+        assert_eq!(run.checks.faults(), 0);
+        hall.intake.ledger.expect(1);
+        hall.close(&run, &clients);
+        let faults = run.checks.checked().told;
+        for number in 0..2 {
+            let lacks = format!("client 0 lacks {} from 1", timeline_name("t", number));
+            assert!(
+                faults.iter().any(|fault| fault.contains(&lacks)),
+                "{faults:?}"
+            );
+        }
+    }
+}
