@@ -103,24 +103,7 @@ impl Server {
         let listener = listen(config.listen, config.socket_send_bytes)
             .map_err(|error| StartError::Listen(config.listen, error))?;
         let clock = Arc::new(Clock::system());
-        let limits = config.timeline_limits();
-        let (partitions, timelines, tables) = {
-            let (dir, options) = (config.data.clone(), config.partition_options(&metrics));
-            let catalog = Catalog::default();
-            let rules = Timelines::rules_with(&limits, catalog.clone());
-            let clock = Arc::clone(&clock);
-            // Recovery reads much and waits for the disk.
-            tokio::task::spawn_blocking(move || {
-                let opened = Partitions::open(&dir, options, rules, Arc::clone(&clock));
-                let partitions = opened.map_err(StartError::Open)?;
-                let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
-                let tables = Tables::open(partitions.clone(), catalog, timelines.tables(), clock);
-                let tables = tables.map_err(StartError::Tables)?;
-                Ok((partitions, timelines, tables))
-            })
-            .await
-            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?
-        };
+        let (partitions, timelines, tables) = open_store(config, &metrics, &clock).await?;
         let tasks = TaskTracker::new();
         let feed = Feed::start(
             &partitions,
@@ -203,6 +186,30 @@ impl Server {
         drop(upkeep);
         tracing::info!("stopped");
     }
+}
+
+/// Opens the data directory: recovery, then timelines and tables on the partitions.
+async fn open_store(
+    config: &Config,
+    metrics: &Arc<Metrics>,
+    clock: &Arc<Clock>,
+) -> Result<(Partitions, Timelines, Tables), StartError> {
+    let (dir, options) = (config.data.clone(), config.partition_options(metrics));
+    let limits = config.timeline_limits();
+    let catalog = Catalog::default();
+    let rules = Timelines::rules_with(&limits, catalog.clone());
+    let clock = Arc::clone(clock);
+    // Recovery reads much and waits for the disk.
+    tokio::task::spawn_blocking(move || {
+        let opened = Partitions::open(&dir, options, rules, Arc::clone(&clock));
+        let partitions = opened.map_err(StartError::Open)?;
+        let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
+        let tables = Tables::open(partitions.clone(), catalog, timelines.tables(), clock);
+        let tables = tables.map_err(StartError::Tables)?;
+        Ok((partitions, timelines, tables))
+    })
+    .await
+    .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
