@@ -165,7 +165,7 @@ fn kind(schema: &Value) -> String {
         let name = path.rsplit('/').next().unwrap();
         return format!("[{name}](#{})", anchor(name));
     }
-    if let Some(all) = schema.get("anyOf").or(schema.get("oneOf")) {
+    if let Some(all) = schema.get("anyOf").or_else(|| schema.get("oneOf")) {
         let kinds = all.as_array().unwrap().iter().map(kind);
         let kinds: Vec<String> = kinds.filter(|kind| !kind.is_empty()).collect();
         return kinds.join(" or ");

@@ -76,6 +76,7 @@ profiles! {
 
 /// Profiles and commands.
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of it in a process
 pub enum Command {
     /// A profile.
     #[command(flatten)]

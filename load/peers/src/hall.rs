@@ -270,7 +270,8 @@ impl<'a> Publisher<'a> {
             }
             self.pipe.write(&out).await?;
             out.clear();
-            let patience = is_ending.then(|| *until.get_or_insert(Instant::now() + PATIENCE));
+            let patience =
+                is_ending.then(|| *until.get_or_insert_with(|| Instant::now() + PATIENCE));
             if patience.is_some_and(|until| Instant::now() >= until) {
                 let fault = format!("{} are sent, and one subscriber has {minimum}", self.sent);
                 self.hall.borrow_mut().fault(fault);

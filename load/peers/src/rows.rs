@@ -70,7 +70,10 @@ pub(crate) async fn storm(field: &mut Field) -> Result<Vec<Row>, Stop> {
 fn paired(row: &mut Row, (round, pairs): (usize, usize), runs: [Option<Figures>; 2]) {
     let [Some(tideline), peer] = runs else { return };
     let text = |run: &Figures| amount(run.value, &row.unit);
-    let (ours, theirs) = (text(&tideline), peer.as_ref().map_or("-".into(), text));
+    let (ours, theirs) = (
+        text(&tideline),
+        peer.as_ref().map_or_else(|| "-".into(), text),
+    );
     let (name, round) = (&row.name, round + 1);
     report::note(&format!("{round}/{pairs} {name}: {ours} beside {theirs}"));
     row.pairs.push(Pair { tideline, peer });
