@@ -59,34 +59,26 @@ impl Verdict {
     /// Nothing is wrong.
     #[must_use]
     pub fn held(&self) -> bool {
-        let Verdict {
-            lost,
-            doubled,
-            out_of_order,
-            altered,
-            subscriber_faults,
-            complaints,
-            ..
-        } = self;
-        lost + doubled + out_of_order + altered + subscriber_faults + complaints == 0
+        self.broken().iter().all(|(count, _)| *count == 0)
+    }
+
+    /// How often each rule was broken, and the rule in words.
+    fn broken(&self) -> [(u64, &'static str); 6] {
+        [
+            (self.lost, "lost"),
+            (self.doubled, "doubled"),
+            (self.out_of_order, "out of order"),
+            (self.altered, "altered"),
+            (self.subscriber_faults, "subscriber faults"),
+            (self.complaints, "other faults"),
+        ]
     }
 
     /// How often each rule was broken, in words.
     #[must_use]
     pub fn counts(&self) -> String {
-        let Verdict {
-            lost,
-            doubled,
-            out_of_order,
-            altered,
-            subscriber_faults,
-            complaints,
-            ..
-        } = self;
-        format!(
-            "{lost} lost, {doubled} doubled, {out_of_order} out of order, {altered} altered, \
-             {subscriber_faults} subscriber faults, {complaints} other faults"
-        )
+        let words = self.broken().map(|(count, rule)| format!("{count} {rule}"));
+        words.join(", ")
     }
 
     fn complain(&mut self, what: String) {

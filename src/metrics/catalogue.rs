@@ -75,7 +75,7 @@ groups! {
             "Seconds from a decoded request to its answer, the wait for its turn and the sync of a write included.",
             "`message.append` is the time to acknowledgement: against tideline_commit_sync_seconds the rest is queueing. Reads: the disk, or reads_max.";
         refusals: Family<Counter>, "tideline_refusals_total" ["limit"]
-            "Requests, writes and connections that were refused at a limit, by the limit's name in the configuration (or `compaction`, `disk_space`).",
+            "Requests, writes and connections that were refused at a limit, by the limit's name (or `compaction`, `disk_space`).",
             "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much. Others: a client asks for too much at once.";
         capacity_units: Family<Counter>, "tideline_capacity_units_total" ["kind"]
             "Capacity units (of 4 KiB) that Tablestore's operations used: `read`, `write`.",
@@ -99,7 +99,7 @@ groups! {
             "Bytes of keys and values that compaction gave up, those of shortened rows too, by reason: `expired`, `surplus` (versions above max versions), `table_deleted`, `marked`.",
             "As the rows. Flat while tideline_image_dead_bytes rises = compaction does not come to it.";
         limit: Family<Gauge>, "tideline_limit" ["limit"]
-            "Limits in force, by their name in the configuration; per partition where the configuration says so.",
+            "Limits in force, by name: settings and constants. Those of memtables, runs and filters are per partition.",
             "To hold a gauge against: the alerts do.";
         build_info: Family<Gauge>, "tideline_build_info" ["version", "arch"]
             "1, with what was built in the labels.",

@@ -377,12 +377,7 @@ fn every_call_may_fail_in_every_way() {
     assert_eq!(outcome.acked.len(), 50);
     let (mut full, mut unknown) = (0, 0);
     for number in 0..clean.calls() {
-        for fault in [
-            DiskFault::Full,
-            DiskFault::FullAfterPart,
-            DiskFault::Io,
-            DiskFault::Short,
-        ] {
+        for fault in DiskFault::ALL {
             let disk = RecordingStorage::new();
             disk.fail_call(number, fault);
             let outcome = live_with_fault(&disk);

@@ -23,6 +23,15 @@ pub(crate) enum DiskFault {
     Short,
 }
 
+impl DiskFault {
+    pub(crate) const ALL: [DiskFault; 4] = [
+        DiskFault::Full,
+        DiskFault::FullAfterPart,
+        DiskFault::Io,
+        DiskFault::Short,
+    ];
+}
+
 /// The disk. Clones are the same disk.
 #[derive(Clone, Default)]
 pub(crate) struct RecordingStorage {

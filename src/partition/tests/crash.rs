@@ -533,12 +533,7 @@ fn every_call_to_the_log_s_disk_may_fail_in_every_way() {
     let (mut full, mut unknown, mut unavailable) = (0, 0, 0);
     let image = home.path().join("image");
     for call in 0..clean.calls() {
-        for fault in [
-            DiskFault::Full,
-            DiskFault::FullAfterPart,
-            DiskFault::Io,
-            DiskFault::Short,
-        ] {
+        for fault in DiskFault::ALL {
             let disk = RecordingStorage::new();
             disk.fail_call(call, fault);
             let heard = live_on_failing_disk(&disk, &image).unwrap_or_default();
