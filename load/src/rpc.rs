@@ -85,11 +85,7 @@ impl<'a> Answer<'a> {
         Some(Answer { id, outcome })
     }
 
-    /// The result as a type.
-    ///
-    /// # Errors
-    ///
-    /// The refusal, or what does not fit the type, in words.
+    /// The result as a type. The error is the refusal, or what does not fit the type, in words.
     pub fn result<R: DeserializeOwned>(&self) -> Result<R, String> {
         match &self.outcome {
             Ok(result) => read(result),
@@ -212,10 +208,6 @@ pub type Reply = (u64, Result<Vec<u8>, Refusal>);
 
 impl Client {
     /// Connects to `ws://host:port/path`.
-    ///
-    /// # Errors
-    ///
-    /// There is no server, or it is no Tideline.
     pub async fn open(url: &str) -> Result<Client, CallError> {
         let pipe = upgrade(url, None).await;
         Ok(Client {
@@ -236,10 +228,6 @@ impl Client {
     }
 
     /// The next answer, or `None` for a push; what was queued leaves meanwhile. Cancel-safe.
-    ///
-    /// # Errors
-    ///
-    /// The connection is gone, or the server sent what it may not.
     pub async fn receive(&mut self) -> Result<Option<Reply>, CallError> {
         loop {
             if let Some(text) = self.arrived.pop_front() {
@@ -262,11 +250,7 @@ impl Client {
         }
     }
 
-    /// Sends one request and waits for its answer; pushes that come before are dropped.
-    ///
-    /// # Errors
-    ///
-    /// A refusal, no answer in time, or as `receive`.
+    /// Sends one request and waits for its answer, but not forever; pushes that come before are dropped.
     pub async fn call<R: DeserializeOwned>(
         &mut self,
         method: &str,
