@@ -16,6 +16,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use crate::exit::Stop;
 use crate::frame::{Lean, put_text};
 
 /// How long one connection attempt, and one reply that is waited for, may take.
@@ -163,6 +164,12 @@ impl fmt::Display for CallError {
             CallError::Refused(refusal) => refusal.fmt(out),
             CallError::Lost(text) => out.write_str(text),
         }
+    }
+}
+
+impl From<CallError> for Stop {
+    fn from(error: CallError) -> Stop {
+        Stop::Unreachable(error.to_string())
     }
 }
 
