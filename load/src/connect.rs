@@ -14,7 +14,7 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use crate::exit::Stop;
-use crate::judge;
+use crate::judge::joined;
 use crate::machine::Usage;
 use crate::outcome::Better;
 use crate::pace::Gaps;
@@ -102,7 +102,10 @@ impl Connect {
             }));
         }
         run.paced(&pace);
-        judge::all(tasks).await.map(drop)
+        for task in tasks {
+            joined(task).await?;
+        }
+        Ok(())
     }
 }
 

@@ -7,8 +7,8 @@
 //! server has plainly lost: such a run ends as invalid.
 //!
 //! Use, inside a `LocalSet`: a protocol is a [`Talk`] (`request::Session` is Tideline's own), and
-//! `flow.measure(run, &recorders, async |number| Ok((pipe, talk))).await?` gives the talks back. Against a server that is
-//! not Tideline, make the `Run` with any address: its metrics are then absent.
+//! `flow.measure(run, &recorders, async |number| Ok((pipe, talk))).await?` gives the talks back. Against another server
+//! make the `Run` with any address: its metrics are then absent.
 
 use std::collections::VecDeque;
 use std::io;

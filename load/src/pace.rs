@@ -72,8 +72,8 @@ impl Lateness {
 }
 
 impl Pace {
-    /// `rate` operations a second, above 0, from now on. What is scheduled within the window and sent so much behind its
-    /// time counts as late.
+    /// `rate` operations a second, above 0, from now on. Of what is scheduled within the window, late is what is sent so
+    /// much behind its time.
     pub fn new(rate: f64, gaps: Gaps, seed: u64, late: Duration, window: &Arc<Window>) -> Pace {
         Pace {
             gap_nanos: 1e9 / rate,

@@ -51,7 +51,7 @@ impl<A: Ask> Session<A> {
                 parts: Vec::new(),
                 asked: Vec::new(),
             };
-            Ok((upgrade(&run.url).await?, session))
+            Ok((upgrade(&run.url, None).await?, session))
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::history::{Mark, digest};
+use crate::history::Mark;
 use crate::random::Random;
 use crate::rpc::{CallError, Client, Message};
 use crate::run::Run;
@@ -54,7 +54,10 @@ pub async fn whole(client: &mut Client, timeline: &str) -> Result<Scan, CallErro
     while let Some(from) = next
         && let Some(page) = page(client, timeline, from, 1_000).await?
     {
-        scan.marks.extend(page.messages.into_iter().map(mark));
+        let odd = |odd| CallError::Lost(format!("{timeline}: {odd}"));
+        for message in page.messages {
+            scan.marks.push(Mark::of(message).map_err(odd)?);
+        }
         (scan.head, scan.epoch, next) = (page.head, page.epoch, page.next);
         if next.is_some_and(|next| next <= from) {
             let what = format!("{timeline}: a page from {from} ends at {next:?}");
@@ -62,16 +65,6 @@ pub async fn whole(client: &mut Client, timeline: &str) -> Result<Scan, CallErro
         }
     }
     Ok(scan)
-}
-
-fn mark(message: Message) -> Mark {
-    let sender = message.sender.as_deref();
-    Mark {
-        sequence: message.sequence,
-        timestamp: message.timestamp,
-        digest: digest(sender, &message.message_id, message.entry.as_ref()),
-        id: message.message_id,
-    }
 }
 
 /// One page; `None` if there is no such timeline.

@@ -29,7 +29,7 @@ pub(super) struct Room {
     pub(super) free_slots: usize,
     pub(super) bytes_used: u64,
     pub(super) map_bytes: u64,
-    /// Bytes that can still be written, to free pages of the file and to the disk; `None` if nobody knows.
+    /// Bytes that can still be written, to free pages of the file and to the disk; `None` if unknown.
     pub(super) disk_bytes: Option<u64>,
 }
 

@@ -6,6 +6,7 @@
 //! not: be taken for the most that a server can do: it runs at the rates that it is given.
 
 mod audience;
+mod following;
 mod trend;
 
 use std::cell::RefCell;
@@ -18,6 +19,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use self::audience::Audience;
+use self::following::Shared;
 use crate::append::Appends;
 use crate::connect::Idle;
 use crate::exit::Stop;
@@ -32,7 +34,6 @@ use crate::request::{Ask, Session};
 use crate::run::Run;
 use crate::scan::Tally;
 use crate::setup::Setup;
-use crate::writer::Shared;
 
 /// Arguments of `mixed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
