@@ -72,7 +72,7 @@ impl Lateness {
 }
 
 impl Pace {
-    /// `rate` operations a second, above 0, from now on. Of what is scheduled within the window, late is what is sent so
+    /// `rate` operations a second, above 0, from now on. Of those scheduled within the window, late is what is sent so
     /// much behind its time.
     pub fn new(rate: f64, gaps: Gaps, seed: u64, late: Duration, window: &Arc<Window>) -> Pace {
         Pace {

@@ -102,8 +102,7 @@ impl Stock {
         Ok(())
     }
 
-    /// Appends them to timelines whose names begin with `prefix`. The error is a connection that is lost, or a batch that
-    /// is refused for good.
+    /// Appends them to timelines of a prefix. The error is a connection that is lost, or a batch refused for good.
     pub async fn fill(&self, run: &Run, prefix: &str) -> Result<(), Stop> {
         let entry = json!({ "text": Random::new(run.seed).text(self.size) });
         let used = CONNECTIONS.min(self.preload_timelines);
