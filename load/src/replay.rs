@@ -98,14 +98,12 @@ impl Replay {
 
 /// Refuses timelines that hold something else than an earlier replay of the same lines.
 async fn preflight(url: &str, timelines: &[(String, u64)], logs: &[Log]) -> Result<(), Stop> {
-    let unreachable = |error| Stop::Unreachable(format!("before the start: {error}"));
-    let mut client = Client::open(url).await.map_err(unreachable)?;
+    let mut client = Client::open(url).await?;
     for ((name, length), log) in timelines.iter().zip(logs) {
         if name.len() > 255 || message_id(log, log.lines.len()).len() > 64 {
             return Err(Stop::Usage(format!("{name}: the file's name is too long")));
         }
-        let page = scan::page(&mut client, name, 1, 100).await;
-        let Some(page) = page.map_err(unreachable)? else {
+        let Some(page) = scan::page(&mut client, name, 1, 100).await? else {
             continue;
         };
         let ours = |(index, message): (usize, &Message)| {

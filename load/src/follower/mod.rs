@@ -19,7 +19,6 @@ use std::io;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -120,16 +119,6 @@ pub enum Stage {
     Leaving,
 }
 
-#[derive(Serialize)]
-struct Subscribe<'a> {
-    timeline: &'a str,
-    after: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    epoch: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<u64>,
-}
-
 impl Follower {
     /// One that follows these timelines, from their beginnings; not connected yet.
     #[must_use]
@@ -192,12 +181,14 @@ impl Follower {
             timeline, position, ..
         } = self.places[place];
         self.places[place].stage = Stage::Joining;
-        let params = Subscribe {
-            timeline: &self.timelines[timeline],
-            after: position,
-            epoch: self.timelines.epoch(timeline),
-            limit,
-        };
+        let name = &self.timelines[timeline];
+        let mut params = json!({ "timeline": name, "after": position });
+        if let Some(epoch) = self.timelines.epoch(timeline) {
+            params["epoch"] = epoch.into();
+        }
+        if let Some(limit) = limit {
+            params["limit"] = limit.into();
+        }
         put_request(&mut self.out, place as u64, "subscribe", &params);
     }
 
@@ -284,15 +275,13 @@ fn take(
 /// The place of a timeline.
 fn find<'a>(timelines: &Timelines, places: &'a mut [Place], name: &str) -> Option<&'a mut Place> {
     // A subscriber of a room has one timeline only: it does without a search.
-    let at = match &*places {
-        [only] => (timelines[only.timeline] == name).then_some(0)?,
-        _ => {
-            let timeline = timelines.number(name)?;
-            let at = places.binary_search_by_key(&timeline, |place| place.timeline);
-            at.ok()?
-        }
-    };
-    places.get_mut(at)
+    if let [only] = &*places {
+        let is_it = timelines[only.timeline] == name;
+        return places.first_mut().filter(|_| is_it);
+    }
+    let timeline = timelines.number(name)?;
+    let at = places.binary_search_by_key(&timeline, |place| place.timeline);
+    places.get_mut(at.ok()?)
 }
 
 /// Messages came for a place.

@@ -154,11 +154,10 @@ impl Trial {
     /// Reads all timelines back, puts them beside what writers and subscribers recorded, and judges.
     async fn judge(&self, wrote: Vec<Wrote>, saw: Vec<Saw>) -> Result<(), Stop> {
         let checks = &self.run.checks;
-        let unreachable = |error| Stop::Unreachable(format!("reading back: {error}"));
-        let mut client = Client::open(&self.run.url).await.map_err(unreachable)?;
+        let mut client = Client::open(&self.run.url).await?;
         let mut histories = Vec::new();
         for (index, name) in self.timelines.iter().enumerate() {
-            let scan = scan::whole(&mut client, name).await.map_err(unreachable)?;
+            let scan = scan::whole(&mut client, name).await?;
             let epoch = self.timelines.epoch(index);
             if epoch.is_some_and(|epoch| epoch != scan.epoch) {
                 checks.fault(format_args!("{name}: its epoch changed"));
