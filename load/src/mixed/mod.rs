@@ -5,21 +5,18 @@
 //! in order, up to the last one acknowledged, and each timeline reads back as just that; anything else is a fault. Must
 //! not: be taken for the most that a server can do: it runs at the rates that it is given.
 
-mod audience;
 mod polls;
+mod subscribers;
 mod trend;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::task::spawn_local;
 
-use self::audience::Audience;
 use self::polls::Polls;
+use self::subscribers::Subscribers;
 use crate::append::{Appends, Tally, read_back};
 use crate::exit::Stop;
 use crate::generator::{Generator, OPEN_MAX, Running};
@@ -34,7 +31,6 @@ use crate::rpc::Client;
 use crate::run::Run;
 use crate::setup::Setup;
 use crate::template::{MessageIds, Template, timeline_name};
-use crate::writer::Shared;
 
 /// Arguments of `mixed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -103,26 +99,21 @@ impl Profile for Mixed {
             self.connections + self.subscribers + self.pollers + self.readers + self.idle;
         need_files(run, connections as u64)?;
         let prefix = run.prefix(None, "mixed");
-        let names = (0..self.timelines).map(|number| timeline_name(&prefix, number));
-        // Without patience: a connection that is lost is a fault.
-        let shared = Shared::new(run.url.clone(), names, Duration::ZERO);
+        let names: Vec<_> = (0..self.timelines)
+            .map(|number| timeline_name(&prefix, number))
+            .collect();
         let tally = Rc::new(RefCell::new(Tally {
             busy: 0,
-            acked: vec![0; shared.timelines.len()],
+            acked: vec![0; names.len()],
         }));
-        let audience = Audience::new(run, &shared);
-        let seat = |number: usize| {
-            let chosen = self.chosen(run, (1 << 35) + number as u64);
-            audience.seat(number, chosen, self.cut_seconds)
-        };
-        let listening: Vec<_> = (0..self.subscribers).map(seat).collect();
-        let subscriptions = self.subscribers * self.follows as usize;
-        audience.all_live(subscriptions).await?;
+        let follows =
+            (0..self.subscribers).map(|number| self.chosen(run, (1 << 35) + number as u64));
+        let subscribers = Subscribers::open(run, self, names, follows.collect()).await?;
         let idle = self.idle(run).await?;
         let writing = self.writers(run, &prefix, &tally).await?;
         let polling = self.start(run, "poll", self.poll_rate, self.pollers, |number| {
             let chosen = self.chosen(run, (1 << 36) + number as u64);
-            Polls::new(run, &shared.timelines, chosen)
+            Polls::new(run, &subscribers.account.timelines, chosen)
         });
         let polling = polling.await?;
         let reading = self.readers(run, &prefix, &tally).await?;
@@ -132,13 +123,7 @@ impl Profile for Mixed {
         reading.end().await?;
         let Tally { busy, acked } = tally.take();
         let acked: Vec<u64> = acked.into_iter().map(u64::from).collect();
-        for (progress, acked) in shared.progress.iter().zip(&acked) {
-            progress.store(*acked, Ordering::Relaxed);
-        }
-        shared.written.store(true, Ordering::Release);
-        for ended in join_all(listening).await {
-            ended.map_err(|error| Stop::Own(format!("a subscriber failed: {error}")))?;
-        }
+        subscribers.end(&acked).await?;
         run.checks.made("idle connections held", self.idle as u64);
         if idle.get() < self.idle {
             let lost = self.idle - idle.get();
@@ -152,7 +137,6 @@ impl Profile for Mixed {
         let sample = (0..self.sample).map(|_| random.below(self.timelines));
         let expected = sample.map(|number| (number, acked[number as usize]));
         read_back(run, &prefix, expected).await?;
-        audience.tell();
         run.figure("busy", busy as f64, "1", Better::Lower);
         run.detail("prefix", prefix);
         trend::tell(run);
