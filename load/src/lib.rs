@@ -57,5 +57,6 @@ pub mod subscriber;
 pub mod summary;
 pub mod table;
 pub mod template;
+pub(crate) mod trial;
 pub mod watch;
 pub mod writer;

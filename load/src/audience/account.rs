@@ -271,12 +271,14 @@ impl Account {
         let (counts, others) = (&self.counts, self.writers == Writers::Others);
         let compare = others || counts.pushes.get().is_multiple_of(SAMPLE);
         add(&counts.pushes, 1);
-        add(&counts.deliveries, heard.count());
+        add(&counts.deliveries, heard.count);
         if compare {
             add(&counts.compared, 1);
             let same = |entry: &RawValue| entry.get() == self.entry.get();
             let messages = heard.messages()?;
-            let odd = messages.iter().find(|one| !one.entry.is_some_and(same));
+            let odd = messages
+                .iter()
+                .find(|one| !one.entry.as_deref().is_some_and(same));
             if let Some(odd) = odd {
                 return Err(format!("{} was not sent so", odd.sequence));
             }
@@ -285,9 +287,9 @@ impl Account {
             self.identify(heard)?;
         }
         // What a subscription resumes with has no latency: it waited by choice.
-        let delivery = self.delivery.as_deref().filter(|_| timed && heard.live());
-        if !heard.live() {
-            add(&counts.resumed, heard.count());
+        let delivery = self.delivery.as_deref().filter(|_| timed && heard.live);
+        if !heard.live {
+            add(&counts.resumed, heard.count);
         }
         match delivery {
             _ if !others => self.deliver(heard, delivery)?,
@@ -296,7 +298,7 @@ impl Account {
                 let took = wall_micros().saturating_sub(heard.timestamp * 1_000);
                 let committed = heard.now.checked_sub(Duration::from_micros(took));
                 let committed = committed.unwrap_or(heard.now);
-                delivery.record_many(committed, heard.now, heard.count());
+                delivery.record_many(committed, heard.now, heard.count);
             }
             None => {}
         }
