@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::Mixed;
+use super::{Mixed, SIZE};
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::outcome::Better;
@@ -36,8 +36,7 @@ impl Subscribers {
         follows: Vec<Vec<u64>>,
     ) -> Result<Subscribers, Stop> {
         let (writers, measured) = (Writers::Others, Some(Counts::Ended));
-        let (account, members) =
-            Account::new(run, writers, measured, mixed.size, timelines, follows);
+        let (account, members) = Account::new(run, writers, measured, SIZE, timelines, follows);
         let members = audience::open(&account, members).await?;
         // How many messages will come is not known.
         account.expect(|_| u64::MAX);
@@ -61,9 +60,9 @@ impl Subscribers {
     }
 
     /// Waits until each has as much as was acknowledged, and enters what they did.
-    pub(super) async fn end(self, acked: &[u64]) -> Result<(), Stop> {
+    pub(super) async fn end(self, acked: &[u32]) -> Result<(), Stop> {
         let (account, counts) = (&self.account, &self.account.counts);
-        account.expect(|timeline| acked[timeline]);
+        account.expect(|timeline| acked[timeline].into());
         audience::end(account, self.living).await?;
         let (run, resumed) = (&account.run, counts.resumed.get());
         let pushed = counts.deliveries.get() - resumed;
