@@ -7,6 +7,7 @@
 
 pub mod amount;
 pub mod append;
+mod audience;
 pub mod bench;
 pub mod chat;
 pub mod checks;
@@ -24,7 +25,6 @@ pub mod growth;
 pub mod history;
 pub mod http;
 pub mod irc;
-pub mod ledger;
 pub mod machine;
 pub mod mixed;
 pub mod outcome;
@@ -57,4 +57,3 @@ pub mod table;
 pub mod template;
 pub(crate) mod trial;
 pub mod watch;
-pub mod zipf;
