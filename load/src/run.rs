@@ -9,10 +9,12 @@
 //! clients, check, enter figures. A profile with other phases calls `begin` and `finish` itself.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -20,25 +22,14 @@ use tokio::time::Instant;
 
 use crate::checks::Checks;
 use crate::exit::Stop;
-use crate::machine::{Machine, Usage, wall_micros};
-use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples};
+use crate::machine::{Machine, usage, wall_micros};
+use crate::outcome::{Better, FORMAT, Moved, Outcome, Samples};
 use crate::pace::{Gaps, LATE_SHARE_MAX, Pace};
-use crate::progress::Progress;
 use crate::random::Random;
-use crate::recorder::{Counts, Recorded, Recorder, Window};
+pub use crate::recorder::Phase;
+use crate::recorder::{Counts, Recorder, Window};
 use crate::setup::Setup;
-use crate::watch::{self, Metrics};
-
-/// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Load is on, nothing counts.
-    WarmingUp,
-    /// Everything counts.
-    Measuring,
-    /// No new operations; what is on the way is waited for.
-    Ending,
-}
+use crate::watch::{Metrics, metrics};
 
 /// One run. Profiles share it by `Rc`.
 pub struct Run {
@@ -54,17 +45,15 @@ pub struct Run {
     pub checks: Checks,
     /// The server's process, if known.
     pub pid: Option<u32>,
-    phase: Cell<Phase>,
     window: Arc<Window>,
     ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
     /// The result, as far as it is known.
     outcome: RefCell<Outcome>,
-    /// At the beginning of the measurement.
-    metrics: RefCell<Metrics>,
-    usage: Cell<[Usage; 2]>,
-    progress: Progress,
+    /// When the measurement began: the server's metrics, and what the processes had used.
+    before: RefCell<(Metrics, BTreeMap<String, f64>)>,
+    bar: ProgressBar,
 }
 
 impl Run {
@@ -72,6 +61,12 @@ impl Run {
     #[must_use]
     pub fn new(setup: &Setup, url: String, pid: Option<u32>) -> Rc<Run> {
         let seed = setup.seed.unwrap_or_else(Random::fresh_seed);
+        let bar = match setup.quiet {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::new(1),
+        };
+        // The template is a constant that parses; without it the plain bar does.
+        let style = ProgressStyle::with_template("{prefix:10} {bar:30} {msg}");
         Rc::new(Run {
             url,
             seed,
@@ -79,8 +74,7 @@ impl Run {
             setup: setup.clone(),
             checks: Checks::default(),
             pid,
-            phase: Cell::new(Phase::WarmingUp),
-            window: Arc::new(Window::default()),
+            window: Arc::default(),
             ended: Notify::new(),
             recorders: RefCell::default(),
             gauges: RefCell::default(),
@@ -93,9 +87,8 @@ impl Run {
                 machine: Machine::here(),
                 ..Outcome::default()
             }),
-            metrics: RefCell::default(),
-            usage: Cell::default(),
-            progress: Progress::new(setup.quiet),
+            before: RefCell::default(),
+            bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
         })
     }
 
@@ -118,10 +111,13 @@ impl Run {
         recorder
     }
 
+    // --- shim
     /// Enters what a recorder on another thread held.
-    pub fn recorded(&self, recorded: Recorded) {
-        self.outcome.borrow_mut().latency(recorded);
+    pub fn recorded(&self, recorded: crate::recorder::Recorded) {
+        let (name, latency, seconds) = recorded.result();
+        self.outcome.borrow_mut().latency(&name, latency, seconds);
     }
+    // --- end of shim
 
     /// A number that is sampled every second, for pictures: `connections`. Its unit is the end of its name.
     pub fn gauge(&self, name: &str) -> Rc<Cell<f64>> {
@@ -134,7 +130,7 @@ impl Run {
     /// Where the run is.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.phase.get()
+        self.window.phase()
     }
 
     /// When measuring is on.
@@ -145,16 +141,13 @@ impl Run {
 
     /// Ends the measurement now: enough was measured, or it can't go on.
     pub fn end_early(&self) {
-        if self.phase.get() != Phase::Ending {
-            self.window.end(Instant::now());
-            self.phase.set(Phase::Ending);
-            self.ended.notify_waiters();
-        }
+        self.window.end(Instant::now());
+        self.ended.notify_waiters();
     }
 
     /// Waits until nothing new is to be sent. Cancel-safe.
     pub async fn ended(&self) {
-        while self.phase.get() != Phase::Ending {
+        while self.phase() != Phase::Ending {
             // On one thread nothing comes between the look at the phase and the first poll of this.
             self.ended.notified().await;
         }
@@ -171,10 +164,8 @@ impl Run {
 
     /// The figures may not be believed, and why.
     pub fn invalid(&self, reason: impl Into<String>) {
-        let (reason, reasons) = (
-            reason.into(),
-            &mut self.outcome.borrow_mut().validity.reasons,
-        );
+        let reason = reason.into();
+        let reasons = &mut self.outcome.borrow_mut().validity.reasons;
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -188,14 +179,8 @@ impl Run {
 
     /// Enters a figure.
     pub fn figure(&self, name: &str, value: f64, unit: &str, better: Better) {
-        let unit = unit.to_owned();
-        let figure = Figure {
-            value,
-            unit,
-            better,
-        };
-        let figures = &mut self.outcome.borrow_mut().figures;
-        figures.insert(name.to_owned(), figure);
+        let mut outcome = self.outcome.borrow_mut();
+        outcome.figure(name, value, unit, better);
     }
 
     /// A figure that was entered.
@@ -206,8 +191,7 @@ impl Run {
 
     /// Enters a figure of so many in the measurement, by the second.
     pub fn rate(&self, name: &str, count: u64) {
-        let seconds = self.window.length().as_secs_f64().max(0.001);
-        self.figure(name, count as f64 / seconds, "1/s", Better::Higher);
+        self.figure(name, count as f64 / self.seconds(), "1/s", Better::Higher);
     }
 
     /// Enters something that is neither figure nor setting: prefix, counts by kind.
@@ -220,7 +204,7 @@ impl Run {
 
     /// Says on the progress line what is going on.
     pub fn tell(&self, what: &str) {
-        self.progress.tell(what);
+        self.bar.set_message(what.to_owned());
     }
 
     /// Warm-up, then the measurement, each as long as the flags say.
@@ -230,42 +214,51 @@ impl Run {
 
     /// As `measure`, but so long; infinite = until `end_early`.
     pub async fn measure_for(self: &Rc<Run>, seconds: f64) {
-        self.progress.stage("warm-up", self.setup.warm_up);
         self.pass(self.setup.warm_up).await;
         self.begin().await;
-        self.progress.stage("measuring", seconds);
         self.pass(seconds).await;
         self.finish().await;
     }
 
     /// Lets so many seconds go by, showing it, unless the run is ended early.
     pub async fn pass(&self, seconds: f64) {
+        let is_measuring = self.phase() == Phase::Measuring;
+        let stage = if is_measuring { "measuring" } else { "warm-up" };
+        self.bar.set_prefix(stage);
         // Centuries mean "until it is ended": an instant can't be infinite.
         let most = Duration::from_secs(1 << 33);
         let length = Duration::try_from_secs_f64(seconds.max(0.0));
-        let until = Instant::now() + length.unwrap_or(most).min(most);
-        while self.phase.get() != Phase::Ending && Instant::now() < until {
-            let tick = Instant::now() + Duration::from_millis(250);
+        let length = length.unwrap_or(most).min(most);
+        self.bar.set_length(length.as_millis() as u64);
+        let (began, mut before) = (Instant::now(), self.count());
+        while self.phase() != Phase::Ending && began.elapsed() < length {
+            let left = length - began.elapsed();
             tokio::select! {
-                () = tokio::time::sleep_until(until.min(tick)) => {}
+                () = tokio::time::sleep(left.min(LOOK)) => {}
                 () = self.ended() => {}
             }
-            let first = self.recorders.borrow().first().map(|first| first.count());
-            self.progress.tick(first.unwrap_or(0));
+            let count = self.count();
+            let rate = (count - before) as f64 / LOOK.as_secs_f64();
+            before = count;
+            self.bar.set_position(began.elapsed().as_millis() as u64);
+            self.tell(&format!("{rate:.0}/s, {count} so far"));
         }
+    }
+
+    /// What counts so far.
+    fn count(&self) -> u64 {
+        let recorders = self.recorders.borrow();
+        recorders.first().map_or(0, |first| first.count())
     }
 
     /// Measuring begins.
     pub async fn begin(self: &Rc<Run>) {
-        let metrics = watch::metrics(&self.url).await;
-        self.metrics.replace(metrics.unwrap_or_default());
-        if self.phase.get() == Phase::Ending {
+        let metrics = metrics(&self.url).await.unwrap_or_default();
+        if self.phase() == Phase::Ending {
             return;
         }
-        self.usage.set(self.use_now());
+        self.before.replace((metrics, self.used()));
         self.window.begin(Instant::now());
-        self.phase.set(Phase::Measuring);
-        self.sample();
         tokio::task::spawn_local(Rc::clone(self).sampling());
     }
 
@@ -273,57 +266,69 @@ impl Run {
     pub async fn finish(&self) {
         self.end_early();
         self.sample();
-        let (before, after) = (self.usage.get(), self.use_now());
-        let seconds = self.window.length().as_secs_f64().max(0.001);
-        for ((who, before), after) in PROCESSES.into_iter().zip(before).zip(after) {
-            let used = |of: fn(&Usage) -> Option<f64>| Some(of(&after)? - of(&before)?);
-            if let Some(cpu) = used(|usage| usage.cpu_seconds) {
-                self.figure(&format!("{who}_cpu_seconds"), cpu, "s", Better::Neither);
-                let share = cpu * 100.0 / seconds;
-                self.figure(&format!("{who}_cpu_share"), share, "%", Better::Neither);
-            }
-            if let Some(written) = used(|usage| usage.written_bytes).filter(|_| who == "server") {
-                self.figure("server_written_bytes", written, "bytes", Better::Lower);
+        let (metrics_before, before) = self.before.take();
+        let after = self.used();
+        let used = |name: &str| Some(after.get(name)? - before.get(name)?);
+        for who in PROCESSES {
+            if let Some(cpu) = used(&format!("{who}_cpu_seconds")) {
+                let name = |of| format!("{who}_cpu_{of}");
+                self.figure(&name("seconds"), cpu, "s", Better::Neither);
+                let share = cpu * 100.0 / self.seconds();
+                self.figure(&name("share"), share, "%", Better::Neither);
             }
         }
-        let after = watch::metrics(&self.url).await.unwrap_or_default();
-        self.outcome.borrow_mut().metrics = watch::moved(&self.metrics.borrow(), after);
+        let written = "server_written_bytes";
+        if let Some(bytes) = used(written) {
+            self.figure(written, bytes, "bytes", Better::Lower);
+        }
+        let moved = |(name, after): (String, f64)| {
+            // What is new began at 0.
+            let before = metrics_before.get(&name).copied().unwrap_or(0.0);
+            (name, Moved { before, after })
+        };
+        let after = metrics(&self.url).await.unwrap_or_default();
+        self.outcome.borrow_mut().metrics = after.into_iter().map(moved).collect();
     }
 
-    fn use_now(&self) -> [Usage; 2] {
-        let server = self.pid.map(Usage::of).unwrap_or_default();
-        [Usage::of(std::process::id()), server]
+    /// Of the measurement so far, never 0.
+    fn seconds(&self) -> f64 {
+        self.window.length().as_secs_f64().max(0.001)
+    }
+
+    /// What the processes use now.
+    fn used(&self) -> BTreeMap<String, f64> {
+        let pids = [Some(std::process::id()), self.pid];
+        let known = PROCESSES.into_iter().zip(pids);
+        let known = known.filter_map(|(who, pid)| Some((who, usage(pid?))));
+        let named = |(who, usage): (&str, BTreeMap<&str, f64>)| {
+            let named = usage.into_iter();
+            let named = named.map(|(name, value)| (format!("{who}_{name}"), value));
+            named.collect::<Vec<_>>()
+        };
+        known.flat_map(named).collect()
     }
 
     async fn sampling(self: Rc<Run>) {
         let mut every = tokio::time::interval(Duration::from_secs(1));
         every.tick().await;
-        while self.phase.get() == Phase::Measuring {
+        while self.phase() == Phase::Measuring {
+            self.sample();
             every.tick().await;
-            if self.phase.get() == Phase::Measuring {
-                self.sample();
-            }
         }
     }
 
     /// Samples gauges and processes now; profiles may do so at their own moments, too.
     pub fn sample(&self) {
         let at = (self.window.length().as_secs_f64() * 1_000.0).round() / 1_000.0;
+        let gauges = self.gauges.borrow();
+        let gauges = gauges
+            .iter()
+            .map(|(name, gauge)| (name.clone(), gauge.get()));
         let samples = &mut self.outcome.borrow_mut().series.samples;
-        let mut put = |name: String, value: f64| {
+        for (name, value) in gauges.chain(self.used()) {
             let column = samples.entry(name).or_default();
             column.at.push(at);
             column.value.push(value);
-        };
-        for (name, gauge) in self.gauges.borrow().iter() {
-            put(name.clone(), gauge.get());
-        }
-        for (who, usage) in PROCESSES.into_iter().zip(self.use_now()) {
-            for (name, value) in usage.values() {
-                if let Some(value) = value {
-                    put(format!("{who}_{name}"), value);
-                }
-            }
         }
     }
 
@@ -335,32 +340,34 @@ impl Run {
 
     /// The result, when the profile is through.
     pub fn outcome(&self, profile: &str, settings: &impl Serialize) -> Result<Outcome, Stop> {
-        let settings = serde_json::to_value(settings);
-        let settings = settings.map_err(|error| Stop::Own(format!("settings: {error}")))?;
+        let wrong = |what: String| Stop::Own(format!("settings: {what}"));
+        let settings = serde_json::to_value(settings).map_err(|error| wrong(error.to_string()))?;
         let Value::Object(settings) = settings else {
-            return Err(Stop::Own("settings that are no object".into()));
+            return Err(wrong("no object".to_owned()));
         };
-        self.progress.clear();
+        self.bar.finish_and_clear();
         let lateness = self.outcome.borrow().validity.lateness;
         if let Some(lateness) = lateness.filter(|lateness| lateness.share() > LATE_SHARE_MAX) {
-            let percent = lateness.share() * 100.0;
+            let (percent, late_ms) = (lateness.share() * 100.0, self.setup.late_ms);
             self.invalid(format!(
-                "the generator fell behind: {percent:.1} % of the operations were sent more than {} ms late",
-                self.setup.late_ms
+                "the generator fell behind: {percent:.1} % of the operations were sent more than {late_ms} ms late"
             ));
         }
-        let mut outcome = self.outcome.borrow().clone();
+        let mut outcome = self.outcome.take();
         outcome.profile = profile.to_owned();
         outcome.settings = settings;
         outcome.seconds = self.window.length().as_secs_f64();
         outcome.validity.valid = outcome.validity.reasons.is_empty();
         outcome.checks = self.checks.checked();
         for recorder in self.recorders.borrow().iter() {
-            outcome.latency(recorder.recorded());
+            let (latency, seconds) = recorder.result();
+            outcome.latency(recorder.name(), latency, seconds);
         }
         Ok(outcome)
     }
 }
 
+/// How often the progress line is written.
+const LOOK: Duration = Duration::from_millis(250);
 /// Whose use of the machine is looked at.
 const PROCESSES: [&str; 2] = ["generator", "server"];

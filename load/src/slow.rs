@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use self::reader::{Ends, Habit, Reader};
 use crate::exit::Stop;
 use crate::ledger::{Desk, Intake, Ledger, Numbering, by_the_clock};
-use crate::machine::Usage;
+use crate::machine::used;
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
@@ -159,7 +159,7 @@ impl Slow {
         }
         let began = Instant::now();
         let closed_before = slow_closes(run).await;
-        let memory = || Usage::of(run.pid?).resident_bytes;
+        let memory = || used(run.pid?, "resident_bytes");
         let memory_before = memory();
         // The buffers fill up first; then the server looks four times within its patience.
         let until = began + 2 * self.patience() + PATIENCE;
