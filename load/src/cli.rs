@@ -7,12 +7,10 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use serde::Serialize;
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::Load;
-use crate::result::AnyResult;
 use crate::{
     append, chat, compare, connect, crash, fill, growth, judge, mixed, pages, poll, replay, report,
     room, scenario, slow, storm, table,
@@ -60,13 +58,6 @@ pub enum Command {
     Compare(compare::Compare),
     /// Put the tables of results into a document (Markdown), between its markers
     Fill(fill::Fill),
-    /// Draw the pictures of a result (SVG)
-    Draw {
-        /// A result, as --json wrote it
-        result: PathBuf,
-        /// Where the pictures go
-        folder: PathBuf,
-    },
     /// Send real IRC logs, listen in several ways, check every line
     Replay(replay::Replay),
     /// Kill the server under load again and again, then check everything
@@ -101,18 +92,8 @@ impl Command {
             Command::Run(args) => run_all(args.read()?),
             Command::Compare(args) => compare::run(&args),
             Command::Fill(args) => fill::run(&args),
-            Command::Draw { result, folder } => {
-                AnyResult::load(&result)?.draw(&folder)?;
-                Ok(Verdict::Held)
-            }
-            Command::Replay(args) => {
-                let (json, work) = (args.json.clone(), replay::run(args));
-                judged(json, work, |found| (found.summary(), &found.verdict))
-            }
-            Command::Crash(args) => {
-                let (json, work) = (args.json.clone(), crash::run(args));
-                judged(json, work, |found| (found.summary(), &found.verdict))
-            }
+            Command::Replay(args) => judged(args.json.clone(), replay::run(args)),
+            Command::Crash(args) => judged(args.json.clone(), crash::run(args)),
             _ => Err(Stop::Own("a profile that is none".to_owned())),
         }
     }
@@ -152,21 +133,19 @@ fn parse(words: &[String]) -> Result<Command, Stop> {
     }
 }
 
-/// For what checks more than it measures; on several threads.
-fn judged<T: Serialize>(
+/// For what checks more than it measures: on several threads.
+fn judged(
     json: Option<PathBuf>,
-    work: impl Future<Output = Result<T, Stop>>,
-    found: impl Fn(&T) -> (String, &judge::Verdict),
+    work: impl Future<Output = Result<judge::Verdict, Stop>>,
 ) -> Result<Verdict, Stop> {
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    let outcome = runtime.block_on(work)?;
-    let (summary, verdict) = found(&outcome);
+    let verdict = runtime.block_on(work)?;
     for fault in &verdict.faults {
         report::note(&format!("fault: {fault}"));
     }
-    report::say(&summary);
-    report::save(&outcome, json.as_deref())?;
+    report::say(&verdict.summary());
+    report::save(&verdict, json.as_deref())?;
     Ok(Verdict::of(verdict.held(), true))
 }
 

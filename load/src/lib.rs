@@ -55,6 +55,7 @@ pub mod storm;
 pub mod subscriber;
 pub mod table;
 pub mod template;
+pub(crate) mod trial;
 pub mod watch;
 pub mod writer;
 pub mod zipf;

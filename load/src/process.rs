@@ -28,7 +28,10 @@ pub struct Launch {
 }
 
 /// A running server.
-pub struct Server(Child);
+pub struct Server {
+    child: Child,
+    launch: Launch,
+}
 
 impl Launch {
     /// A launch on a free port of the loopback.
@@ -67,11 +70,14 @@ impl Launch {
             .stdout(Stdio::null())
             .stderr(log.map_err(|error| failed(&log_path, error))?)
             .spawn();
-        let mut server = Server(child.map_err(|error| failed(&self.binary, error))?);
+        let mut server = Server {
+            child: child.map_err(|error| failed(&self.binary, error))?,
+            launch: self.clone(),
+        };
         let began = Instant::now();
         while !is_ready(self.address).unwrap_or(false) {
             let log = log_path.display();
-            if let Ok(Some(status)) = server.0.try_wait() {
+            if let Ok(Some(status)) = server.child.try_wait() {
                 let what = format!("the server ended with {status}; its log: {log}");
                 return Err(Stop::Unreachable(what));
             }
@@ -89,20 +95,22 @@ impl Server {
     /// Its process ID.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.0.id()
+        self.child.id()
     }
 
-    /// SIGKILL, and waits until it is gone, as dropping it does.
-    pub fn kill(self) {
+    /// Kills it and starts it again in its place. Blocks.
+    pub fn again(self) -> Result<Server, Stop> {
+        let launch = self.launch.clone();
         drop(self);
+        launch.start()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         // Errors mean that it is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -115,24 +123,4 @@ fn is_ready(address: SocketAddr) -> io::Result<bool> {
     let mut start = [0; 12];
     stream.read_exact(&mut start)?;
     Ok(start.ends_with(b"200"))
-}
-
-/// Kills the server so often, each time `so_far` is another part of `lines` further, and starts it again.
-pub async fn killed_evenly(
-    launch: Launch,
-    mut server: Server,
-    so_far: impl Fn() -> u64,
-    lines: u64,
-    kills: u32,
-) -> Result<Server, Stop> {
-    for kill in 1..=u64::from(kills) {
-        while so_far() < lines * kill / (u64::from(kills) + 1) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        server.kill();
-        let again = launch.clone();
-        let started = tokio::task::spawn_blocking(move || again.start()).await;
-        server = started.map_err(|error| Stop::Own(error.to_string()))??;
-    }
-    Ok(server)
 }

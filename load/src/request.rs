@@ -37,7 +37,7 @@ impl<A: Ask> Session<A> {
     /// Connects.
     pub async fn open(run: &Rc<Run>, ask: A) -> io::Result<(Pipe, Session<A>)> {
         let (run, parts, slots) = (Rc::clone(run), Vec::new(), 0);
-        let pipe = upgrade(&run.url).await?;
+        let pipe = upgrade(&run.url, None).await?;
         Ok((
             pipe,
             Session {

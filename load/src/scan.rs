@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::history::{Mark, digest};
+use crate::history::Mark;
 use crate::rpc::{CallError, Client, Message};
 
 /// A page of `message.range`.
@@ -46,14 +46,10 @@ pub async fn whole(client: &mut Client, timeline: &str) -> Result<Scan, CallErro
         };
         scan.head = page.head;
         scan.epoch = page.epoch;
-        for message in &page.messages {
-            let sender = message.sender.as_deref();
-            scan.marks.push(Mark {
-                sequence: message.sequence,
-                timestamp: message.timestamp,
-                digest: digest(sender, &message.message_id, message.entry.as_ref()),
-                id: message.message_id.clone(),
-            });
+        for message in page.messages {
+            let mark = Mark::of(message);
+            scan.marks
+                .push(mark.map_err(|odd| CallError::Lost(odd.to_string()))?);
         }
         match page.next {
             Some(next) if next > from => from = next,

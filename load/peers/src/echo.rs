@@ -135,7 +135,7 @@ impl Peer for Echo {
             parts: Vec::new(),
             sent: 0,
         };
-        Ok((upgrade(address).await?, sending))
+        Ok((upgrade(address, None).await?, sending))
     }
 
     /// It holds nothing.

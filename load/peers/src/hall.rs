@@ -145,7 +145,7 @@ impl Hall {
 
 /// One connection over WebSocket, subscribed.
 async fn subscribe(url: &str) -> io::Result<Pipe> {
-    let mut pipe = upgrade(url).await?;
+    let mut pipe = upgrade(url, None).await?;
     let mut out = Vec::new();
     put_text(
         &mut out,

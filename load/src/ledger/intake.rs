@@ -128,9 +128,9 @@ impl Intake {
             return Err(format!("{} came after {sent} were sent", heard.last));
         }
         let mut counts = self.counts.get();
-        counts.deliveries += heard.count();
+        counts.deliveries += heard.count;
         if self.window.offset(heard.now).is_some() {
-            counts.measured += heard.count();
+            counts.measured += heard.count;
         }
         counts.pushes += 1;
         let compare = (counts.pushes - 1).is_multiple_of(self.sample);
@@ -148,7 +148,7 @@ impl Intake {
     }
 
     fn in_order(&self, heard: &Heard<'_>) -> Result<(), String> {
-        let (Some(delivery), true) = (&self.delivery, heard.live()) else {
+        let (Some(delivery), true) = (&self.delivery, heard.live) else {
             return Ok(());
         };
         self.ledger.time_of(heard.first)?;
@@ -183,7 +183,7 @@ impl Intake {
         let message = message.filter(|(timeline, _)| *timeline == heard.timeline);
         let (timeline, number) = message.ok_or_else(|| format!("{id} was not sent there"))?;
         self.ledger.place(timeline, number, sequence)?;
-        if let (Some(delivery), true) = (&self.delivery, heard.live()) {
+        if let (Some(delivery), true) = (&self.delivery, heard.live) {
             delivery.record(self.ledger.time_of(number)?, heard.now);
         }
         Ok(())

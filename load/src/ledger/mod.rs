@@ -260,7 +260,7 @@ impl Ledger {
                 Numbering::ById => known.is_some_and(|(timeline, _)| timeline == heard.timeline),
                 Numbering::Unknown => true,
             };
-            if !its_own || !message.entry.is_some_and(same) {
+            if !its_own || !message.entry.as_deref().is_some_and(same) {
                 return Err(format!("{sequence} was not sent so"));
             }
         }

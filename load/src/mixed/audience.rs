@@ -4,6 +4,7 @@
 //! message comes once, in order, over all connections of a subscriber; at the end it has come as far as was
 //! acknowledged; or it is a fault. Must not: look into entries; that is `replay`'s and `crash`'s matter.
 
+use super::following::{Ear, Habit, Options, Shared, follow};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,8 +20,6 @@ use crate::machine::wall_micros;
 use crate::outcome::Better;
 use crate::recorder::{Counts, Recorder};
 use crate::run::{Phase, Run};
-use crate::subscriber::{Ear, Habit, Options, follow};
-use crate::writer::Shared;
 
 /// How long the subscribers may take to subscribe, and to catch up at the end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -158,12 +157,12 @@ impl Ear for Seat {
                 Ok(())
             }
             Event::Heard(heard) => {
-                audience.count(&audience.messages, heard.count());
-                if !heard.live() {
-                    checks.made("messages resumed in order", heard.count());
+                audience.count(&audience.messages, heard.count);
+                if !heard.live {
+                    checks.made("messages resumed in order", heard.count);
                     return Ok(());
                 }
-                checks.made("messages pushed in order", heard.count());
+                checks.made("messages pushed in order", heard.count);
                 // The server's clock is this machine's, in ms.
                 let took = wall_micros().saturating_sub(heard.timestamp * 1_000);
                 let committed = heard.now.checked_sub(Duration::from_micros(took));

@@ -6,6 +6,7 @@
 //! not: be taken for the most that a server can do: it runs at the rates that it is given.
 
 mod audience;
+mod following;
 mod polls;
 mod trend;
 
@@ -19,6 +20,7 @@ use serde::Serialize;
 use tokio::task::spawn_local;
 
 use self::audience::Audience;
+use self::following::Shared;
 use self::polls::Polls;
 use crate::append::{Appends, Tally, read_back};
 use crate::exit::Stop;
@@ -34,7 +36,6 @@ use crate::rpc::Client;
 use crate::run::Run;
 use crate::setup::Setup;
 use crate::template::{MessageIds, Template, timeline_name};
-use crate::writer::Shared;
 
 /// Arguments of `mixed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]

@@ -54,7 +54,7 @@ pub(super) struct Api {
 impl Api {
     /// Of the server behind a `ws://` address; the listener is the same.
     pub(super) fn new(url: &str, account: &Account) -> Result<Api, Stop> {
-        let (_, host) = place(url).map_err(|error| Stop::Usage(error.to_string()))?;
+        let (host, _) = place(url).map_err(|error| Stop::Usage(error.to_string()))?;
         let account = account.clone();
         Ok(Api { host, account })
     }
