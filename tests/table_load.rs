@@ -58,10 +58,9 @@ fn held_in_both_loops(words: &str, kinds: &[&str], read_back: [u64; 2]) {
 
 #[test]
 fn rows_are_what_was_written_and_ranges_are_whole() {
-    // Pages of 40 rows and what is left at the end of the table.
-    let words = "--connections 6 --mix put=4,get=4,range=1,cell=1 --rows 1500 --partition-keys 7 --row-bytes 300 \
-                 --range-rows 40";
-    held_in_both_loops(words, &["put", "get", "range", "cell"], [1_500, 15_000]);
+    // Pages of 100 rows and what is left at the end of the table.
+    let words = "--connections 6 --mix put=4,get=4,range=1,cell=1 --rows 1550 --row-bytes 300";
+    held_in_both_loops(words, &["put", "get", "range", "cell"], [1_550, 15_500]);
 }
 
 #[test]
@@ -73,8 +72,8 @@ fn columns_of_wide_rows_are_what_was_written() {
 
 #[test]
 fn rows_that_expire_may_be_missing_and_nothing_else() {
-    let words = "--connections 3 --mix put=1,get=1,range=1 --rows 300 --partition-keys 3 --row-bytes 5000 --columns 3 \
-                 --range-rows 30 --time-to-live 1 --max-versions 2 --settle 1.2";
+    let words = "--connections 3 --mix put=1,get=1,range=1 --rows 300 --row-bytes 5000 --columns 3 \
+                 --time-to-live 1 --settle 1.2";
     let outcome = held(words);
     // Written again, rows are there again.
     assert!(outcome.checks.made["rows of ranges in order"] > 0);

@@ -52,7 +52,6 @@ impl Checks {
     }
 
     /// Faults so far.
-    #[must_use]
     pub fn faults(&self) -> u64 {
         self.0.borrow().faults
     }
@@ -66,7 +65,6 @@ impl Checks {
     }
 
     /// All of it.
-    #[must_use]
     pub fn checked(&self) -> Checked {
         self.0.borrow().clone()
     }

@@ -41,7 +41,6 @@ impl std::error::Error for Stop {}
 
 impl Stop {
     /// The process's exit code for this, as in [`CODES`].
-    #[must_use]
     pub fn number(&self) -> u8 {
         match self {
             Stop::Usage(_) => 2,
@@ -67,7 +66,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// A broken promise counts more than figures that are not valid.
-    #[must_use]
     pub fn of(held: bool, valid: bool) -> Verdict {
         match (held, valid) {
             (true, true) => Verdict::Held,
@@ -77,7 +75,6 @@ impl Verdict {
     }
 
     /// The process's exit code for this, as in [`CODES`].
-    #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Verdict::Held => 0,

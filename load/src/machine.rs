@@ -25,7 +25,6 @@ pub struct Machine {
 
 impl Machine {
     /// This one.
-    #[must_use]
     pub fn here() -> Machine {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
         let processors = procfs::CpuInfo::current().ok();
@@ -41,7 +40,6 @@ impl Machine {
 
 /// What a process uses, by name with its unit: processor time and bytes handed to disks so far, memory and open
 /// descriptors now.
-#[must_use]
 pub fn usage(pid: u32) -> BTreeMap<&'static str, f64> {
     let Some(process) = process(pid) else {
         return BTreeMap::new();
@@ -68,7 +66,6 @@ pub fn usage(pid: u32) -> BTreeMap<&'static str, f64> {
 }
 
 /// One of these.
-#[must_use]
 pub fn used(pid: u32, name: &str) -> Option<f64> {
     usage(pid).remove(name)
 }
@@ -78,7 +75,6 @@ fn process(pid: u32) -> Option<Process> {
 }
 
 /// The soft limit of open files of a process.
-#[must_use]
 pub fn open_files_max(pid: u32) -> Option<u64> {
     match process(pid)?.limits().ok()?.max_open_files.soft_limit {
         LimitValue::Value(most) => Some(most),
@@ -87,7 +83,6 @@ pub fn open_files_max(pid: u32) -> Option<u64> {
 }
 
 /// Microseconds since 1970, to compare with the times of the server on the same machine.
-#[must_use]
 #[expect(
     clippy::disallowed_methods,
     reason = "the server's clock is not for its clients"

@@ -113,7 +113,7 @@ pub struct Samples {
 }
 
 /// A metric of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
     /// When measuring began.
     pub before: f64,
@@ -147,7 +147,6 @@ impl Outcome {
     }
 
     /// No promise was broken.
-    #[must_use]
     pub fn held(&self) -> bool {
         self.checks.faults == 0
     }

@@ -46,13 +46,11 @@ impl Launch {
     }
 
     /// The address to connect to.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}/v1/connect", self.address)
     }
 
     /// Where the server's log goes: a pipe that nobody reads would stop it.
-    #[must_use]
     pub fn log_path(&self) -> PathBuf {
         self.data.with_extension("server.log")
     }
@@ -93,7 +91,6 @@ impl Launch {
 
 impl Server {
     /// Its process ID.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -54,7 +54,6 @@ impl Window {
     }
 
     /// Where the run is.
-    #[must_use]
     pub fn phase(&self) -> Phase {
         match (self.began.get(), self.ended.get()) {
             (_, Some(_)) => Phase::Ending,
@@ -64,7 +63,6 @@ impl Window {
     }
 
     /// How far into the measurement a time is; `None` outside of it.
-    #[must_use]
     pub fn offset(&self, at: Instant) -> Option<Duration> {
         let is_over = self.ended.get().is_some_and(|ended| at >= *ended);
         let since = at.checked_duration_since(*self.began.get()?);
@@ -72,7 +70,6 @@ impl Window {
     }
 
     /// How long it was, or has been so far.
-    #[must_use]
     pub fn length(&self) -> Duration {
         let ended = self.ended.get().copied().unwrap_or_else(Instant::now);
         let began = self.began.get();
@@ -103,7 +100,6 @@ const MICROS_MAX: u64 = 3_600_000_000;
 
 impl Recorder {
     /// A recorder over a window.
-    #[must_use]
     pub fn new(name: &str, counts: Counts, window: Arc<Window>) -> Recorder {
         let histogram = Histogram::new_with_bounds(1, MICROS_MAX, 3);
         let histogram = histogram.expect("constant bounds that are legal");
@@ -148,13 +144,11 @@ impl Recorder {
     }
 
     /// How many count so far.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.inner.borrow().total.len()
     }
 
     /// The name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -217,7 +211,6 @@ pub struct Latency {
 
 impl Latency {
     /// Reads them off a histogram of µs.
-    #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Latency {
         let mut up_to = 0;
         let curve = histogram.iter_quantiles(5).map(|step| {

@@ -23,7 +23,6 @@ pub fn note(line: &str) {
 }
 
 /// What a process ends with; says why, if it could not do its work.
-#[must_use]
 pub fn ended(name: &str, ended: Result<Verdict, Stop>) -> ExitCode {
     let stopped = |stop: Stop| {
         note(&format!("{name}: {stop}"));
@@ -45,7 +44,6 @@ pub fn save(result: &impl Serialize, file: Option<&Path>) -> Result<(), Stop> {
 }
 
 /// A result as lines.
-#[must_use]
 pub fn text(outcome: &Outcome) -> String {
     let Outcome {
         profile,
@@ -95,7 +93,6 @@ pub fn text(outcome: &Outcome) -> String {
 }
 
 /// A figure with its unit.
-#[must_use]
 pub fn quantity(figure: &Figure) -> String {
     let (value, unit) = (figure.value, figure.unit.as_str());
     if let Some(rest) = unit.strip_prefix("bytes")

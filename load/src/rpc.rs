@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use crate::exit::Stop;
 use crate::frame::{put_text, texts, upgrade};
 use crate::pipe::Pipe;
 
@@ -194,6 +195,12 @@ impl fmt::Display for CallError {
             CallError::Refused(refusal) => refusal.fmt(out),
             CallError::Lost(text) => out.write_str(text),
         }
+    }
+}
+
+impl From<CallError> for Stop {
+    fn from(error: CallError) -> Stop {
+        Stop::Unreachable(error.to_string())
     }
 }
 

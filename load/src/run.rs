@@ -9,7 +9,6 @@
 //! clients, check, enter figures. A profile with other phases calls `begin` and `finish` itself.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +28,7 @@ use crate::random::Random;
 pub use crate::recorder::Phase;
 use crate::recorder::{Counts, Recorder, Window};
 use crate::setup::Setup;
-use crate::watch::{Metrics, metrics};
+use crate::watch::metrics;
 
 /// One run. Profiles share it by `Rc`.
 pub struct Run {
@@ -51,22 +50,20 @@ pub struct Run {
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
     /// The result, as far as it is known.
     outcome: RefCell<Outcome>,
-    /// When the measurement began: the server's metrics, and what the processes had used.
-    before: RefCell<(Metrics, BTreeMap<String, f64>)>,
     bar: ProgressBar,
 }
 
 impl Run {
     /// A run against a server.
-    #[must_use]
     pub fn new(setup: &Setup, url: String, pid: Option<u32>) -> Rc<Run> {
         let seed = setup.seed.unwrap_or_else(Random::fresh_seed);
         let bar = match setup.quiet {
             true => ProgressBar::hidden(),
-            false => ProgressBar::new(1),
+            false => ProgressBar::no_length(),
         };
         // The template is a constant that parses; without it the plain bar does.
-        let style = ProgressStyle::with_template("{prefix:10} {bar:30} {msg}");
+        let style =
+            ProgressStyle::with_template("{prefix} {elapsed}: {pos} so far, {per_sec} {msg}");
         Rc::new(Run {
             url,
             seed,
@@ -87,19 +84,16 @@ impl Run {
                 machine: Machine::here(),
                 ..Outcome::default()
             }),
-            before: RefCell::default(),
             bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
         })
     }
 
     /// A seed for one part of the run (connection 7, the texts), which no other part has.
-    #[must_use]
     pub fn seed_of(&self, part: u64) -> u64 {
         Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
     }
 
     /// What names begin with: as the flags say, or so that no earlier run used it.
-    #[must_use]
     pub fn prefix(&self, given: Option<&str>, kind: &str) -> String {
         given.map_or_else(|| format!("{kind}-{}/", self.tag), str::to_owned)
     }
@@ -128,13 +122,11 @@ impl Run {
     }
 
     /// Where the run is.
-    #[must_use]
     pub fn phase(&self) -> Phase {
         self.window.phase()
     }
 
     /// When measuring is on.
-    #[must_use]
     pub fn window(&self) -> &Arc<Window> {
         &self.window
     }
@@ -154,12 +146,9 @@ impl Run {
     }
 
     /// A schedule of `rate` operations a second, for the part of the run whose seed it takes.
-    #[must_use]
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
         let late = Duration::from_secs_f64(self.setup.late_ms.max(0.0) / 1_000.0);
-        Pace::new(rate, gaps, self.seed_of(part))
-            .within(Arc::clone(&self.window))
-            .late_above(late)
+        Pace::new(rate, gaps, self.seed_of(part), late, &self.window)
     }
 
     /// The figures may not be believed, and why.
@@ -184,7 +173,6 @@ impl Run {
     }
 
     /// A figure that was entered.
-    #[must_use]
     pub fn value(&self, figure: &str) -> Option<f64> {
         Some(self.outcome.borrow().figures.get(figure)?.value)
     }
@@ -224,31 +212,19 @@ impl Run {
     pub async fn pass(&self, seconds: f64) {
         let is_measuring = self.phase() == Phase::Measuring;
         let stage = if is_measuring { "measuring" } else { "warm-up" };
-        self.bar.set_prefix(stage);
+        self.bar.set_prefix(format!("{stage}, {seconds} s"));
         // Centuries mean "until it is ended": an instant can't be infinite.
-        let most = Duration::from_secs(1 << 33);
         let length = Duration::try_from_secs_f64(seconds.max(0.0));
-        let length = length.unwrap_or(most).min(most);
-        self.bar.set_length(length.as_millis() as u64);
-        let (began, mut before) = (Instant::now(), self.count());
-        while self.phase() != Phase::Ending && began.elapsed() < length {
-            let left = length - began.elapsed();
+        let until = Instant::now() + length.unwrap_or(LONGEST).min(LONGEST);
+        while self.phase() != Phase::Ending && Instant::now() < until {
             tokio::select! {
-                () = tokio::time::sleep(left.min(LOOK)) => {}
+                () = tokio::time::sleep_until(until.min(Instant::now() + LOOK)) => {}
                 () = self.ended() => {}
             }
-            let count = self.count();
-            let rate = (count - before) as f64 / LOOK.as_secs_f64();
-            before = count;
-            self.bar.set_position(began.elapsed().as_millis() as u64);
-            self.tell(&format!("{rate:.0}/s, {count} so far"));
+            if let Some(first) = self.recorders.borrow().first() {
+                self.bar.set_position(first.count());
+            }
         }
-    }
-
-    /// What counts so far.
-    fn count(&self) -> u64 {
-        let recorders = self.recorders.borrow();
-        recorders.first().map_or(0, |first| first.count())
     }
 
     /// Measuring begins.
@@ -257,8 +233,16 @@ impl Run {
         if self.phase() == Phase::Ending {
             return;
         }
-        self.before.replace((metrics, self.used()));
+        let moved = |before| Moved {
+            before,
+            after: before,
+        };
+        let metrics = metrics.into_iter();
+        self.outcome.borrow_mut().metrics = metrics
+            .map(|(name, before)| (name, moved(before)))
+            .collect();
         self.window.begin(Instant::now());
+        self.sample();
         tokio::task::spawn_local(Rc::clone(self).sampling());
     }
 
@@ -266,9 +250,10 @@ impl Run {
     pub async fn finish(&self) {
         self.end_early();
         self.sample();
-        let (metrics_before, before) = self.before.take();
-        let after = self.used();
-        let used = |name: &str| Some(after.get(name)? - before.get(name)?);
+        let used = |name: &str| {
+            let values = self.samples(name)?.value;
+            Some(values.last()? - values.first()?)
+        };
         for who in PROCESSES {
             if let Some(cpu) = used(&format!("{who}_cpu_seconds")) {
                 let name = |of| format!("{who}_cpu_{of}");
@@ -281,13 +266,12 @@ impl Run {
         if let Some(bytes) = used(written) {
             self.figure(written, bytes, "bytes", Better::Lower);
         }
-        let moved = |(name, after): (String, f64)| {
+        let metrics = metrics(&self.url).await.unwrap_or_default();
+        let moved = &mut self.outcome.borrow_mut().metrics;
+        for (name, after) in metrics {
             // What is new began at 0.
-            let before = metrics_before.get(&name).copied().unwrap_or(0.0);
-            (name, Moved { before, after })
-        };
-        let after = metrics(&self.url).await.unwrap_or_default();
-        self.outcome.borrow_mut().metrics = after.into_iter().map(moved).collect();
+            moved.entry(name).or_default().after = after;
+        }
     }
 
     /// Of the measurement so far, never 0.
@@ -295,55 +279,48 @@ impl Run {
         self.window.length().as_secs_f64().max(0.001)
     }
 
-    /// What the processes use now.
-    fn used(&self) -> BTreeMap<String, f64> {
-        let pids = [Some(std::process::id()), self.pid];
-        let known = PROCESSES.into_iter().zip(pids);
-        let known = known.filter_map(|(who, pid)| Some((who, usage(pid?))));
-        let named = |(who, usage): (&str, BTreeMap<&str, f64>)| {
-            let named = usage.into_iter();
-            let named = named.map(|(name, value)| (format!("{who}_{name}"), value));
-            named.collect::<Vec<_>>()
-        };
-        known.flat_map(named).collect()
-    }
-
     async fn sampling(self: Rc<Run>) {
         let mut every = tokio::time::interval(Duration::from_secs(1));
         every.tick().await;
         while self.phase() == Phase::Measuring {
-            self.sample();
             every.tick().await;
+            if self.phase() == Phase::Measuring {
+                self.sample();
+            }
         }
     }
 
     /// Samples gauges and processes now; profiles may do so at their own moments, too.
     pub fn sample(&self) {
         let at = (self.window.length().as_secs_f64() * 1_000.0).round() / 1_000.0;
-        let gauges = self.gauges.borrow();
-        let gauges = gauges
-            .iter()
-            .map(|(name, gauge)| (name.clone(), gauge.get()));
         let samples = &mut self.outcome.borrow_mut().series.samples;
-        for (name, value) in gauges.chain(self.used()) {
+        let mut put = |name: String, value: f64| {
             let column = samples.entry(name).or_default();
             column.at.push(at);
             column.value.push(value);
+        };
+        for (name, gauge) in self.gauges.borrow().iter() {
+            put(name.clone(), gauge.get());
+        }
+        for (who, pid) in PROCESSES
+            .into_iter()
+            .zip([Some(std::process::id()), self.pid])
+        {
+            for (name, value) in pid.map(usage).unwrap_or_default() {
+                put(format!("{who}_{name}"), value);
+            }
         }
     }
 
     /// What was sampled under a name so far.
-    #[must_use]
     pub fn samples(&self, name: &str) -> Option<Samples> {
         self.outcome.borrow().series.samples.get(name).cloned()
     }
 
     /// The result, when the profile is through.
     pub fn outcome(&self, profile: &str, settings: &impl Serialize) -> Result<Outcome, Stop> {
-        let wrong = |what: String| Stop::Own(format!("settings: {what}"));
-        let settings = serde_json::to_value(settings).map_err(|error| wrong(error.to_string()))?;
-        let Value::Object(settings) = settings else {
-            return Err(wrong("no object".to_owned()));
+        let Ok(Value::Object(settings)) = serde_json::to_value(settings) else {
+            return Err(Stop::Own("settings that are no object".to_owned()));
         };
         self.bar.finish_and_clear();
         let lateness = self.outcome.borrow().validity.lateness;
@@ -367,6 +344,7 @@ impl Run {
     }
 }
 
+const LONGEST: Duration = Duration::from_secs(1 << 33);
 /// How often the progress line is written.
 const LOOK: Duration = Duration::from_millis(250);
 /// Whose use of the machine is looked at.

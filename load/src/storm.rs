@@ -20,13 +20,13 @@ use crate::exit::Stop;
 use crate::follower::{Follower, Place};
 use crate::ledger::{Intake, Ledger, Numbering};
 use crate::outcome::Better;
-use crate::preload::Preload;
+use crate::preload::Stock;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::{Counts, Recorder};
 use crate::run::Run;
 use crate::setup::Setup;
-use crate::template::{MessageIds, timeline_name};
+use crate::template::timeline_name;
 
 /// Messages of each timeline before anybody comes.
 const BEFORE: u64 = 2;
@@ -141,13 +141,8 @@ impl Storm {
 
     /// Appends so many messages to each timeline, and waits until they are acknowledged.
     async fn append(&self, run: &Run, prefix: &str, each: u64) -> Result<(), Stop> {
-        let preload = Preload {
-            messages: each * self.timelines,
-            timelines: self.timelines,
-            size: self.size,
-            ids: MessageIds::None,
-        };
-        preload.fill(run, prefix).await
+        let stock = Stock::each(each, self.timelines, self.size);
+        stock.fill(run, prefix).await
     }
 
     /// The clients, and what they share.

@@ -6,7 +6,6 @@
 //! capacity units are what the data counts. Must not: speak anything but Tablestore's API.
 
 mod api;
-mod ask;
 mod sheet;
 mod talk;
 
@@ -15,7 +14,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Instant;
 
-use clap::{ArgAction, ValueEnum};
+use clap::builder::RangedU64ValueParser;
+use clap::{ArgAction, ValueEnum, value_parser};
 use futures_util::future::try_join_all;
 use prost::Message;
 use rand::distr::weighted::WeightedIndex;
@@ -28,9 +28,8 @@ use tideline::wire::tablestore::proto::{
 
 pub use self::api::Account;
 use self::api::{Api, text};
-use self::ask::Ask;
 use self::sheet::{DIGITS, KEY, Sheet};
-use self::talk::{Board, Rows};
+use self::talk::{Ask, Board, Rows};
 use crate::exit::Stop;
 use crate::generator::Flow;
 use crate::outcome::Better;
@@ -63,26 +62,17 @@ pub struct Table {
     #[arg(long, default_value = "put=1,get=1", value_parser = share, value_delimiter = ',', action = ArgAction::Set)]
     pub mix: Vec<(Kind, u32)>,
     /// Rows, all of them written before the measurement
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..))]
     pub rows: u64,
     /// Bytes of values in a row
     #[arg(long, default_value_t = 1_000)]
     pub row_bytes: usize,
-    /// Columns of a row, over which the bytes are spread
-    #[arg(long, default_value_t = 10)]
+    /// Columns of a row, over which the bytes are spread; above 1,000 only if no rows are put
+    #[arg(long, default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub columns: usize,
-    /// The rows are spread over so many partition keys
-    #[arg(long, default_value_t = 100)]
-    pub partition_keys: u64,
-    /// Rows in a page of a range
-    #[arg(long, default_value_t = 100)]
-    pub range_rows: usize,
-    /// Seconds until what was written expires; -1 = never
-    #[arg(long, default_value_t = -1, allow_negative_numbers = true)]
-    pub time_to_live: i32,
-    /// Versions that the table keeps of each column
-    #[arg(long, default_value_t = 1)]
-    pub max_versions: i32,
+    /// Seconds until what was written expires [default: never]
+    #[arg(long, value_parser = value_parser!(i32).range(1..))]
+    pub time_to_live: Option<i32>,
     /// Seconds between writing the rows and measuring
     #[arg(long, default_value_t = 0.0)]
     pub settle: f64,
@@ -126,9 +116,9 @@ const READ_BACK: u64 = 1 << 34;
 const WRITERS: usize = 16;
 const COLUMNS_MAX: usize = 1_000;
 const WRITE_BYTES_MAX: usize = 2_000_000;
-/// So many rows are read back, in pages of so many.
+/// Rows of a page, in the measurement and when so many are read back.
+const PAGE_ROWS: usize = 100;
 const SAMPLE: u64 = 20_000;
-const PAGE_ROWS: u64 = 1_000;
 
 impl Profile for Table {
     const NAME: &'static str = "table";
@@ -154,15 +144,11 @@ impl Profile for Table {
         run.pass(self.settle).await;
         let recorder = |(kind, _): &(Kind, u32)| self.flow.recorder(run, &kind.name());
         let recorders: Vec<Rc<Recorder>> = self.mix.iter().map(recorder).collect();
-        let mut generator = self.flow.generator(run, recorders.clone());
-        generator.in_flight = 1;
         let open = async |number: usize| {
             let pipe = board.api.connect().await?;
             Ok((pipe, Rows::new(number, &board)))
         };
-        let running = generator.start(self.flow.connections, open).await?;
-        run.measure().await;
-        running.end().await?;
+        self.flow.measure(run, &recorders, open).await?;
         tell(run, &board, &recorders);
         if let Err(what) = board.read_back().await {
             run.checks.fault(format_args!("reading back: {what}"));
@@ -173,7 +159,7 @@ impl Profile for Table {
 
 impl Table {
     fn value_bytes(&self) -> usize {
-        self.row_bytes / self.columns.max(1)
+        self.row_bytes / self.columns
     }
 
     fn has(&self, kind: Kind) -> bool {
@@ -195,27 +181,19 @@ impl Table {
     }
 
     fn check(&self) -> Result<(), Stop> {
-        self.flow.check()?;
-        let counts = [self.columns, self.range_rows, self.rows as usize];
         let kinds: BTreeSet<Kind> = self.mix.iter().map(|(kind, _)| *kind).collect();
-        let places = self.rows * (self.columns / self.group().max(1)) as u64;
+        let places = self.rows * (self.columns / self.group()) as u64;
         let what = if kinds.len() < self.mix.len() {
             "an operation is in the mix twice"
-        } else if counts.contains(&0) || self.partition_keys == 0 {
-            "a count of 0"
-        } else if self.flow.in_flight != 1 {
-            "a connection has one request on the way"
         } else if self.value_bytes() < DIGITS {
             "values have at least 8 bytes: more bytes, or fewer columns"
-        } else if self.group() > COLUMNS_MAX || self.columns > 100_000 {
-            "at most 1,000 columns, and 100,000 if no rows are put"
+        } else if self.group() > COLUMNS_MAX {
+            "at most 1,000 columns if rows are put"
         } else if self.columns.min(COLUMNS_MAX) * self.value_bytes() > WRITE_BYTES_MAX {
             "at most 2,000,000 bytes in 1,000 columns"
         } else if self.flow.connections as u64 > places {
             "a connection without a row or column of its own"
-        } else if self.time_to_live == 0 || self.time_to_live < -1 || self.max_versions < 1 {
-            "a time to live is -1 or above 0, versions are at least one"
-        } else if self.time_to_live > 0 && (self.has(Kind::Update) || self.has(Kind::Cell)) {
+        } else if self.time_to_live.is_some() && (self.has(Kind::Update) || self.has(Kind::Cell)) {
             "update and cell need rows that never expire"
         } else if self.has(Kind::Put) && self.has(Kind::Update) {
             "rows are put or their columns updated, not both in one run"
@@ -254,8 +232,8 @@ impl Board {
                 capacity_unit: Some(none),
             }),
             table_options: Some(TableOptions {
-                time_to_live: Some(args.time_to_live),
-                max_versions: Some(args.max_versions),
+                time_to_live: args.time_to_live.or(Some(-1)),
+                max_versions: Some(1),
                 ..TableOptions::default()
             }),
             ..CreateTableRequest::default()
@@ -303,7 +281,7 @@ impl Board {
         let first = Random::new(run.seed_of(READ_BACK)).below(sheet.rows - left + 1);
         let mut at = Some(first);
         while let Some(row) = at.filter(|_| left > 0) {
-            let (limit, width) = (left.min(PAGE_ROWS) as usize, sheet.columns.len());
+            let (limit, width) = (PAGE_ROWS.min(left as usize), sheet.columns.len());
             let due = sheet.due(sheet.from(row, false), false, limit, 0..width);
             let (rows, next) = self.call(&mut pipe, &Ask::Page(due)).await?;
             run.checks.made("rows read back", rows);

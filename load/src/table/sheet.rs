@@ -63,6 +63,8 @@ pub(super) const KEY: [&str; 2] = ["part", "row"];
 const KEY_BYTES: usize = 24;
 /// What a cell counts beside its value: name and version.
 const CELL_BYTES: usize = 14;
+/// The rows are spread over so many, in runs.
+const PARTITION_KEYS: u64 = 100;
 /// A unit of capacity.
 const UNIT_BYTES: usize = 4_096;
 /// Clocks of server and tool, and what lies between stamp and answer.
@@ -77,9 +79,9 @@ impl Sheet {
             rows: args.rows,
             columns: (0..args.columns).map(|at| format!("c{at:05}")).collect(),
             group,
-            rows_per_key: args.rows.div_ceil(args.partition_keys),
+            rows_per_key: args.rows.div_ceil(PARTITION_KEYS),
             value_bytes,
-            time_to_live: (args.time_to_live > 0).then(|| f64::from(args.time_to_live)),
+            time_to_live: args.time_to_live.map(f64::from),
             places: vec![Slot::default(); places],
             pool: Random::new(seed).text(POOL_BYTES + value_bytes),
             seed,
@@ -319,7 +321,7 @@ mod tests {
 
     /// Ten rows of four columns that were written once.
     fn sheet(mix: &str) -> Sheet {
-        let words = "table --quiet --rows 10 --partition-keys 3 --columns 4 --row-bytes 90 --mix";
+        let words = "table --quiet --rows 10 --columns 4 --row-bytes 90 --mix";
         let line = Line::parse_from(words.split(' ').chain([mix]));
         let sheet = Sheet::new("t".to_owned(), &line.table, 3);
         for row in 0..10 {
