@@ -7,6 +7,7 @@
 
 pub mod amount;
 pub mod append;
+mod audience;
 pub mod bench;
 pub mod chat;
 pub mod checks;
@@ -25,7 +26,6 @@ pub mod history;
 pub mod http;
 pub mod irc;
 pub mod judge;
-pub mod ledger;
 pub mod machine;
 pub mod mixed;
 pub mod outcome;
@@ -58,4 +58,3 @@ pub mod template;
 pub(crate) mod trial;
 pub mod watch;
 pub mod writer;
-pub mod zipf;

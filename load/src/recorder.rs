@@ -7,8 +7,8 @@
 //! Use: `let acks = run.recorder("ack", Counts::Ended)` before the measurement, `acks.record(from, now)` for each
 //! operation, also in warm-up: the recorder knows when measuring is on.
 
-use std::cell::RefCell;
-use std::sync::{Arc, OnceLock};
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -38,8 +38,8 @@ pub enum Phase {
 /// When measuring is on; shared by all recorders of a run.
 #[derive(Debug, Default)]
 pub struct Window {
-    began: OnceLock<Instant>,
-    ended: OnceLock<Instant>,
+    began: OnceCell<Instant>,
+    ended: OnceCell<Instant>,
 }
 
 impl Window {
@@ -82,7 +82,7 @@ impl Window {
 pub struct Recorder {
     name: String,
     counts: Counts,
-    window: Arc<Window>,
+    window: Rc<Window>,
     inner: RefCell<Inner>,
 }
 
@@ -100,7 +100,7 @@ const MICROS_MAX: u64 = 3_600_000_000;
 
 impl Recorder {
     /// A recorder over a window.
-    pub fn new(name: &str, counts: Counts, window: Arc<Window>) -> Recorder {
+    pub fn new(name: &str, counts: Counts, window: Rc<Window>) -> Recorder {
         let histogram = Histogram::new_with_bounds(1, MICROS_MAX, 3);
         let histogram = histogram.expect("constant bounds that are legal");
         Recorder {
@@ -154,7 +154,7 @@ impl Recorder {
     }
 
     /// All of it, up to now, and by the second.
-    pub(crate) fn result(&self) -> (Latency, Seconds) {
+    pub(crate) fn recorded(&self) -> (Latency, Seconds) {
         let mut inner = self.inner.borrow_mut();
         // A last part of a second would show as a drop of the rate; what is almost a second counts as one.
         let seconds = (self.window.length().as_millis() as usize + 100) / 1_000;
@@ -257,42 +257,6 @@ pub(crate) fn in_one_line<T: Serialize, S: serde::Serializer>(
     text.serialize(out)
 }
 
-// --- shim
-/// What a recorder of another thread gives at the end.
-#[derive(Debug)]
-pub struct Recorded {
-    name: String,
-    total: Histogram<u64>,
-    series: Seconds,
-}
-
-impl Recorded {
-    /// Takes in what another thread recorded of the same operations.
-    pub fn add(&mut self, other: Recorded) {
-        self.total += &other.total;
-        for (mine, theirs) in self.series.count.iter_mut().zip(other.series.count) {
-            *mine += theirs;
-        }
-    }
-
-    pub(crate) fn result(self) -> (String, Latency, Seconds) {
-        (self.name, Latency::of(&self.total), self.series)
-    }
-}
-
-impl Recorder {
-    /// What it holds.
-    pub fn recorded(&self) -> Recorded {
-        let (_, series) = self.result();
-        Recorded {
-            name: self.name.clone(),
-            total: self.inner.borrow().total.clone(),
-            series,
-        }
-    }
-}
-// --- end of shim
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,9 +267,9 @@ mod tests {
 
     #[test]
     fn only_the_measurement_counts() {
-        let window = Arc::new(Window::default());
-        let ended = Recorder::new("ended", Counts::Ended, Arc::clone(&window));
-        let scheduled = Recorder::new("scheduled", Counts::Scheduled, Arc::clone(&window));
+        let window = Rc::new(Window::default());
+        let ended = Recorder::new("ended", Counts::Ended, Rc::clone(&window));
+        let scheduled = Recorder::new("scheduled", Counts::Scheduled, Rc::clone(&window));
         let began = Instant::now();
         assert!(!ended.record(began, at(began, 5)), "before the beginning");
         window.begin(at(began, 1_000));
@@ -318,21 +282,21 @@ mod tests {
         assert!(scheduled.record(at(began, 2_900), at(began, 3_100)));
         assert!(!scheduled.record(at(began, 3_100), at(began, 3_200)));
         assert_eq!((ended.count(), scheduled.count()), (1, 1));
-        let (latency, _) = scheduled.result();
+        let (latency, _) = scheduled.recorded();
         assert!((190_000..=210_000).contains(&latency.max));
     }
 
     #[test]
     fn each_second_is_a_line_also_one_without_operations() {
-        let window = Arc::new(Window::default());
-        let recorder = Recorder::new("ack", Counts::Ended, Arc::clone(&window));
+        let window = Rc::new(Window::default());
+        let recorder = Recorder::new("ack", Counts::Ended, Rc::clone(&window));
         let began = Instant::now();
         window.begin(began);
         for millis in [10, 500, 999, 2_100, 4_000] {
             recorder.record(at(began, millis - 2), at(began, millis));
         }
         window.end(at(began, 5_000));
-        let (latency, seconds) = recorder.result();
+        let (latency, seconds) = recorder.recorded();
         assert_eq!(seconds.count, [3, 0, 1, 0, 1]);
         assert!((1_900..=2_100).contains(&seconds.p50[0]));
         assert_eq!(latency.count, 5);

@@ -10,7 +10,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -44,7 +43,7 @@ pub struct Run {
     pub checks: Checks,
     /// The server's process, if known.
     pub pid: Option<u32>,
-    window: Arc<Window>,
+    window: Rc<Window>,
     ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
@@ -71,7 +70,7 @@ impl Run {
             setup: setup.clone(),
             checks: Checks::default(),
             pid,
-            window: Arc::default(),
+            window: Rc::default(),
             ended: Notify::new(),
             recorders: RefCell::default(),
             gauges: RefCell::default(),
@@ -100,18 +99,10 @@ impl Run {
 
     /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.
     pub fn recorder(&self, name: &str, counts: Counts) -> Rc<Recorder> {
-        let recorder = Rc::new(Recorder::new(name, counts, Arc::clone(&self.window)));
+        let recorder = Rc::new(Recorder::new(name, counts, Rc::clone(&self.window)));
         self.recorders.borrow_mut().push(Rc::clone(&recorder));
         recorder
     }
-
-    // --- shim
-    /// Enters what a recorder on another thread held.
-    pub fn recorded(&self, recorded: crate::recorder::Recorded) {
-        let (name, latency, seconds) = recorded.result();
-        self.outcome.borrow_mut().latency(&name, latency, seconds);
-    }
-    // --- end of shim
 
     /// A number that is sampled every second, for pictures: `connections`. Its unit is the end of its name.
     pub fn gauge(&self, name: &str) -> Rc<Cell<f64>> {
@@ -127,7 +118,7 @@ impl Run {
     }
 
     /// When measuring is on.
-    pub fn window(&self) -> &Arc<Window> {
+    pub fn window(&self) -> &Rc<Window> {
         &self.window
     }
 
@@ -337,7 +328,7 @@ impl Run {
         outcome.validity.valid = outcome.validity.reasons.is_empty();
         outcome.checks = self.checks.checked();
         for recorder in self.recorders.borrow().iter() {
-            let (latency, seconds) = recorder.result();
+            let (latency, seconds) = recorder.recorded();
             outcome.latency(recorder.name(), latency, seconds);
         }
         Ok(outcome)
