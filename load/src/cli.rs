@@ -4,7 +4,6 @@
 //! through here too. Must not: hold any of the work; each profile is a module of its own.
 
 use std::fmt::Display;
-use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
@@ -12,8 +11,8 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::Load;
 use crate::{
-    append, chat, compare, connect, crash, fill, growth, judge, mixed, pages, poll, replay, report,
-    room, scenario, slow, storm, table,
+    append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, replay, room,
+    scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -65,9 +64,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// The profile, if it is one.
-    fn load(&self) -> Option<&dyn Load> {
-        Some(match self {
+    fn profile(&self) -> Result<&dyn Load, Stop> {
+        Ok(match self {
             Command::Append(args) => args,
             Command::Connect(args) => args,
             Command::History(args) => args,
@@ -78,40 +76,31 @@ impl Command {
             Command::Table(args) => args,
             Command::Room(args) => args,
             Command::Poll(args) => args,
-            _ => return None,
+            Command::Replay(args) => args,
+            Command::Crash(args) => args,
+            _ => return Err(Stop::Usage("not a profile".to_owned())),
         })
     }
 
     /// Does it. Blocks.
     pub fn run(self) -> Result<Verdict, Stop> {
-        if let Some(load) = self.load() {
-            return load.execute();
-        }
-        match self {
-            Command::Growth(args) => growth::run(&args, measure),
-            Command::Run(args) => run_all(args.read()?),
-            Command::Compare(args) => compare::run(&args),
-            Command::Fill(args) => fill::run(&args),
-            Command::Replay(args) => judged(args.json.clone(), replay::run(args)),
-            Command::Crash(args) => judged(args.json.clone(), crash::run(args)),
-            _ => Err(Stop::Own("a profile that is none".to_owned())),
+        match &self {
+            Command::Growth(args) => growth::run(args, measure),
+            Command::Run(args) => run_all(&args.read()?),
+            Command::Compare(args) => compare::run(args),
+            Command::Fill(args) => fill::run(args),
+            profile => profile.profile()?.execute(),
         }
     }
 }
 
 /// Runs a profile, given as the words of a command line, for its result alone. Blocks.
-///
-/// # Errors
-///
-/// The words are no profile, or it could not do its work.
 pub fn measure(words: &[String]) -> Result<Outcome, Stop> {
-    let command = parse(words)?;
-    let none = || Stop::Usage(format!("{}: no figures", words.join(" ")));
-    command.load().ok_or_else(none)?.measure()
+    parse(words)?.profile()?.measure()
 }
 
 /// Runs a scenario. All is read before the first is started; the worst verdict counts.
-fn run_all(runs: Vec<Vec<String>>) -> Result<Verdict, Stop> {
+fn run_all(runs: &[Vec<String>]) -> Result<Verdict, Stop> {
     let commands: Result<Vec<Command>, Stop> = runs.iter().map(|words| parse(words)).collect();
     let mut worst = Verdict::Held;
     for command in commands? {
@@ -120,33 +109,13 @@ fn run_all(runs: Vec<Vec<String>>) -> Result<Verdict, Stop> {
     Ok(worst)
 }
 
-/// One run, read as if its words stood on the command line.
+/// A profile, read as if its words stood on the command line.
 fn parse(words: &[String]) -> Result<Command, Stop> {
     let wrong = |what: &dyn Display| Stop::Usage(format!("{}: {what}", words.join(" ")));
     let all = std::iter::once("tideline-load").chain(words.iter().map(String::as_str));
-    let command = Cli::try_parse_from(all)
-        .map_err(|error| wrong(&error))?
-        .command;
-    match command.load().is_some() || matches!(command, Command::Replay(_) | Command::Crash(_)) {
-        true => Ok(command),
-        false => Err(wrong(&"not a profile")),
-    }
-}
-
-/// For what checks more than it measures: on several threads.
-fn judged(
-    json: Option<PathBuf>,
-    work: impl Future<Output = Result<judge::Verdict, Stop>>,
-) -> Result<Verdict, Stop> {
-    let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    let verdict = runtime.block_on(work)?;
-    for fault in &verdict.faults {
-        report::note(&format!("fault: {fault}"));
-    }
-    report::say(&verdict.summary());
-    report::save(&verdict, json.as_deref())?;
-    Ok(Verdict::of(verdict.held(), true))
+    let Cli { command } = Cli::try_parse_from(all).map_err(|error| wrong(&error))?;
+    command.profile().map_err(|stop| wrong(&stop))?;
+    Ok(command)
 }
 
 #[cfg(test)]

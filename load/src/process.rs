@@ -28,10 +28,7 @@ pub struct Launch {
 }
 
 /// A running server.
-pub struct Server {
-    child: Child,
-    launch: Launch,
-}
+pub struct Server(Child);
 
 impl Launch {
     /// A launch on a free port of the loopback.
@@ -68,14 +65,11 @@ impl Launch {
             .stdout(Stdio::null())
             .stderr(log.map_err(|error| failed(&log_path, error))?)
             .spawn();
-        let mut server = Server {
-            child: child.map_err(|error| failed(&self.binary, error))?,
-            launch: self.clone(),
-        };
+        let mut server = Server(child.map_err(|error| failed(&self.binary, error))?);
         let began = Instant::now();
         while !is_ready(self.address).unwrap_or(false) {
             let log = log_path.display();
-            if let Ok(Some(status)) = server.child.try_wait() {
+            if let Ok(Some(status)) = server.0.try_wait() {
                 let what = format!("the server ended with {status}; its log: {log}");
                 return Err(Stop::Unreachable(what));
             }
@@ -92,22 +86,20 @@ impl Launch {
 impl Server {
     /// Its process ID.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.0.id()
     }
 
-    /// Kills it and starts it again in its place. Blocks.
-    pub fn again(self) -> Result<Server, Stop> {
-        let launch = self.launch.clone();
+    /// SIGKILL, and waits until it is gone, as dropping it does.
+    pub fn kill(self) {
         drop(self);
-        launch.start()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         // Errors mean that it is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

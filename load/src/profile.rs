@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::exit::{Stop, Verdict};
 use crate::machine::open_files_max;
 use crate::outcome::Outcome;
-use crate::process::{Launch, Server};
+use crate::process::Launch;
 use crate::run::Run;
 use crate::setup::Setup;
 use crate::{pictures, report};
@@ -59,18 +59,21 @@ impl<P: Profile> Load for P {
 /// Runs a profile for its result alone. Blocks.
 pub fn measure<P: Profile>(profile: &P) -> Result<Outcome, Stop> {
     let setup = profile.setup();
-    let (mut url, mut pid, mut server) = (setup.url.clone(), setup.pid, None);
-    if let (Some(binary), Some(data)) = (&setup.binary, &setup.data) {
-        let mut launch = Launch::on_free_port(binary, data)?;
-        launch.environment.clone_from(&setup.environment);
-        let started: &Server = server.insert(launch.start()?);
-        (url, pid) = (launch.url(), Some(started.pid()));
-    }
+    let (url, pid, server) = match (&setup.binary, &setup.data) {
+        (Some(binary), Some(data)) => {
+            let mut launch = Launch::on_free_port(binary, data)?;
+            launch.environment.clone_from(&setup.environment);
+            let server = launch.start()?;
+            (launch.url(), Some(server.pid()), Some((launch, server)))
+        }
+        _ => (setup.url.clone(), setup.pid, None),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
     let run = Run::new(setup, url, pid);
+    run.server.replace(server);
     tokio::task::LocalSet::new().block_on(&runtime, profile.drive(&run))?;
     run.outcome(P::NAME, profile)
 }

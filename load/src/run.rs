@@ -23,6 +23,7 @@ use crate::exit::Stop;
 use crate::machine::{Machine, usage, wall_micros};
 use crate::outcome::{Better, FORMAT, Moved, Outcome, Samples};
 use crate::pace::{Gaps, LATE_SHARE_MAX, Pace};
+use crate::process::{Launch, Server};
 use crate::random::Random;
 pub use crate::recorder::Phase;
 use crate::recorder::{Counts, Recorder, Window};
@@ -43,6 +44,8 @@ pub struct Run {
     pub checks: Checks,
     /// The server's process, if known.
     pub pid: Option<u32>,
+    /// The server, if it was started here.
+    pub server: RefCell<Option<(Launch, Server)>>,
     window: Rc<Window>,
     ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
@@ -70,6 +73,7 @@ impl Run {
             setup: setup.clone(),
             checks: Checks::default(),
             pid,
+            server: RefCell::default(),
             window: Rc::default(),
             ended: Notify::new(),
             recorders: RefCell::default(),
