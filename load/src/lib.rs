@@ -7,6 +7,7 @@
 
 pub mod amount;
 pub mod append;
+mod audience;
 pub mod bench;
 pub mod chat;
 pub mod checks;
@@ -24,8 +25,6 @@ pub mod growth;
 pub mod history;
 pub mod http;
 pub mod irc;
-pub mod judge;
-pub mod ledger;
 pub mod machine;
 pub mod mixed;
 pub mod outcome;
@@ -53,11 +52,8 @@ pub mod scenario;
 pub mod setup;
 pub mod slow;
 pub mod storm;
-pub mod subscriber;
 pub mod summary;
 pub mod table;
 pub mod template;
 pub(crate) mod trial;
 pub mod watch;
-pub mod writer;
-pub mod zipf;

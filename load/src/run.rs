@@ -23,6 +23,7 @@ use crate::exit::Stop;
 use crate::machine::{Machine, Usage, wall_micros};
 use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples};
 use crate::pace::{Gaps, LATE_SHARE_MAX, Pace};
+use crate::process::{Launch, Server};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::recorder::{Counts, Recorded, Recorder, Window};
@@ -57,6 +58,8 @@ pub struct Run {
     phase: Cell<Phase>,
     window: Arc<Window>,
     ended: Notify,
+    /// The server, if it was started here.
+    pub server: RefCell<Option<(Launch, Server)>>,
     recorders: RefCell<Vec<Rc<Recorder>>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
     /// The result, as far as it is known.
@@ -82,6 +85,7 @@ impl Run {
             phase: Cell::new(Phase::WarmingUp),
             window: Arc::new(Window::default()),
             ended: Notify::new(),
+            server: RefCell::default(),
             recorders: RefCell::default(),
             gauges: RefCell::default(),
             outcome: RefCell::new(Outcome {
@@ -164,9 +168,7 @@ impl Run {
     #[must_use]
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
         let late = Duration::from_secs_f64(self.setup.late_ms.max(0.0) / 1_000.0);
-        Pace::new(rate, gaps, self.seed_of(part))
-            .within(Arc::clone(&self.window))
-            .late_above(late)
+        Pace::new(rate, gaps, self.seed_of(part), late, &self.window)
     }
 
     /// The figures may not be believed, and why.

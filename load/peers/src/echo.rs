@@ -10,7 +10,7 @@ use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use tideline_load::frame::{texts, upgrade};
 use tideline_load::pipe::Pipe;
 use tideline_load::random::Random;
-use tideline_load::template::{MessageIds, SLOT_BASE, Template};
+use tideline_load::template::{SLOT_BASE, Template};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 
@@ -131,7 +131,7 @@ impl Peer for Echo {
     async fn open(&self, address: &str, lane: usize, text: &str) -> io::Result<(Pipe, Sending)> {
         let (tag, seed) = (format!("peers-{lane}-"), Random::fresh_seed());
         let sending = Sending {
-            template: Template::append("peers/", &tag, text.len(), MessageIds::All, seed),
+            template: Template::append("peers/", Some(&tag), text.len(), seed),
             parts: Vec::new(),
             sent: 0,
         };

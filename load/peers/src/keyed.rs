@@ -10,7 +10,6 @@ use std::io;
 use std::rc::Rc;
 
 use serde::Serialize;
-use tideline_load::append::Tally;
 use tideline_load::exit::Stop;
 use tideline_load::generator::{Answer, Flow, Talk};
 use tideline_load::outcome::Better;
@@ -18,6 +17,7 @@ use tideline_load::pipe::Pipe;
 use tideline_load::profile::Profile;
 use tideline_load::random::Random;
 use tideline_load::run::Run;
+use tideline_load::scan::Tally;
 use tideline_load::setup::Setup;
 
 /// A server's protocol, as far as appending needs it.
@@ -74,12 +74,8 @@ impl<P: Peer> Profile for Keyed<P> {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let timelines = usize::try_from(self.timelines);
-        let timelines = timelines.map_err(|error| Stop::Usage(error.to_string()))?;
-        let tally = Rc::new(RefCell::new(Tally {
-            busy: 0,
-            acked: vec![0; timelines],
-        }));
+        let tally = Tally::new(String::new(), self.timelines);
+        let tally = Rc::new(RefCell::new(tally));
         let acks = self.flow.recorder(run, "ack");
         let text = Random::new(run.seed).text(self.size);
         let open = async |lane: usize| {
@@ -93,12 +89,9 @@ impl<P: Peer> Profile for Keyed<P> {
             };
             Ok((pipe, lane))
         };
-        let generator = self.flow.generator(run, vec![Rc::clone(&acks)]);
-        let running = generator.start(self.flow.connections, open).await?;
-        run.measure().await;
-        running.end().await?;
+        self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
-        let Tally { busy, acked } = tally.take();
+        let Tally { busy, acked, .. } = tally.take();
         run.figure("busy", busy as f64, "1", Better::Lower);
         let mut random = Random::new(run.seed_of(1 << 32));
         let sample: Vec<u64> = (0..SAMPLE).map(|_| random.below(self.timelines)).collect();
