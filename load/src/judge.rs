@@ -17,7 +17,7 @@ use crate::exit::Stop;
 use crate::follower::Timelines;
 use crate::history::{self, History, Rule, Sent, Span};
 use crate::rpc::{CallError, Client};
-use crate::scan;
+use crate::tally;
 
 /// How long a server that is away is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -202,7 +202,7 @@ async fn stored(shared: &Shared) -> Result<Vec<History>, CallError> {
     let mut client = Client::open(&shared.url).await?;
     let mut histories = Vec::new();
     for (index, name) in shared.timelines.iter().enumerate() {
-        let scan = scan::whole(&mut client, name).await?;
+        let scan = tally::whole(&mut client, name).await?;
         let epoch = shared.timelines.epoch(index);
         if epoch.is_some_and(|epoch| epoch != scan.epoch) {
             let what = format!("{name}: its epoch changed");
@@ -210,7 +210,7 @@ async fn stored(shared: &Shared) -> Result<Vec<History>, CallError> {
         }
         histories.push(History {
             name: name.clone(),
-            stored: scan.marks,
+            stored: scan.messages,
             head: scan.head,
             ..History::default()
         });

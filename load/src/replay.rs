@@ -21,8 +21,8 @@ use crate::judge::{Shared, Verdict};
 use crate::process::Launch;
 use crate::random::Random;
 use crate::rpc::{Client, Message};
-use crate::scan;
 use crate::subscriber::Habit::{Cut, FromTheStart, Midway};
+use crate::tally;
 use crate::trial;
 use crate::writer::{self, Outgoing};
 
@@ -148,7 +148,7 @@ async fn preflight(shared: &Shared, logs: &[Log]) -> Result<(), Stop> {
         if name.len() > 255 || message_id(log, log.lines.len()).len() > 64 {
             return Err(Stop::Usage(format!("{name}: the file's name is too long")));
         }
-        let page = scan::page(&mut client, name, 1, 100).await;
+        let page = tally::page(&mut client, name, 1, 100).await;
         let Some(page) = page.map_err(unreachable)? else {
             continue;
         };
