@@ -93,11 +93,11 @@ impl Idle {
         subscriptions: usize,
     ) -> Result<(), Stop> {
         let add = async |number| {
-            let mut client = open(run, subscriptions, number).await?;
+            let client = open(run, subscriptions, number).await?;
             let held = Rc::clone(&self.0);
             held.update(|held| held + 1.0);
             spawn_local(async move {
-                while client.receive().await.is_ok() {}
+                client.idle().await;
                 held.update(|held| held - 1.0);
             });
             Ok(())

@@ -36,7 +36,7 @@ const READING_BACK: Duration = Duration::from_secs(60);
 
 /// Messages that are to be there first: flags of a profile.
 #[derive(Clone, Debug, clap::Args, Serialize)]
-pub struct Stock {
+pub(crate) struct Stock {
     /// Append so many messages first, in batches
     #[arg(long, default_value_t = 0)]
     preload: u64,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tideline_load::bench::Place;
 use tideline_load::exit::Stop;
-use tideline_load::judge::joined;
+use tideline_load::exit::joined;
 use tideline_load::pipe::Pipe;
 use tokio::task::spawn_blocking;
 

@@ -5,20 +5,15 @@
 //! in order, up to the last one acknowledged, and each timeline reads back as just that; anything else is a fault. Must
 //! not: be taken for the most that a server can do: it runs at the rates that it is given.
 
-mod audience;
-mod following;
+mod subscribers;
 mod trend;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use futures_util::future::join_all;
 use serde::Serialize;
 
-use self::audience::Audience;
-use self::following::Shared;
+use self::subscribers::Subscribers;
 use crate::append::Appends;
 use crate::connect::Idle;
 use crate::exit::Stop;
@@ -99,16 +94,9 @@ impl Profile for Mixed {
         need_files(run, connections as u64)?;
         let tally = Tally::new(run.prefix(None, "mixed"), self.timelines, 0);
         let names = (0..self.timelines).map(|number| tally.name(number));
-        // Without patience: a connection that is lost is a fault.
-        let shared = Shared::new(run.url.clone(), names, Duration::ZERO);
-        let audience = Audience::new(run, &shared);
-        let seat = |number: usize| {
-            let chosen = self.chosen(run, (1 << 35) + number as u64);
-            audience.seat(number, chosen, self.cut_seconds)
-        };
-        let listening: Vec<_> = (0..self.subscribers).map(seat).collect();
-        let subscriptions = self.subscribers * self.follows as usize;
-        audience.all_live(subscriptions).await?;
+        let follows =
+            (0..self.subscribers).map(|number| self.chosen(run, (1 << 35) + number as u64));
+        let subscribers = Subscribers::open(run, self, names.collect(), follows.collect()).await?;
         let idle = Idle::default();
         idle.open(run, self.idle, 0).await?;
         let tally = Rc::new(RefCell::new(tally));
@@ -126,19 +114,12 @@ impl Profile for Mixed {
         let polls = polling.end().await?;
         reading.end().await?;
         let tally = tally.take();
-        for (progress, acked) in shared.progress.iter().zip(&tally.acked) {
-            progress.store((*acked).into(), Ordering::Relaxed);
-        }
-        shared.written.store(true, Ordering::Release);
-        for ended in join_all(listening).await {
-            ended.map_err(|error| Stop::Own(format!("a subscriber failed: {error}")))?;
-        }
+        subscribers.end(&tally.acked).await?;
         idle.check(run, self.idle);
         for mut poll in polls {
             poll.ask.catch_up(&tally).await?;
         }
         tally.read_back(run, &tally.sample(run, SAMPLE)).await?;
-        audience.tell();
         run.figure("busy", tally.busy as f64, "1", Better::Lower);
         run.detail("prefix", tally.prefix);
         trend::tell(run);
