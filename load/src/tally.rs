@@ -1,8 +1,8 @@
 //! The timelines of a run: filled in before it, counted meanwhile, read back at the end.
 //!
 //! Owns: what was acknowledged of them, and the scan of a stored timeline. Promises: each batch that goes in first is
-//! acknowledged, or the run ends; a scan is what the server gave, in its order, and nothing mended. Must not: stop early
-//! without saying so, or count what goes in first for a figure of the server.
+//! acknowledged, or the run ends; a scan is what the server gave, in its order, and nothing mended. Must not: stop
+//! early without saying so, or count what goes in first for a figure of the server.
 
 use std::cell::RefCell;
 use std::rc::Rc;
