@@ -15,7 +15,7 @@ use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use crate::exit::Stop;
-use crate::machine::Usage;
+use crate::machine::used;
 use crate::outcome::Better;
 use crate::profile::{Profile, need_files};
 use crate::rpc::Client;
@@ -55,7 +55,7 @@ impl Profile for Connect {
         // One connection first, so that what the server makes once is not counted as a connection's.
         drop(open(run, self.subscriptions, 0).await?);
         sleep(Duration::from_millis(200)).await;
-        let memory = || run.pid.and_then(|pid| Usage::of(pid).resident_bytes);
+        let memory = || used(run.pid?, "resident_bytes");
         let before = memory();
         run.begin().await;
         let (began, idle) = (Instant::now(), Idle(run.gauge("connections")));
