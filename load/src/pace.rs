@@ -3,10 +3,7 @@
 //! Owns: the schedule (fixed or exponential gaps, from a seed) and the count of operations that the generator itself
 //! sent late. Promises: the schedule never shifts: who was held up sends at once what was due meanwhile, and each
 //! operation's time is the scheduled one. Must not: wait for answers; a pace that does is a closed loop.
-//!
-//! Use: `let mut pace = run.pace(rate, gaps, part)`; `pace.wait().await`, then `while let Some(scheduled) =
-//! pace.due(now)` sends one operation, whose latency counts from `scheduled`; at the end `run.paced(&pace)`. A socket
-//! that takes nothing is the server's matter: queue the operation and go on.
+//! A socket that takes nothing is the server's matter: queue the operation and go on.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -110,9 +110,9 @@ impl Run {
 
     /// A number that is sampled every second, for pictures: `connections`. Its unit is the end of its name.
     pub fn gauge(&self, name: &str) -> Rc<Cell<f64>> {
-        let gauge = Rc::new(Cell::new(0.0));
-        let mut gauges = self.gauges.borrow_mut();
-        gauges.push((name.to_owned(), Rc::clone(&gauge)));
+        let gauge = Rc::default();
+        let named = (name.to_owned(), Rc::clone(&gauge));
+        self.gauges.borrow_mut().push(named);
         gauge
     }
 
@@ -208,18 +208,10 @@ impl Run {
         let is_measuring = self.phase() == Phase::Measuring;
         let stage = if is_measuring { "measuring" } else { "warm-up" };
         self.bar.set_prefix(format!("{stage}, {seconds} s"));
-        // Centuries mean "until it is ended": an instant can't be infinite.
-        let length = Duration::try_from_secs_f64(seconds.max(0.0));
-        let until = Instant::now() + length.unwrap_or(LONGEST).min(LONGEST);
-        while self.phase() != Phase::Ending && Instant::now() < until {
-            tokio::select! {
-                () = tokio::time::sleep_until(until.min(Instant::now() + LOOK)) => {}
-                () = self.ended() => {}
-            }
-            if let Some(first) = self.recorders.borrow().first() {
-                self.bar.set_position(first.count());
-            }
-        }
+        // Infinite is as long as there is.
+        let length = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        // Errors mean that the time is over.
+        let _ = tokio::time::timeout(length, self.ended()).await;
     }
 
     /// Measuring begins.
@@ -228,14 +220,11 @@ impl Run {
         if self.phase() == Phase::Ending {
             return;
         }
-        let moved = |before| Moved {
-            before,
-            after: before,
-        };
-        let metrics = metrics.into_iter();
-        self.outcome.borrow_mut().metrics = metrics
-            .map(|(name, before)| (name, moved(before)))
-            .collect();
+        let moved = metrics.into_iter().map(|(name, before)| {
+            let after = before;
+            (name, Moved { before, after })
+        });
+        self.outcome.borrow_mut().metrics = moved.collect();
         self.window.begin(Instant::now());
         self.sample();
         tokio::task::spawn_local(Rc::clone(self).sampling());
@@ -246,8 +235,9 @@ impl Run {
         self.end_early();
         self.sample();
         let used = |name: &str| {
-            let values = self.samples(name)?.value;
-            Some(values.last()? - values.first()?)
+            let Samples { at, value } = self.samples(name)?;
+            // Of a server that was killed meanwhile not all is known.
+            (at.last() == Some(&self.at())).then_some(value.last()? - value.first()?)
         };
         for who in PROCESSES {
             if let Some(cpu) = used(&format!("{who}_cpu_seconds")) {
@@ -274,6 +264,11 @@ impl Run {
         self.window.length().as_secs_f64().max(0.001)
     }
 
+    /// When it is, from the beginning of the measurement up to its end.
+    fn at(&self) -> f64 {
+        self.window.length().as_millis() as f64 / 1_000.0
+    }
+
     async fn sampling(self: Rc<Run>) {
         let mut every = tokio::time::interval(Duration::from_secs(1));
         every.tick().await;
@@ -287,7 +282,10 @@ impl Run {
 
     /// Samples gauges and processes now; profiles may do so at their own moments, too.
     pub fn sample(&self) {
-        let at = (self.window.length().as_secs_f64() * 1_000.0).round() / 1_000.0;
+        if let Some(first) = self.recorders.borrow().first() {
+            self.bar.set_position(first.count());
+        }
+        let at = self.at();
         let samples = &mut self.outcome.borrow_mut().series.samples;
         let mut put = |name: String, value: f64| {
             let column = samples.entry(name).or_default();
@@ -297,10 +295,8 @@ impl Run {
         for (name, gauge) in self.gauges.borrow().iter() {
             put(name.clone(), gauge.get());
         }
-        for (who, pid) in PROCESSES
-            .into_iter()
-            .zip([Some(std::process::id()), self.pid])
-        {
+        let pids = [Some(std::process::id()), self.pid];
+        for (who, pid) in PROCESSES.into_iter().zip(pids) {
             for (name, value) in pid.map(usage).unwrap_or_default() {
                 put(format!("{who}_{name}"), value);
             }
@@ -339,8 +335,5 @@ impl Run {
     }
 }
 
-const LONGEST: Duration = Duration::from_secs(1 << 33);
-/// How often the progress line is written.
-const LOOK: Duration = Duration::from_millis(250);
 /// Whose use of the machine is looked at.
 const PROCESSES: [&str; 2] = ["generator", "server"];

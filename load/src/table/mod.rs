@@ -22,8 +22,8 @@ use rand::distr::weighted::WeightedIndex;
 use serde::Serialize;
 use tideline::wire::tablestore::Operation;
 use tideline::wire::tablestore::proto::{
-    CapacityUnit, CreateTableRequest, CreateTableResponse, DeleteTableRequest, DeleteTableResponse,
-    PrimaryKeySchema, PrimaryKeyType, ReservedThroughput, TableMeta, TableOptions,
+    CapacityUnit, CreateTableRequest, DeleteTableRequest, DeleteTableResponse, PrimaryKeySchema,
+    PrimaryKeyType, ReservedThroughput, TableMeta, TableOptions,
 };
 
 pub use self::api::Account;
@@ -238,10 +238,7 @@ impl Board {
             }),
             ..CreateTableRequest::default()
         };
-        let body = request.encode_to_vec();
-        let mut pipe = self.api.connect().await.map_err(text)?;
-        let done = self.api.call(&mut pipe, Operation::CreateTable, &body);
-        let CreateTableResponse {} = done.await?;
+        self.change(Operation::CreateTable, &request).await?;
         let began = Instant::now();
         let parts = (0..sheet.rows).flat_map(|row| {
             let begins = (0..args.columns).step_by(COLUMNS_MAX);
@@ -294,10 +291,16 @@ impl Board {
     /// A server has only so many tables.
     async fn delete(&self) -> Result<(), String> {
         let table_name = Some(self.sheet.name.clone());
-        let body = DeleteTableRequest { table_name }.encode_to_vec();
+        let request = DeleteTableRequest { table_name };
+        self.change(Operation::DeleteTable, &request).await
+    }
+
+    /// Makes or deletes the table; both answers are empty.
+    async fn change(&self, operation: Operation, request: &impl Message) -> Result<(), String> {
         let mut pipe = self.api.connect().await.map_err(text)?;
-        let done = self.api.call(&mut pipe, Operation::DeleteTable, &body);
-        done.await.map(|DeleteTableResponse {}| ())
+        let body = request.encode_to_vec();
+        let done = self.api.call(&mut pipe, operation, &body).await;
+        done.map(|DeleteTableResponse {}| ())
     }
 }
 
