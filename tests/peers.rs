@@ -5,14 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
-use tideline_load::pairs::{Outcome, Row, TITLES, Verdict};
-use tideline_peers::{Name, Peers, run};
+use tideline_load::exit;
+use tideline_peers::{Outcome, Peers, Row, Verdict, run};
 
-fn plan(only: &[Name], data: &Path) -> Peers {
+fn plan(only: &[&str], data: &Path) -> Peers {
     Peers {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_tideline")),
         data: data.to_owned(),
-        only: only.to_vec(),
+        only: only.iter().map(|name| (*name).to_owned()).collect(),
         pairs: 1,
         seconds: 0.3,
         warm_up: 0.1,
@@ -28,7 +28,7 @@ fn plan(only: &[Name], data: &Path) -> Peers {
     }
 }
 
-fn peers(only: &[Name], data: &Path) -> Outcome {
+fn peers(only: &[&str], data: &Path) -> Outcome {
     let plan = plan(only, data);
     let mut shown = Vec::new();
     let outcome = run(plan, &mut |row, sofar| {
@@ -48,8 +48,8 @@ fn peers(only: &[Name], data: &Path) -> Outcome {
 #[test]
 fn the_floor_is_measured_beside_tideline() {
     let data = tempfile::tempdir().expect("a temporary directory");
-    let outcome = peers(&[Name::Floor], data.path());
-    assert_eq!(outcome.faults, [""; 0], "{}", outcome.summary());
+    let outcome = peers(&["floor"], data.path());
+    assert_eq!(outcome.sheet.faults, [""; 0], "{}", outcome.summary());
     // The echo, and the disk both ways.
     assert_eq!(outcome.rows.len(), 3, "{}", outcome.summary());
     for row in &outcome.rows {
@@ -65,17 +65,11 @@ fn the_floor_is_measured_beside_tideline() {
 #[test]
 fn the_table_names_what_is_not_installed_and_goes_on() {
     let data = tempfile::tempdir().expect("a temporary directory");
-    let rows = [
-        Name::Deep,
-        Name::Single,
-        Name::Jetstream,
-        Name::Ack,
-        Name::Amplification,
-    ];
+    let rows = ["deep", "single", "jetstream", "ack", "amplification"];
     let outcome = peers(&rows, data.path());
-    assert!(outcome.held() && outcome.valid());
+    assert_eq!(outcome.sheet.verdict(), exit::Verdict::Held);
     let lines: Vec<String> = outcome.rows.iter().map(Row::text).collect();
-    let table = [TITLES.to_owned(), lines.join("\n"), outcome.summary()].join("\n");
+    let table = [lines.join("\n"), outcome.summary()].join("\n");
     let missing = |name: &str, program: &str| {
         let of = |row: &&Row| row.name == name && row.verdict == Verdict::Missing;
         let why = format!("missing |\n  {name}: {program} is not installed: apt-get install");
@@ -97,10 +91,11 @@ fn the_table_names_what_is_not_installed_and_goes_on() {
 #[test]
 fn a_row_that_fails_says_why_and_leaves_the_others() {
     let data = tempfile::tempdir().expect("a temporary directory");
-    let mut plan = plan(&[Name::Poll, Name::Idle], data.path());
+    let mut plan = plan(&["poll", "idle"], data.path());
     plan.binary = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let outcome = run(plan, &mut |_, _| {}).expect("it runs to its end");
-    assert!(!outcome.valid() && outcome.whole);
+    assert_eq!(outcome.sheet.verdict(), exit::Verdict::Invalid);
+    assert!(outcome.whole && outcome.sheet.invalid.len() == 2);
     for (row, name) in outcome.rows.iter().zip(["poll", "idle"]) {
         assert_eq!((row.verdict, &*row.name), (Verdict::Failed, name));
         assert!(row.text().contains("Cargo.toml"), "{}", row.text());

@@ -2,95 +2,172 @@
 //! servers are made of.
 //!
 //! Owns: these servers and directories, and the faults and doubts of all measurements. Promises: a server is dead and
-//! its directory gone when its handle is dropped; what is measured is a line that the command line knows, so that
-//! anybody can run it alone. Must not: measure by itself: profiles do.
+//! its directory gone when its handle is dropped, also when a signal ends the work; what is measured is a line that the
+//! command line knows, so that anybody can run it alone. Must not: measure by itself: profiles do.
 
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
 
 use crate::exit::Stop;
 use crate::machine::cpu_seconds;
 use crate::outcome::Outcome;
 use crate::process::{Launch, Server};
-use crate::random::Random;
 
-/// A directory that goes away with its handle.
-#[derive(Debug)]
-pub struct Place(PathBuf);
+/// What runs a profile's command line for its result alone.
+pub type Measure = fn(&[String]) -> Result<Outcome, Stop>;
 
-impl Place {
-    /// Makes a new one in `data`.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made.
-    pub fn new(data: &Path, name: &str) -> Result<Place, Stop> {
-        let run = Random::new(Random::fresh_seed()).bits() >> 32;
-        let path = data.join(format!("{name}-{run:08x}"));
-        let failed = |error| Stop::Own(format!("{}: {error}", path.display()));
-        fs::create_dir_all(&path).map_err(failed)?;
-        Ok(Place(path))
-    }
-
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // What cannot be removed is left: nobody is there to be told.
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// What all measurements of a command share.
+pub struct Bench {
+    /// What runs a line: the command line, which is above this module.
+    pub measure: Measure,
+    /// Tideline's binary.
+    pub binary: PathBuf,
+    /// Directories are made in here.
+    pub data: PathBuf,
+    /// Flags of every line; those of a line win over them.
+    pub all: String,
+    /// What `{name}` means in a line.
+    pub names: BTreeMap<&'static str, String>,
+    /// Broken promises so far, each under what was measured.
+    pub faults: Vec<String>,
+    /// What makes figures unbelievable so far.
+    pub invalid: Vec<String>,
 }
 
 /// A Tideline on a directory of its own.
 pub struct Ours {
     server: Server,
-    /// How it was started.
-    pub launch: Launch,
+    url: String,
     /// Dropped after the server is dead.
-    _place: Place,
+    place: TempDir,
 }
 
 impl Ours {
-    /// Starts it on a new directory in `data`. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started, or is not ready in time.
-    pub fn start(binary: &Path, data: &Path, environment: &[(&str, String)]) -> Result<Ours, Stop> {
-        let place = Place::new(data, "tideline")?;
-        let mut launch = Launch::on_free_port(binary, &place.path().join("data"))?;
-        let pair = |(name, value): &(&str, String)| ((*name).to_owned(), value.clone());
-        launch.environment = environment.iter().map(pair).collect();
-        let server = launch.start()?;
-        Ok(Ours {
-            server,
-            launch,
-            _place: place,
-        })
-    }
-
     /// Its process ID.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.server.pid()
     }
 
-    /// The words of a profile's command line on this server. `line` is the profile and flags, which win over those that
-    /// are for `all` profiles.
+    /// Where its data is.
     #[must_use]
-    pub fn words(&self, all: &str, line: &str) -> Vec<String> {
-        let (url, pid) = (self.launch.url(), self.pid());
+    pub fn place(&self) -> &Path {
+        self.place.path()
+    }
+}
+
+impl Bench {
+    /// A new directory, which goes away with its handle.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made.
+    pub fn place(&self, name: &str) -> Result<TempDir, Stop> {
+        let made = std::fs::create_dir_all(&self.data);
+        // Servers get absolute paths: some of them change their directory.
+        let data = made.and_then(|()| std::fs::canonicalize(&self.data));
+        let place = data.and_then(|data| tempfile::Builder::new().prefix(name).tempdir_in(data));
+        place.map_err(|error| Stop::Own(format!("{}: {error}", self.data.display())))
+    }
+
+    /// Starts Tideline, with its defaults but for what `environment` says.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or is not ready in time.
+    pub async fn start(&self, environment: &[(&str, String)]) -> Result<Ours, Stop> {
+        let place = self.place("tideline-")?;
+        let mut launch = Launch::on_free_port(&self.binary, &place.path().join("data"))?;
+        let pair = |(name, value): &(&str, String)| ((*name).to_owned(), value.clone());
+        launch.environment = environment.iter().map(pair).collect();
+        let url = launch.url();
+        // Whatever ends the waiting, the server goes before its directory.
+        blocking(move || {
+            let server = launch.start()?;
+            Ok(Ours { server, url, place })
+        })
+        .await
+    }
+
+    /// The text with what its `{name}`s mean.
+    #[must_use]
+    pub fn filled(&self, text: &str) -> String {
+        let names = self.names.iter();
+        names.fold(text.to_owned(), |text, (name, value)| {
+            text.replace(&format!("{{{name}}}"), value)
+        })
+    }
+
+    /// The words of a line on the server at this address.
+    #[must_use]
+    pub fn words(&self, line: &str, url: &str, pid: Option<u32>) -> Vec<String> {
         let (profile, own) = line.split_once(' ').unwrap_or((line, ""));
-        let words = format!("{profile} --quiet --url {url} --pid {pid} {all} {own}");
+        let pid = pid.map_or(String::new(), |pid| format!("--pid {pid}"));
+        let line = format!("{profile} --quiet --url {url} {pid} {} {own}", self.all);
+        let words = self.filled(&line);
         words.split_whitespace().map(str::to_owned).collect()
     }
+
+    /// Runs a line on a Tideline; what it finds wrong is kept under `what`.
+    ///
+    /// # Errors
+    ///
+    /// The line is none, or could not do its work.
+    pub async fn run(&mut self, ours: &Ours, line: &str, what: &str) -> Result<Outcome, Stop> {
+        let words = self.words(line, &ours.url, Some(ours.pid()));
+        let measure = self.measure;
+        let outcome = blocking(move || measure(&words)).await?;
+        self.found(what, &outcome);
+        Ok(outcome)
+    }
+
+    /// Keeps what a measurement found wrong.
+    pub fn found(&mut self, what: &str, outcome: &Outcome) {
+        let named = |why: &String| format!("{what}, {}: {why}", outcome.profile);
+        self.faults.extend(outcome.checks.told.iter().map(named));
+        let reasons = outcome.validity.reasons.iter();
+        self.invalid.extend(reasons.map(named));
+    }
+}
+
+/// Work that blocks, on a thread of its own.
+///
+/// # Errors
+///
+/// Its own, or it panicked.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
+) -> Result<T, Stop> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Stop::Own(format!("a task failed: {error}")))?
+}
+
+/// Does the work, or ends it with a signal: then all that it holds is dropped, and a measurement whose server is gone
+/// ends, too. Blocks.
+///
+/// # Errors
+///
+/// The work's own, or a signal.
+pub fn until_signal<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    let own = |error| Stop::Own(format!("no runtime: {error}"));
+    let mut builder = runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().map_err(own)?;
+    runtime.block_on(async {
+        let mut interrupted = signal(SignalKind::interrupt()).map_err(own)?;
+        let mut terminated = signal(SignalKind::terminate()).map_err(own)?;
+        tokio::select! {
+            done = work => done,
+            _ = interrupted.recv() => Err(Stop::Own("ended by SIGINT".into())),
+            _ = terminated.recv() => Err(Stop::Own("ended by SIGTERM".into())),
+        }
+    })
 }
 
 const REST_MAX: Duration = Duration::from_secs(90);
@@ -99,13 +176,12 @@ const QUIET_CPU_SECONDS: f64 = 0.05;
 const QUIET_SECONDS: u32 = 3;
 
 /// Waits until a server has nothing left to flush and merge, as its processor time shows. Returns how long that took,
-/// or nothing if it went on. Blocks.
-#[must_use]
-pub fn rest(pid: u32) -> Option<Duration> {
+/// or nothing if it went on.
+pub async fn rest(pid: u32) -> Option<Duration> {
     let began = Instant::now();
     let (mut quiet, mut used) = (0, cpu_seconds(pid)?);
     while began.elapsed() < REST_MAX {
-        sleep(Duration::from_secs(1));
+        sleep(Duration::from_secs(1)).await;
         let now = cpu_seconds(pid)?;
         let is_quiet = now - used < QUIET_CPU_SECONDS;
         quiet = if is_quiet { quiet + 1 } else { 0 };
@@ -116,26 +192,4 @@ pub fn rest(pid: u32) -> Option<Duration> {
         }
     }
     None
-}
-
-/// What runs a profile's command line for its result alone: the command line, which is above this module.
-pub type Measure = fn(&[String]) -> Result<Outcome, Stop>;
-
-/// Broken promises and doubts of all measurements so far, each under what was measured.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// Promises that were broken.
-    pub faults: Vec<String>,
-    /// What makes figures unbelievable.
-    pub invalid: Vec<String>,
-}
-
-impl Findings {
-    /// Takes in what a measurement found.
-    pub fn add(&mut self, step: &str, outcome: &Outcome) {
-        let named = |what: &String| format!("{step}, {}: {what}", outcome.profile);
-        self.faults.extend(outcome.checks.told.iter().map(named));
-        let reasons = outcome.validity.reasons.iter();
-        self.invalid.extend(reasons.map(named));
-    }
 }

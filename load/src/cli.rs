@@ -3,14 +3,13 @@
 //! Owns: the names. Promises: a scenario file means what the same words mean on the command line, because it comes
 //! through here too. Must not: hold any of the work; each profile is a module of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
-use crate::result::AnyResult;
 use crate::scenario::Words;
 use crate::{
     append, chat, compare, connect, crash, fill, growth, judge, mixed, pages, poll, profile,
@@ -93,24 +92,12 @@ pub enum Command {
     /// Put the tables of results into a document (Markdown), between its markers
     #[command(after_help = exit::CODES)]
     Fill(fill::Fill),
-    /// Draw the pictures of a result (SVG)
-    #[command(after_help = exit::CODES)]
-    Draw(Draw),
     /// Send real IRC logs, listen in several ways, check every line
     #[command(after_help = exit::CODES)]
     Replay(replay::Replay),
     /// Kill the server under load again and again, then check everything
     #[command(after_help = exit::CODES)]
     Crash(crash::Crash),
-}
-
-/// Arguments of `draw`.
-#[derive(clap::Args)]
-pub struct Draw {
-    /// A result, as --json wrote it
-    pub result: PathBuf,
-    /// Where the pictures go
-    pub folder: PathBuf,
 }
 
 impl Command {
@@ -122,10 +109,6 @@ impl Command {
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
             Command::Fill(args) => fill::run(&args),
-            Command::Draw(args) => {
-                AnyResult::load(&args.result)?.draw(&args.folder)?;
-                Ok(Verdict::Held)
-            }
             Command::Replay(args) => {
                 let json = args.json.clone();
                 let outcome = several_threads(replay::run(args))?;

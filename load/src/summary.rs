@@ -3,7 +3,8 @@
 //! Owns: the text on standard output. Promises: what the run is worth comes first: whether it is valid and whether all
 //! held. Must not: leave out a fault or a reason.
 
-use crate::outcome::{Figure, Latency, Outcome};
+use crate::figures::quantity;
+use crate::outcome::{Latency, Outcome};
 
 /// All of it.
 #[must_use]
@@ -22,7 +23,10 @@ pub fn text(outcome: &Outcome) -> String {
     let reasons = outcome.validity.reasons.iter();
     lines.extend(reasons.map(|reason| format!("INVALID: {reason}")));
     let figures = outcome.figures.iter();
-    lines.extend(figures.map(|(name, figure)| format!("  {name:<32} {}", quantity(figure))));
+    lines
+        .extend(figures.map(|(name, figure)| {
+            format!("  {name:<32} {}", quantity(figure.value, &figure.unit))
+        }));
     let latencies = outcome.latencies.iter();
     lines.extend(latencies.map(|(name, latency)| format!("  {name} latency: {}", line(latency))));
     if let Some(lateness) = outcome.validity.lateness {
@@ -41,30 +45,6 @@ pub fn text(outcome: &Outcome) -> String {
     let told = outcome.checks.told.iter();
     lines.extend(told.map(|fault| format!("FAULT: {fault}")));
     lines.join("\n")
-}
-
-/// A figure with its unit.
-#[must_use]
-pub fn quantity(figure: &Figure) -> String {
-    let (value, unit) = (figure.value, figure.unit.as_str());
-    let is_large = value.abs() >= 1e4;
-    if let Some(rest) = unit.strip_prefix("bytes").filter(|_| is_large) {
-        let (scaled, scale) = match value.abs() {
-            large if large >= 1e9 => (value / 1e9, "GB"),
-            large if large >= 1e6 => (value / 1e6, "MB"),
-            _ => (value / 1e3, "KB"),
-        };
-        return format!("{scaled:.2} {scale}{rest}");
-    }
-    let is_rough = value.abs() >= 1_000.0 || value.fract() == 0.0;
-    let digits = if is_rough { 0 } else { 2 };
-    let unit = unit.strip_prefix('1').unwrap_or(unit);
-    let gap = if unit.is_empty() || unit.starts_with('/') {
-        ""
-    } else {
-        " "
-    };
-    format!("{value:.digits$}{gap}{unit}")
 }
 
 fn line(latency: &Latency) -> String {

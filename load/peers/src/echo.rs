@@ -4,89 +4,43 @@
 //! generator. Must not: be a server of anything.
 
 use std::io;
-use std::net::SocketAddr;
 
-use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use futures_util::{StreamExt as _, TryStreamExt as _, future::ready};
 use tideline_load::frame::{texts, upgrade};
 use tideline_load::pipe::Pipe;
 use tideline_load::random::Random;
 use tideline_load::template::{MessageIds, SLOT_BASE, Template};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 
-use crate::keyed::{Peer, Words};
+use crate::appends::Words;
 
-/// Runs on threads of its own; ends with its handle.
-pub(crate) struct Server {
-    runtime: Option<Runtime>,
-    address: SocketAddr,
-}
-
-impl Server {
-    pub(crate) fn start() -> io::Result<Server> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("echo")
-            .enable_all()
-            .build()?;
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let handle = runtime.handle().clone();
-        runtime.spawn(async move {
-            let Ok(listener) = TcpListener::from_std(listener) else {
-                return;
-            };
-            while let Ok((stream, _)) = listener.accept().await {
-                handle.spawn(echo(stream));
-            }
-        });
-        Ok(Server {
-            runtime: Some(runtime),
-            address,
-        })
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!("ws://{}/", self.address)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // A runtime may not wait for its threads inside of another one.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+/// Starts one on this runtime; it ends with the handle. Also returns its address.
+pub(crate) async fn serve() -> io::Result<(JoinSet<()>, String)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("ws://{}/", listener.local_addr()?);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(echo(stream));
         }
-    }
+    });
+    Ok((tasks, url))
 }
 
 /// Sends back what comes, all that is there in one write. Ends with the connection, whatever ended it.
 async fn echo(stream: TcpStream) {
     let _ = stream.set_nodelay(true);
-    let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else {
+    let Ok(socket) = tokio_tungstenite::accept_async(stream).await else {
         return;
     };
-    while let Some(Ok(frame)) = socket.next().await {
-        if !frame.is_text() || socket.feed(frame).await.is_err() {
-            return;
-        }
-        while let Some(Some(Ok(more))) = socket.next().now_or_never() {
-            if !more.is_text() || socket.feed(more).await.is_err() {
-                return;
-            }
-        }
-        if socket.flush().await.is_err() {
-            return;
-        }
-    }
+    let (back, frames) = socket.split();
+    let texts = frames.try_filter(|frame| ready(frame.is_text()));
+    let _ = texts.forward(back).await;
 }
 
-/// The echo as a peer.
-pub(crate) struct Echo;
-
 /// One connection.
-pub(crate) struct Sending {
+struct Sending {
     template: Template,
     parts: Vec<u8>,
     sent: u64,
@@ -124,24 +78,14 @@ fn slot_of(text: &[u8]) -> Option<usize> {
     usize::try_from(digits.parse::<u64>().ok()?.checked_sub(SLOT_BASE)?).ok()
 }
 
-impl Peer for Echo {
-    const NAME: &'static str = "echo";
-    type Words = Sending;
-
-    async fn open(&self, address: &str, lane: usize, text: &str) -> io::Result<(Pipe, Sending)> {
-        let (tag, seed) = (format!("peers-{lane}-"), Random::fresh_seed());
-        let sending = Sending {
-            template: Template::append("peers/", &tag, text.len(), MessageIds::All, seed),
-            parts: Vec::new(),
-            sent: 0,
-        };
-        Ok((upgrade(address).await?, sending))
-    }
-
-    /// It holds nothing.
-    async fn check(&self, _: &str, _: &[u32], _: &[u64]) -> io::Result<Vec<String>> {
-        Ok(Vec::new())
-    }
+pub(crate) async fn open(url: &str, lane: usize, text: &str) -> io::Result<(Pipe, Box<dyn Words>)> {
+    let (tag, seed) = (format!("peers-{lane}-"), Random::fresh_seed());
+    let sending = Sending {
+        template: Template::append("peers/", &tag, text.len(), MessageIds::All, seed),
+        parts: Vec::new(),
+        sent: 0,
+    };
+    Ok((upgrade(url).await?, Box::new(sending)))
 }
 
 #[cfg(test)]

@@ -1,31 +1,35 @@
 //! Tideline and other servers under the same load, in turn, on one machine and one disk; and the table of it.
 //!
-//! Owns: which rows there are, the order of the whole, the end of it. Promises: each server is started anew for each
-//! run with a data directory of its own; when the run ends, in whichever way, no child and no data is left; what is
-//! not installed is named with the line that installs it, and its rows are missing, not failed; each row is handed
-//! out when it is done, and one that fails does not take the others along. Must not: judge by a single run: a row's
-//! ratio is the median of its pairs.
+//! Owns: the order of the whole, the rounds, the end. Promises: each server is started anew for each run with a data
+//! directory of its own; when the run ends, in whichever way, no child and no data is left; what is not installed is
+//! named with the line that installs it, and its rows are missing, not failed; each row is handed out when it is done,
+//! and one that fails does not take the others along. Must not: judge by a single run: a row's ratio is the median of
+//! its pairs.
 
 mod appends;
+mod contestants;
+mod disk;
 mod echo;
-mod field;
-mod hall;
-mod keyed;
 mod nats;
 mod programs;
 mod redis;
-mod rows;
-mod written;
+mod room;
+mod row;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tideline_load::bench::until_signal;
 use tideline_load::exit::Stop;
-use tideline_load::pairs::{Bar, Outcome, Row};
+use tideline_load::figures::{Sheet, Table, quantity};
+use tideline_load::outcome::Outcome as Run;
 use tideline_load::random::Random;
 use tideline_load::report;
 
-use crate::field::Field;
+use crate::contestants::Field;
+use crate::row::{COLUMNS, Contestant, median};
+pub use crate::row::{Row, Verdict};
 
 /// The arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,8 +41,8 @@ pub struct Peers {
     #[arg(long, default_value = "./data/peers")]
     pub data: PathBuf,
     /// Rows to measure [default: all]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub only: Vec<Name>,
+    #[arg(long, value_parser = NAMES, value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Pairs of each row
     #[arg(long, default_value_t = 5)]
     pub pairs: usize,
@@ -77,58 +81,66 @@ pub struct Peers {
     pub json: Option<PathBuf>,
 }
 
-/// A row, or several that are measured together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Name {
-    /// Durable appends, 16 in flight, against Redis
-    Deep,
-    /// The same, 1 in flight
-    Single,
-    /// Durable appends, 16 in flight, against JetStream
-    Jetstream,
-    /// Latency of acknowledgements at half of Tideline's best, against Redis
-    Ack,
-    /// The disk alone, and an echo alone
-    Floor,
-    /// Deliveries to 1,000 subscribers against NATS, and their latency at half of the most
-    Room,
-    /// Empty polls of 100 positions per CPU-second of the server
-    Poll,
-    /// Memory of 15,000 idle connections
-    Idle,
-    /// 5,000 clients that are cut at once, and come back at once
-    Storm,
-    /// History pages and durable appends beside 10 million messages, against 100,000
-    Growth,
-    /// Bytes that reach the disk for each byte of an entry
-    Amplification,
-}
-
-impl Name {
-    /// As `--only` spells it.
-    fn text(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
-    /// A row of it, before its pairs.
-    fn row(self, what: String, peer: &str, unit: &str, bar: Bar) -> Row {
-        Row::new(&self.text(), what, peer, unit, bar)
-    }
-}
-
-/// What is measured together, in this order.
-const SECTIONS: [&[Name]; 9] = [
-    &[Name::Deep, Name::Jetstream, Name::Floor],
-    &[Name::Single],
-    &[Name::Ack],
-    &[Name::Room],
-    &[Name::Poll],
-    &[Name::Idle],
-    &[Name::Storm],
-    &[Name::Growth],
-    &[Name::Amplification],
+const NAMES: [&str; 11] = [
+    "deep",
+    "single",
+    "jetstream",
+    "ack",
+    "floor",
+    "room",
+    "poll",
+    "idle",
+    "storm",
+    "growth",
+    "amplification",
 ];
+
+/// What `peers.toml` says. It explains its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    stock: String,
+    contestants: BTreeMap<Contestant, String>,
+    row: Vec<Row>,
+}
+
+fn plan() -> Plan {
+    toml::from_str(include_str!("peers.toml")).expect("a file of this tool, read by a test")
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// All rows that were asked for are there.
+    pub whole: bool,
+    /// The table, and what is wrong.
+    #[serde(flatten)]
+    pub sheet: Sheet,
+    /// The rows with their runs.
+    pub rows: Vec<Row>,
+}
+
+impl Outcome {
+    fn add(&mut self, row: &Row) {
+        if matches!(row.verdict, Verdict::Invalid | Verdict::Failed) {
+            let why = row.why().unwrap_or_default();
+            self.sheet.invalid.push(format!("{}: {why}", row.name));
+        }
+        self.sheet.tables[0].rows.push(row.cells());
+        self.rows.push(row.clone());
+    }
+
+    /// What the table comes to, in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        use Verdict::{Failed, Invalid, Met, Missing, NotMet};
+        let counts = [Met, NotMet, Missing, Invalid, Failed].map(|verdict| {
+            let rows = self.rows.iter().filter(|row| row.verdict == verdict);
+            format!("{} {}", rows.count(), verdict.text().to_lowercase())
+        });
+        format!("bars: {}. {}", counts.join(", "), self.sheet.worth())
+    }
+}
 
 /// Measures what was asked for; a signal ends it, and all its children. `show` gets each row when it is done, and the
 /// outcome so far, with that row as its last. Blocks.
@@ -143,65 +155,44 @@ pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome,
     }
     if !args.binary.is_file() {
         let binary = args.binary.display();
-        return Err(Stop::Usage(format!(
-            "{binary}: no such file; build Tideline, or say --binary"
-        )));
+        let what = format!("{binary}: no such file; build Tideline, or say --binary");
+        return Err(Stop::Usage(what));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    // What is dropped here takes its servers and directories along; a measurement whose server is gone ends, too.
-    runtime.block_on(async {
-        tokio::select! {
-            outcome = measure(args, show) => outcome,
-            signal = ended() => Err(Stop::Own(format!("ended by {signal}"))),
-        }
-    })
-}
-
-async fn ended() -> &'static str {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => signal.recv().await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => "SIGINT",
-        _ = terminated => "SIGTERM",
-    }
+    until_signal(measure(args, show))
 }
 
 async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    let (pairs, seconds) = (args.pairs, args.seconds);
+    let how = format!("Medians of {pairs} pairs of {seconds} s, seed {seed}");
+    let mut sheet = Sheet::new("peers", how);
+    sheet.tables = vec![Table::new(COLUMNS)];
     let mut outcome = Outcome {
         whole: false,
-        pairs: args.pairs,
-        seconds: args.seconds,
-        connections: args.connections,
-        timelines: args.timelines,
-        size: args.size,
-        seed: args.seed.unwrap_or_else(Random::fresh_seed),
+        sheet,
         rows: Vec::new(),
-        faults: Vec::new(),
     };
     let only = args.only.clone();
-    let wanted = |name: &Name| only.is_empty() || only.contains(name);
-    let mut field = Field::new(args, outcome.seed)?;
-    for names in SECTIONS {
-        let chosen: Vec<Name> = names.iter().copied().filter(wanted).collect();
-        if chosen.is_empty() {
-            continue;
+    let Plan {
+        stock,
+        contestants,
+        mut row,
+    } = plan();
+    row.retain(|row| only.is_empty() || only.contains(&row.name));
+    let mut field = Field::new(args, seed, stock, contestants);
+    for rows in row.chunk_by(|one, other| one.line == other.line) {
+        let mut rows = rows.to_vec();
+        if let Err(stop) = rounds(&mut field, &mut rows, &outcome.rows).await {
+            rows.iter_mut()
+                .for_each(|row| row.failed = Some(stop.to_string()));
         }
-        let rows = section(&mut field, &chosen).await;
-        for fault in field.findings.faults.drain(..) {
+        for fault in field.bench.faults.drain(..) {
             report::note(&format!("fault: {fault}"));
-            outcome.faults.push(fault);
+            outcome.sheet.faults.push(fault);
         }
-        for row in rows.unwrap_or_else(|stop| failed(&chosen, &stop)) {
-            let row = row.judged();
-            outcome.rows.push(row.clone());
+        for mut row in rows {
+            row.judge();
+            outcome.add(&row);
             show(&row, &outcome);
         }
     }
@@ -209,27 +200,106 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
     Ok(outcome)
 }
 
-/// Measures the rows of one section.
-async fn section(field: &mut Field, chosen: &[Name]) -> Result<Vec<Row>, Stop> {
-    match chosen {
-        [Name::Single] => appends::single(field).await,
-        [Name::Ack] => appends::paced(field).await,
-        [Name::Room] => rows::room(field).await,
-        [Name::Poll] => rows::poll(field).await,
-        [Name::Idle] => rows::idle(field).await,
-        [Name::Storm] => rows::storm(field).await,
-        [Name::Growth] => rows::growth(field).await,
-        [Name::Amplification] => written::amplification(field).await,
-        most => appends::most(field, most).await,
+/// Measures rows that have their line in common: in each round every contestant runs once, and which one begins changes
+/// from round to round, as disk and machine change in a round.
+async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row]) -> Result<(), Stop> {
+    for row in &mut *rows {
+        row.missing = row.contestants().find_map(|who| field.missing(who));
+        row.peer = row.beside.map_or("–".to_owned(), |who| field.title(who));
     }
+    let (first, line) = (rows[0].figure.clone(), rows[0].line.clone());
+    if let Some(half) = rows[0].half.clone()
+        && rows.iter().any(|row| row.missing.is_none())
+    {
+        let half = half_of(field, &half, before).await?;
+        field.bench.names.insert("half", format!("{half:.0}"));
+    }
+    for row in &mut *rows {
+        row.what = field.bench.filled(&row.what);
+    }
+    let pairs = if rows[0].once { 1 } else { field.args.pairs };
+    for round in 0..pairs {
+        let able = |row: &&Row| row.missing.is_none() && row.failed.is_none();
+        let there: BTreeSet<_> = rows
+            .iter()
+            .filter(able)
+            .flat_map(Row::contestants)
+            .collect();
+        let mut there = Vec::from_iter(there);
+        let count = there.len().max(1);
+        there.rotate_left(round % count);
+        let mut runs = BTreeMap::new();
+        for who in there {
+            let run = field.run(who, &line).await;
+            if let Ok(run) = &run {
+                note(
+                    &format!("{}/{pairs} {}", round + 1, field.title(who)),
+                    run,
+                    &first,
+                );
+            }
+            runs.insert(who, run);
+        }
+        for row in rows.iter_mut().filter(|row| able(&&**row)) {
+            row.add(&runs);
+        }
+    }
+    Ok(())
 }
 
-/// The rows of a section that could not be measured.
-fn failed(chosen: &[Name], stop: &Stop) -> Vec<Row> {
-    let one = |name: &Name| {
-        let mut row = name.row(format!("all of `{}`", name.text()), "-", "", Bar::None);
-        row.failed = Some(stop.to_string());
-        row
-    };
-    chosen.iter().map(one).collect()
+/// Half of the median of a figure of Tideline in a row; that row's load is measured once if it was not.
+async fn half_of(
+    field: &mut Field,
+    (name, figure): &(String, String),
+    before: &[Row],
+) -> Result<f64, Stop> {
+    let pairs = before
+        .iter()
+        .find(|row| row.name == *name)
+        .map(|row| &row.pairs);
+    let seen = pairs.into_iter().flatten();
+    let seen = median(seen.filter_map(|pair| pair.tideline.figures.get(figure).copied()));
+    if let Some(seen) = seen {
+        return Ok((seen / 2.0).max(1.0));
+    }
+    let rows = plan().row.into_iter();
+    let missing = || Stop::Own(format!("no {figure} of the row {name}"));
+    let row = rows
+        .into_iter()
+        .find(|row| row.name == *name)
+        .ok_or_else(missing)?;
+    let run = field.run(Contestant::Tideline, &row.line).await?;
+    let figure = run.figures.get(figure).ok_or_else(missing)?;
+    Ok((figure.value / 2.0).max(1.0))
+}
+
+fn note(who: &str, run: &Run, figure: &str) {
+    let shown = [figure, "generator_cpu_share", "server_cpu_share"].into_iter();
+    let shown = shown.filter_map(|name| {
+        let figure = run.figures.get(name)?;
+        Some(format!("{name} {}", quantity(figure.value, &figure.unit)))
+    });
+    report::note(&format!("{who}: {}", shown.collect::<Vec<_>>().join(", ")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_that_come_with_the_tool_can_be_read() {
+        let plan = plan();
+        for row in &plan.row {
+            assert!(NAMES.contains(&&*row.name), "{}", row.name);
+            for who in row.contestants() {
+                assert!(plan.contestants.contains_key(&who), "{who:?}");
+            }
+            if let Some((name, _)) = &row.half {
+                assert!(plan.row.iter().any(|row| row.name == *name), "{name}");
+            }
+        }
+        for name in NAMES {
+            assert!(plan.row.iter().any(|row| row.name == name), "{name}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The protocol of NATS, as far as publishing, subscribing and JetStream's acknowledgements need it.
 //!
-//! Owns: the framing of operations in both directions, and JetStream as a peer: each publish has a reply subject of its
-//! own, on which the acknowledgement comes. Promises: any bytes are an operation, a reason to wait for more, or an
+//! Owns: the framing of operations in both directions, and appends to JetStream: each publish has a reply subject of
+//! its own, on which the acknowledgement comes. Promises: any bytes are an operation, a reason to wait for more, or an
 //! error, never a panic. Must not: allocate per message, so that this client costs no more than the one that drives
 //! Tideline; the official client does, which is why this is written by hand.
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tideline_load::pipe::Pipe;
 use tideline_load::template::{NUMBER, SLOT, Template};
 
-use crate::keyed::{Peer, Words};
+use crate::appends::Words;
 
 /// The server's own default limit.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
@@ -22,24 +22,22 @@ const STREAM: &str = "TIDE";
 /// What a server says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said<'a> {
-    /// A message on a subject; its headers are cut off.
-    Message {
-        /// Where it was published.
-        subject: &'a [u8],
-        /// What was.
-        payload: &'a [u8],
-    },
-    /// Wants `PONG`.
+    /// A message: the subject that it was published on, and what was.
+    Message(&'a [u8], &'a [u8]),
+    /// Wants [`PONG`].
     Ping,
     /// The answer to ours.
     Pong,
     /// `INFO`, `+OK`.
     Noise,
-    /// `-ERR`, with its text.
-    Error(&'a [u8]),
 }
 
-/// The operation at the start of the bytes and its length, if it is whole.
+/// The answer to a ping.
+pub(crate) const PONG: &[u8] = b"PONG\r\n";
+/// What a client says first.
+pub(crate) const HELLO: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"rust\",\"version\":\"1\",\"protocol\":1}\r\n";
+
+/// The operation at the start of the bytes and its length, if it is whole. The server's `-ERR` is an error.
 pub(crate) fn find(bytes: &[u8]) -> io::Result<Option<(Said<'_>, usize)>> {
     let Some(end) = memchr::memchr(b'\n', bytes) else {
         let endless = bytes.len() > LINE_BYTES_MAX;
@@ -49,63 +47,36 @@ pub(crate) fn find(bytes: &[u8]) -> io::Result<Option<(Said<'_>, usize)>> {
             Ok(None)
         };
     };
-    let (line, after) = (&bytes[..end], end + 1);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let (word, rest) = match memchr::memchr(b' ', line) {
-        Some(at) => (&line[..at], &line[at + 1..]),
-        None => (line, &[][..]),
-    };
-    let said = match word {
-        b"MSG" => return message(bytes, rest, after, false),
-        b"HMSG" => return message(bytes, rest, after, true),
+    let (line, after) = (bytes[..end].trim_ascii_end(), end + 1);
+    let mut words = line.split(|byte| *byte == b' ');
+    let said = match words.next().unwrap_or_default() {
+        b"MSG" => {
+            // Subject, number of the subscription, perhaps a reply subject, bytes.
+            let subject = words.next().unwrap_or_default();
+            let size = words
+                .next_back()
+                .and_then(|word| std::str::from_utf8(word).ok());
+            let size = size.and_then(|text| text.parse().ok());
+            let size = size.filter(|size: &usize| *size <= PAYLOAD_BYTES_MAX);
+            let end = after + size.ok_or_else(|| bad("a length out of range"))? + 2;
+            let Some(body) = bytes.get(after..end) else {
+                return Ok(None);
+            };
+            let payload = body.strip_suffix(b"\r\n");
+            let payload = payload.ok_or_else(|| bad("a payload longer than its length"))?;
+            return Ok(Some((Said::Message(subject, payload), end)));
+        }
         b"PING" => Said::Ping,
         b"PONG" => Said::Pong,
         b"+OK" | b"INFO" => Said::Noise,
-        b"-ERR" => Said::Error(rest.trim_ascii()),
-        _ => return Err(bad("an operation that is not known")),
+        _ => return Err(bad(&String::from_utf8_lossy(line))),
     };
     Ok(Some((said, after)))
-}
-
-/// `subject sid [reply] [header bytes] bytes`, then the payload.
-fn message<'a>(
-    bytes: &'a [u8],
-    words: &'a [u8],
-    after: usize,
-    has_headers: bool,
-) -> io::Result<Option<(Said<'a>, usize)>> {
-    let mut words = words.split(|byte| *byte == b' ');
-    let subject = words.next().unwrap_or_default();
-    let mut last = words.rev();
-    let mut size = |most: usize| {
-        let text = last.next().and_then(|word| std::str::from_utf8(word).ok());
-        let size = text.and_then(|text| text.parse().ok());
-        let size = size.filter(|size: &usize| *size <= most);
-        size.ok_or_else(|| bad("a length out of range"))
-    };
-    let total = size(PAYLOAD_BYTES_MAX)?;
-    let skip = if has_headers { size(total)? } else { 0 };
-    let end = after + total + 2;
-    let Some(body) = bytes.get(after..end) else {
-        return Ok(None);
-    };
-    let body = body.strip_suffix(b"\r\n");
-    let body = body.ok_or_else(|| bad("a payload that is longer than its length"))?;
-    let payload = &body[skip..];
-    Ok(Some((Said::Message { subject, payload }, end)))
 }
 
 fn bad(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("NATS sent {what}"))
 }
-
-pub(crate) fn refused(why: &[u8]) -> io::Error {
-    io::Error::other(format!("NATS refused: {}", String::from_utf8_lossy(why)))
-}
-
-/// What a client says first.
-pub(crate) const HELLO: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"rust\",\"version\":\"1\",\"protocol\":1,\
-      \"headers\":true,\"no_responders\":true}\r\n";
 
 /// A request with one answer.
 async fn ask(address: &str, subject: &str, body: &Value) -> io::Result<Value> {
@@ -115,7 +86,7 @@ async fn ask(address: &str, subject: &str, body: &Value) -> io::Result<Value> {
         format!("{HELLO}SUB _INBOX.ask 1\r\nPUB {subject} _INBOX.ask {length}\r\n{body}\r\n");
     pipe.write(asked.as_bytes()).await?;
     let answer = |said: &Said<'_>| match said {
-        Said::Message { payload, .. } => Some(serde_json::from_slice(payload)),
+        Said::Message(_, payload) => Some(serde_json::from_slice(payload)),
         _ => None,
     };
     Ok(until(&mut pipe, answer).await??)
@@ -125,9 +96,6 @@ async fn ask(address: &str, subject: &str, body: &Value) -> io::Result<Value> {
 async fn until<T>(pipe: &mut Pipe, wanted: impl Fn(&Said<'_>) -> Option<T>) -> io::Result<T> {
     loop {
         while let Some((said, taken)) = find(pipe.bytes())? {
-            if let Said::Error(why) = said {
-                return Err(refused(why));
-            }
             let found = wanted(&said);
             pipe.take(taken);
             if let Some(found) = found {
@@ -138,11 +106,8 @@ async fn until<T>(pipe: &mut Pipe, wanted: impl Fn(&Said<'_>) -> Option<T>) -> i
     }
 }
 
-/// JetStream, with each message on disk.
-pub(crate) struct JetStream;
-
-/// Publishing over one connection, each message with its own reply subject.
-pub(crate) struct Publishing(Template);
+/// Publishing to JetStream over one connection.
+struct Publishing(Template);
 
 impl Publishing {
     fn new(lane: usize, text: &str) -> Publishing {
@@ -166,16 +131,15 @@ impl Words for Publishing {
         let mut taken = 0;
         while let Some((said, length)) = find(&bytes[taken..])? {
             match said {
-                Said::Message { subject, payload } => {
+                Said::Message(subject, payload) => {
                     let slot = slot_of(subject).ok_or_else(|| bad("an unknown subject"))?;
                     // {"stream":"TIDE","seq":1}; an error comes first where there is one.
-                    let stored = payload.starts_with(b"{\"stream\":");
+                    let is_stored = payload.starts_with(b"{\"stream\":");
                     let why = || String::from_utf8_lossy(payload).into_owned();
-                    each(slot, (!stored).then(why));
+                    each(slot, (!is_stored).then(why));
                 }
-                Said::Ping => out.extend_from_slice(b"PONG\r\n"),
+                Said::Ping => out.extend_from_slice(PONG),
                 Said::Pong | Said::Noise => {}
-                Said::Error(why) => return Err(refused(why)),
             }
             taken += length;
         }
@@ -189,48 +153,36 @@ fn slot_of(subject: &[u8]) -> Option<usize> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-impl Peer for JetStream {
-    const NAME: &'static str = "jetstream";
-    type Words = Publishing;
-
-    async fn open(&self, address: &str, lane: usize, text: &str) -> io::Result<(Pipe, Publishing)> {
-        if lane == 0 {
-            // The stream that takes all subjects of the run.
-            let stream = json!({
-                "name": STREAM, "subjects": ["s.>"], "storage": "file", "retention": "limits",
-                "num_replicas": 1, "discard": "old", "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
-            });
-            let made = ask(address, &format!("$JS.API.STREAM.CREATE.{STREAM}"), &stream).await?;
-            if let Some(error) = made.get("error") {
-                return Err(refused(error.to_string().as_bytes()));
-            }
+pub(crate) async fn open(
+    address: &str,
+    lane: usize,
+    text: &str,
+) -> io::Result<(Pipe, Box<dyn Words>)> {
+    if lane == 0 {
+        // The stream that takes all subjects of the run.
+        let stream = json!({"name": STREAM, "subjects": ["s.>"], "storage": "file", "retention": "limits",
+            "num_replicas": 1, "discard": "old", "max_consumers": -1, "max_msgs": -1, "max_bytes": -1});
+        let made = ask(address, &format!("$JS.API.STREAM.CREATE.{STREAM}"), &stream).await?;
+        if let Some(error) = made.get("error") {
+            return Err(bad(&error.to_string()));
         }
-        let mut pipe = Pipe::connect(address).await?;
-        let first = format!("{HELLO}SUB _INBOX.{lane}.* 1\r\nPING\r\n");
-        pipe.write(first.as_bytes()).await?;
-        // The server's PONG says that it has the subscription.
-        until(&mut pipe, |said| (*said == Said::Pong).then_some(())).await?;
-        Ok((pipe, Publishing::new(lane, text)))
     }
+    let mut pipe = Pipe::connect(address).await?;
+    let first = format!("{HELLO}SUB _INBOX.{lane}.* 1\r\nPING\r\n");
+    pipe.write(first.as_bytes()).await?;
+    // The server's PONG says that it has the subscription.
+    until(&mut pipe, |said| (*said == Said::Pong).then_some(())).await?;
+    Ok((pipe, Box::new(Publishing::new(lane, text))))
+}
 
-    /// The stream holds as many messages as were acknowledged.
-    async fn check(
-        &self,
-        address: &str,
-        acked: &[u32],
-        _sample: &[u64],
-    ) -> io::Result<Vec<String>> {
-        let expected: u64 = acked.iter().map(|count| u64::from(*count)).sum();
-        let info = ask(
-            address,
-            &format!("$JS.API.STREAM.INFO.{STREAM}"),
-            &json!({}),
-        )
-        .await?;
-        let there = info.pointer("/state/messages").and_then(Value::as_u64);
-        let fault = || format!("stream {STREAM}: {expected} acknowledged, {there:?} there");
-        Ok((there != Some(expected)).then(fault).into_iter().collect())
-    }
+/// The stream holds as many messages as were acknowledged.
+pub(crate) async fn check(address: &str, acked: &[u32]) -> io::Result<Vec<String>> {
+    let expected: u64 = acked.iter().map(|count| u64::from(*count)).sum();
+    let subject = format!("$JS.API.STREAM.INFO.{STREAM}");
+    let info = ask(address, &subject, &json!({})).await?;
+    let there = info.pointer("/state/messages").and_then(Value::as_u64);
+    let fault = || format!("stream {STREAM}: {expected} acknowledged, {there:?} there");
+    Ok((there != Some(expected)).then(fault).into_iter().collect())
 }
 
 #[cfg(test)]
@@ -240,16 +192,13 @@ mod tests {
 
     #[test]
     fn each_operation_is_found_and_never_early() {
-        let message = |subject, payload| Said::Message { subject, payload };
         let whole = [
             (&b"PING\r\n"[..], Said::Ping),
             (b"PONG\r\n", Said::Pong),
             (b"+OK\r\n", Said::Noise),
             (b"INFO {\"a\":1}\r\n", Said::Noise),
-            (b"-ERR 'Slow'\r\n", Said::Error(b"'Slow'")),
-            (b"MSG a.b 1 2\r\nhi\r\n", message(b"a.b", b"hi")),
-            (b"MSG a.b 1 in.x 0\r\n\r\n", message(b"a.b", b"")),
-            (b"HMSG a 1 4 6\r\nN:1\nhi\r\n", message(b"a", b"hi")),
+            (b"MSG a.b 1 2\r\nhi\r\n", Said::Message(b"a.b", b"hi")),
+            (b"MSG a.b 1 in.x 0\r\n\r\n", Said::Message(b"a.b", b"")),
         ];
         for (bytes, said) in whole {
             let found = find(bytes).expect("legal").expect("whole");
@@ -260,7 +209,7 @@ mod tests {
         }
         for wrong in [
             &b"MSG a 1 x\r\n"[..],
-            b"HMSG a 1 9 6\r\n",
+            b"-ERR 'Slow'\r\n",
             b"NO\r\n",
             b"MSG a 1 1\r\nabc",
         ] {
@@ -280,13 +229,13 @@ mod tests {
         let taken = publishing.take(said, &mut pongs, &mut each);
         assert_eq!(taken.expect("legal"), said.len() - 3);
         assert_eq!(seen, [(15, false), (2, true)]);
-        assert_eq!(pongs, b"PONG\r\n");
+        assert_eq!(pongs, PONG);
     }
 
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(
-            start in "(H?MSG |INFO |-ERR|PING|[A-Z]{0,5})[a-z. ]{0,9}[0-9 -]{0,30}\r?\n?",
+            start in "(MSG |INFO |-ERR|PING|[A-Z]{0,5})[a-z. ]{0,9}[0-9 -]{0,30}\r?\n?",
             rest in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
             for bytes in [rest.clone(), [start.as_bytes(), &rest].concat()] {

@@ -1,0 +1,394 @@
+//! A row: a load on Tideline and on another one, its pairs of runs, their medians and ratio, and whether a bar is met.
+//!
+//! Owns: the arithmetic and the verdict. Promises: the ratio of a row is the median of its pairs' ratios, each of two
+//! runs of one round; what is missing, failed or invalid is shown as that, with its reason, and never counts as met or
+//! not met. Must not: measure.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tideline_load::exit::Stop;
+use tideline_load::figures::{Cell, quantity};
+use tideline_load::outcome::Outcome;
+
+/// Who takes the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Contestant {
+    #[default]
+    Tideline,
+    /// Tideline with `--stock` messages, the same one for all pairs.
+    Large,
+    /// Tideline with few of them, filled anew for each pair.
+    Little,
+    /// Tideline on an empty directory, and what the disk below writes.
+    NewLog,
+    /// The same when old segments of the log are used again.
+    OldLog,
+    Redis,
+    /// Redis driven by its own tool.
+    RedisBenchmark,
+    /// JetStream that syncs before each acknowledgement.
+    Synced,
+    /// JetStream as it is by default.
+    Unsynced,
+    /// NATS without JetStream, over WebSocket.
+    Nats,
+    Echo,
+    /// Batches of Tideline's size, into blocks that exist.
+    DiskReused,
+    /// The same at the end of a file that grows.
+    DiskGrowing,
+}
+
+/// What a row has to reach: its ratio, or Tideline's value if nobody is beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Bar {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// Whether it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The bar is reached.
+    Met,
+    /// It is not.
+    NotMet,
+    /// There is no bar.
+    NoBar,
+    /// What it needs is not installed.
+    #[default]
+    Missing,
+    /// Half of the pairs or more are invalid.
+    Invalid,
+    /// It could not be measured.
+    Failed,
+}
+
+impl Verdict {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Verdict::Met => "met",
+            Verdict::NotMet => "NOT MET",
+            Verdict::NoBar => "",
+            Verdict::Missing => "missing",
+            Verdict::Invalid => "INVALID",
+            Verdict::Failed => "FAILED",
+        }
+    }
+}
+
+/// What one run gave.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Measured {
+    /// The figure that the row compares.
+    pub value: f64,
+    /// All figures.
+    pub figures: BTreeMap<String, f64>,
+    /// Why they are not to be believed.
+    pub invalid: Option<String>,
+}
+
+/// One turn: Tideline, and the other one if there is one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pair {
+    /// Tideline's run.
+    pub tideline: Measured,
+    /// The other's.
+    pub peer: Option<Measured>,
+}
+
+/// One line of the table: first what `peers.toml` says, and explains; then what was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// What `--only` calls it.
+    pub name: String,
+    pub(crate) what: String,
+    pub(crate) line: String,
+    pub(crate) figure: String,
+    #[serde(default)]
+    pub(crate) half: Option<(String, String)>,
+    #[serde(default)]
+    pub(crate) ours: Contestant,
+    pub(crate) beside: Option<Contestant>,
+    pub(crate) bar: Option<Bar>,
+    #[serde(default)]
+    pub(crate) once: bool,
+    /// The name of what it is beside, for people.
+    #[serde(skip_deserializing)]
+    pub(crate) peer: String,
+    /// Of the values.
+    #[serde(skip_deserializing)]
+    pub(crate) unit: String,
+    /// What is not installed, so that there are no pairs.
+    #[serde(skip_deserializing)]
+    pub(crate) missing: Option<String>,
+    /// Why it could not be measured.
+    #[serde(skip_deserializing)]
+    pub(crate) failed: Option<String>,
+    /// The runs.
+    #[serde(skip_deserializing)]
+    pub pairs: Vec<Pair>,
+    /// Median of Tideline's values.
+    #[serde(skip_deserializing)]
+    pub tideline: Option<f64>,
+    /// Median of the other's.
+    #[serde(skip_deserializing)]
+    pub other: Option<f64>,
+    /// Median of the pairs' ratios.
+    #[serde(skip_deserializing)]
+    pub ratio: Option<f64>,
+    /// Whether the bar is reached.
+    #[serde(skip_deserializing)]
+    pub verdict: Verdict,
+}
+
+impl Measured {
+    fn of(outcome: &Outcome, figure: &str) -> Result<Measured, Stop> {
+        let missing = || Stop::Own(format!("{}: no figure {figure}", outcome.profile));
+        let figures = outcome.figures.iter();
+        Ok(Measured {
+            value: outcome.figures.get(figure).ok_or_else(missing)?.value,
+            figures: figures.map(|(name, of)| (name.clone(), of.value)).collect(),
+            invalid: outcome.validity.reasons.first().cloned(),
+        })
+    }
+}
+
+impl Pair {
+    fn ratio(&self) -> Option<f64> {
+        let peer = self.peer.as_ref()?.value;
+        (peer > 0.0).then(|| self.tideline.value / peer)
+    }
+
+    fn invalid(&self) -> Option<&str> {
+        let peer = self.peer.as_ref().and_then(|peer| peer.invalid.as_deref());
+        self.tideline.invalid.as_deref().or(peer)
+    }
+}
+
+impl Row {
+    /// Who is needed.
+    pub(crate) fn contestants(&self) -> impl Iterator<Item = Contestant> + use<> {
+        self.beside.into_iter().chain([self.ours])
+    }
+
+    /// Adds the runs of a round, if both gave their figure; else the row has failed.
+    pub(crate) fn add(&mut self, runs: &BTreeMap<Contestant, Result<Outcome, Stop>>) {
+        let of = |who| match &runs[&who] {
+            Ok(outcome) => Measured::of(outcome, &self.figure).map_err(|stop| stop.to_string()),
+            Err(stop) => Err(stop.to_string()),
+        };
+        let peer = self.beside.map(of).transpose();
+        match of(self.ours).and_then(|tideline| Ok((tideline, peer?))) {
+            Ok((tideline, peer)) => self.pairs.push(Pair { tideline, peer }),
+            Err(why) => self.failed = Some(why),
+        }
+        if let Ok(outcome) = &runs[&self.ours]
+            && let Some(figure) = outcome.figures.get(&self.figure)
+        {
+            self.unit.clone_from(&figure.unit);
+        }
+    }
+
+    /// Enters what follows from the pairs.
+    pub(crate) fn judge(&mut self) {
+        let peers = self.pairs.iter().filter_map(|pair| pair.peer.as_ref());
+        self.other = median(peers.map(|peer| peer.value));
+        self.tideline = median(self.pairs.iter().map(|pair| pair.tideline.value));
+        self.ratio = median(self.pairs.iter().filter_map(Pair::ratio));
+        self.verdict = self.verdict();
+    }
+
+    fn verdict(&self) -> Verdict {
+        if self.failed.is_some() {
+            return Verdict::Failed;
+        }
+        if self.missing.is_some() || self.pairs.is_empty() {
+            return Verdict::Missing;
+        }
+        if self.pairs.iter().filter_map(Pair::invalid).count() * 2 >= self.pairs.len() {
+            return Verdict::Invalid;
+        }
+        let value = self.beside.map_or(self.tideline, |_| self.ratio);
+        match (self.bar, value) {
+            (None, _) => Verdict::NoBar,
+            (Some(Bar::AtLeast(bar)), Some(value)) if value >= bar => Verdict::Met,
+            (Some(Bar::AtMost(bar)), Some(value)) if value <= bar => Verdict::Met,
+            _ => Verdict::NotMet,
+        }
+    }
+
+    /// Why there is no verdict, or none to be believed.
+    pub(crate) fn why(&self) -> Option<&str> {
+        let invalid = || self.pairs.iter().find_map(Pair::invalid);
+        let why = self.missing.as_deref().or(self.failed.as_deref());
+        why.or_else(invalid)
+    }
+
+    /// The row as a line of the table; under it what is missing or wrong.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let cells: Vec<String> = self.cells().iter().map(Cell::text).collect();
+        let why = self.why().map(|why| format!("\n  {}: {why}", self.name));
+        format!("| {} |{}", cells.join(" | "), why.unwrap_or_default())
+    }
+
+    /// In the order of [`COLUMNS`].
+    pub(crate) fn cells(&self) -> Vec<Cell> {
+        let ratios = || self.pairs.iter().filter_map(Pair::ratio);
+        let (least, most) = (ratios().reduce(f64::min), ratios().reduce(f64::max));
+        let ratio = self.ratio.zip(least).zip(most);
+        let ratio =
+            ratio.map(|((ratio, least), most)| format!("{ratio:.2} ({least:.2} to {most:.2})"));
+        let unit = self.beside.map_or(&*self.unit, |_| "×");
+        let bar = self.bar.map(|bar| match bar {
+            Bar::AtLeast(bar) => format!("≥ {}", quantity(bar, unit)),
+            Bar::AtMost(bar) => format!("≤ {}", quantity(bar, unit)),
+        });
+        vec![
+            (*self.what).into(),
+            Cell::figure(self.tideline, &self.unit),
+            (*self.peer).into(),
+            Cell::figure(self.other, &self.unit),
+            ratio.map_or(Cell::Absent, Cell::Text),
+            bar.map_or(Cell::Absent, Cell::Text),
+            self.verdict.text().into(),
+        ]
+    }
+}
+
+/// The titles of the table.
+pub(crate) const COLUMNS: [&str; 7] = [
+    "what",
+    "Tideline",
+    "beside",
+    "its value",
+    "ratio (of the pairs)",
+    "bar",
+    "",
+];
+
+/// The middle one, or the mean of the two in the middle.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(value: f64) -> Outcome {
+        let mut outcome = Outcome::default();
+        let (unit, better) = ("1/s".to_owned(), tideline_load::outcome::Better::Higher);
+        let figure = tideline_load::outcome::Figure {
+            value,
+            unit,
+            better,
+        };
+        outcome.figures.insert("rate".into(), figure);
+        outcome
+    }
+
+    fn row(rest: &str, pairs: &[(f64, f64)]) -> Row {
+        let text = "name = 'deep'\nwhat = 'appends'\nline = ''\nfigure = 'rate'\n";
+        let mut row: Row = toml::from_str(&format!("{text}{rest}")).expect("a row");
+        for (ours, theirs) in pairs {
+            let runs = [
+                (Contestant::Tideline, Ok(run(*ours))),
+                (Contestant::Redis, Ok(run(*theirs))),
+            ];
+            row.add(&runs.into());
+        }
+        row.judge();
+        row
+    }
+
+    const AT_LEAST_ONE: &str = "beside = 'redis'\nbar = { at_least = 1.0 }";
+
+    #[test]
+    fn the_ratio_is_the_median_of_the_pairs_and_decides() {
+        // The median of the ratios (2.0) is neither that of the medians (3.0) nor the mean.
+        let pairs = [(300.0, 100.0), (400.0, 200.0), (100.0, 100.0)];
+        let judged = row("beside = 'redis'\nbar = { at_least = 1.5 }", &pairs);
+        assert_eq!((judged.tideline, judged.other), (Some(300.0), Some(100.0)));
+        assert_eq!((judged.ratio, judged.verdict), (Some(2.0), Verdict::Met));
+        let text = "| appends | 300/s |  | 100/s | 2.00 (1.00 to 3.00) | ≥ 1.50 × | met |";
+        assert_eq!(judged.text(), text);
+        for (rest, verdict) in [
+            (
+                "beside = 'redis'\nbar = { at_least = 2.1 }",
+                Verdict::NotMet,
+            ),
+            ("beside = 'redis'\nbar = { at_most = 1.9 }", Verdict::NotMet),
+            ("beside = 'redis'\nbar = { at_most = 2.0 }", Verdict::Met),
+            ("bar = { at_most = 300.0 }", Verdict::Met),
+            ("bar = { at_least = 301.0 }", Verdict::NotMet),
+            ("beside = 'redis'", Verdict::NoBar),
+        ] {
+            assert_eq!(row(rest, &pairs).verdict, verdict, "{rest}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_failed_or_invalid_is_neither_met_nor_not() {
+        let mut missing = row(AT_LEAST_ONE, &[]);
+        missing.missing = Some("redis-server is not installed".into());
+        missing.judge();
+        assert_eq!(missing.verdict, Verdict::Missing);
+        let text = missing.text();
+        let why = "missing |\n  deep: redis-server is not installed";
+        assert!(text.ends_with(why), "{text}");
+
+        let mut failed = row(AT_LEAST_ONE, &[(2.0, 1.0)]);
+        let stop = Stop::Own("it did not start".into());
+        let runs = [
+            (Contestant::Tideline, Ok(run(2.0))),
+            (Contestant::Redis, Err(stop)),
+        ];
+        failed.add(&runs.into());
+        failed.judge();
+        assert_eq!((failed.verdict, failed.pairs.len()), (Verdict::Failed, 1));
+        let text = failed.text();
+        assert!(
+            text.ends_with("FAILED |\n  deep: it did not start"),
+            "{text}"
+        );
+
+        let mut late = row(AT_LEAST_ONE, &[(2.0, 1.0), (2.0, 1.0)]);
+        late.pairs[1].tideline.invalid = Some("the generator was late".into());
+        late.judge();
+        assert_eq!(late.verdict, Verdict::Invalid);
+        assert!(late.text().contains("deep: the generator was late"));
+
+        let nothing = row(AT_LEAST_ONE, &[(2.0, 0.0)]);
+        assert_eq!((nothing.ratio, nothing.verdict), (None, Verdict::NotMet));
+        let mut absent = row(AT_LEAST_ONE, &[]);
+        absent.figure = "another".into();
+        absent.add(
+            &[Contestant::Tideline, Contestant::Redis]
+                .map(|who| (who, Ok(run(1.0))))
+                .into(),
+        );
+        absent.judge();
+        assert_eq!(absent.verdict, Verdict::Failed);
+    }
+
+    #[test]
+    fn the_middle_of_values() {
+        assert_eq!(median(std::iter::empty()), None);
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
+    }
+}
