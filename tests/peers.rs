@@ -15,15 +15,14 @@ fn plan(only: &[&str], data: &Path) -> Peers {
         only: only.iter().map(|name| (*name).to_owned()).collect(),
         pairs: 1,
         seconds: 0.3,
-        warm_up: 0.1,
-        connections: 4,
-        timelines: 50,
-        size: 200,
-        room_in_flight: 64,
-        stock: 1_000,
-        redis_server: Some("/no/such/redis-server".into()),
-        nats_server: Some("/no/such/nats-server".into()),
-        seed: Some(1),
+        set: [
+            ("connections", "4"),
+            ("timelines", "50"),
+            ("positions", "50"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into(),
+        programs: Some("/no/such/folder".into()),
         json: None,
     }
 }

@@ -1,12 +1,13 @@
 //! Measurements in a row, each on a server with a directory of its own: what `growth` and the comparison with other
 //! servers are made of.
 //!
-//! Owns: these servers and directories, and the faults and doubts of all measurements. Promises: a server is dead and
-//! its directory gone when its handle is dropped, also when a signal ends the work; what is measured is a line that the
-//! command line knows, so that anybody can run it alone. Must not: measure by itself: profiles do.
+//! Owns: these servers and directories, the names in lines, the faults and doubts of all measurements. Promises: a
+//! server is dead and its directory gone when its handle is dropped, also when a signal ends the work; what is measured
+//! is a line that the command line knows, so that anybody can run it alone. Must not: measure by itself.
 
+use std::any::Any;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -18,15 +19,14 @@ use tokio::time::{Instant, sleep};
 use crate::exit::Stop;
 use crate::machine::cpu_seconds;
 use crate::outcome::Outcome;
-use crate::process::{Launch, Server};
+use crate::process::Launch;
 
-/// What runs a profile's command line for its result alone.
+/// What runs the words of a line for its result alone.
 pub type Measure = fn(&[String]) -> Result<Outcome, Stop>;
 
 /// What all measurements of a command share.
+#[derive(Default)]
 pub struct Bench {
-    /// What runs a line: the command line, which is above this module.
-    pub measure: Measure,
     /// Tideline's binary.
     pub binary: PathBuf,
     /// Directories are made in here.
@@ -34,41 +34,27 @@ pub struct Bench {
     /// Flags of every line; those of a line win over them.
     pub all: String,
     /// What `{name}` means in a line.
-    pub names: BTreeMap<&'static str, String>,
+    pub names: BTreeMap<String, String>,
     /// Broken promises so far, each under what was measured.
     pub faults: Vec<String>,
     /// What makes figures unbelievable so far.
     pub invalid: Vec<String>,
 }
 
-/// A Tideline on a directory of its own.
-pub struct Ours {
-    server: Server,
-    url: String,
-    /// Dropped after the server is dead.
-    place: TempDir,
-}
-
-impl Ours {
-    /// Its process ID.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.server.pid()
-    }
-
-    /// Where its data is.
-    #[must_use]
-    pub fn place(&self) -> &Path {
-        self.place.path()
-    }
+/// A server that runs until this is dropped.
+pub struct Running {
+    /// Where it takes the load.
+    pub url: String,
+    /// Its process, if it is not this one.
+    pub pid: Option<u32>,
+    /// What ends it when it is dropped: before its directory goes.
+    pub server: Box<dyn Any + Send>,
+    /// Its directory.
+    pub place: TempDir,
 }
 
 impl Bench {
     /// A new directory, which goes away with its handle.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made.
     pub fn place(&self, name: &str) -> Result<TempDir, Stop> {
         let made = std::fs::create_dir_all(&self.data);
         // Servers get absolute paths: some of them change their directory.
@@ -78,20 +64,21 @@ impl Bench {
     }
 
     /// Starts Tideline, with its defaults but for what `environment` says.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started, or is not ready in time.
-    pub async fn start(&self, environment: &[(&str, String)]) -> Result<Ours, Stop> {
+    pub async fn start(&self, environment: &BTreeMap<String, String>) -> Result<Running, Stop> {
         let place = self.place("tideline-")?;
         let mut launch = Launch::on_free_port(&self.binary, &place.path().join("data"))?;
-        let pair = |(name, value): &(&str, String)| ((*name).to_owned(), value.clone());
-        launch.environment = environment.iter().map(pair).collect();
-        let url = launch.url();
+        launch.environment = environment.clone().into_iter().collect();
         // Whatever ends the waiting, the server goes before its directory.
         blocking(move || {
             let server = launch.start()?;
-            Ok(Ours { server, url, place })
+            let (url, pid) = (launch.url(), Some(server.pid()));
+            let server = Box::new(server);
+            Ok(Running {
+                url,
+                pid,
+                server,
+                place,
+            })
         })
         .await
     }
@@ -105,43 +92,32 @@ impl Bench {
         })
     }
 
-    /// The words of a line on the server at this address.
-    #[must_use]
-    pub fn words(&self, line: &str, url: &str, pid: Option<u32>) -> Vec<String> {
+    /// Runs a line on a server; what it finds wrong is kept under `what`.
+    pub async fn run(
+        &mut self,
+        line: &str,
+        on: &Running,
+        what: &str,
+        measure: Measure,
+    ) -> Result<Outcome, Stop> {
         let (profile, own) = line.split_once(' ').unwrap_or((line, ""));
-        let pid = pid.map_or(String::new(), |pid| format!("--pid {pid}"));
-        let line = format!("{profile} --quiet --url {url} {pid} {} {own}", self.all);
+        let pid = on.pid.map_or(String::new(), |pid| format!("--pid {pid}"));
+        let line = format!(
+            "{profile} --quiet --url {} {pid} {} {own}",
+            on.url, self.all
+        );
         let words = self.filled(&line);
-        words.split_whitespace().map(str::to_owned).collect()
-    }
-
-    /// Runs a line on a Tideline; what it finds wrong is kept under `what`.
-    ///
-    /// # Errors
-    ///
-    /// The line is none, or could not do its work.
-    pub async fn run(&mut self, ours: &Ours, line: &str, what: &str) -> Result<Outcome, Stop> {
-        let words = self.words(line, &ours.url, Some(ours.pid()));
-        let measure = self.measure;
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         let outcome = blocking(move || measure(&words)).await?;
-        self.found(what, &outcome);
-        Ok(outcome)
-    }
-
-    /// Keeps what a measurement found wrong.
-    pub fn found(&mut self, what: &str, outcome: &Outcome) {
         let named = |why: &String| format!("{what}, {}: {why}", outcome.profile);
         self.faults.extend(outcome.checks.told.iter().map(named));
         let reasons = outcome.validity.reasons.iter();
         self.invalid.extend(reasons.map(named));
+        Ok(outcome)
     }
 }
 
 /// Work that blocks, on a thread of its own.
-///
-/// # Errors
-///
-/// Its own, or it panicked.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, Stop> {
@@ -151,10 +127,6 @@ pub async fn blocking<T: Send + 'static>(
 
 /// Does the work, or ends it with a signal: then all that it holds is dropped, and a measurement whose server is gone
 /// ends, too. Blocks.
-///
-/// # Errors
-///
-/// The work's own, or a signal.
 pub fn until_signal<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
     let own = |error| Stop::Own(format!("no runtime: {error}"));
     let mut builder = runtime::Builder::new_current_thread();
@@ -177,15 +149,14 @@ const QUIET_SECONDS: u32 = 3;
 
 /// Waits until a server has nothing left to flush and merge, as its processor time shows. Returns how long that took,
 /// or nothing if it went on.
-pub async fn rest(pid: u32) -> Option<Duration> {
+pub async fn rest(pid: Option<u32>) -> Option<Duration> {
     let began = Instant::now();
-    let (mut quiet, mut used) = (0, cpu_seconds(pid)?);
+    let (mut quiet, mut used) = (0, cpu_seconds(pid?)?);
     while began.elapsed() < REST_MAX {
         sleep(Duration::from_secs(1)).await;
-        let now = cpu_seconds(pid)?;
-        let is_quiet = now - used < QUIET_CPU_SECONDS;
+        let before = std::mem::replace(&mut used, cpu_seconds(pid?)?);
+        let is_quiet = used - before < QUIET_CPU_SECONDS;
         quiet = if is_quiet { quiet + 1 } else { 0 };
-        used = now;
         if quiet == QUIET_SECONDS {
             let waited = Duration::from_secs(QUIET_SECONDS.into());
             return Some(began.elapsed().saturating_sub(waited));

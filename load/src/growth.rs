@@ -89,21 +89,19 @@ fn plans() -> Plans {
 pub fn run(args: &Growth, measure: Measure) -> Result<Verdict, Stop> {
     let (seconds, warm_up) = (args.seconds, (args.seconds / 4.0).min(2.0));
     let mut bench = Bench {
-        measure,
         binary: args.binary.clone(),
         data: args.data.clone(),
         // The same texts and choices at each size.
         all: format!("--seed 1 --seconds {seconds} --warm-up {warm_up}"),
-        names: [("size", args.size.to_string())].into(),
-        faults: Vec::new(),
-        invalid: Vec::new(),
+        names: [("size".to_owned(), args.size.to_string())].into(),
+        ..Bench::default()
     };
     let machine = cores(&Machine::here());
     let how =
         format!("Measured on {machine} with the generator beside the server, {seconds} s a figure");
     let mut sheet = Sheet::new("growth", how);
     let Plans { curve, picture } = plans();
-    sheet.tables = bench::until_signal(curves(curve, args, &mut bench))?;
+    sheet.tables = bench::until_signal(curves(curve, args, measure, &mut bench))?;
     (sheet.faults, sheet.invalid) = (bench.faults, bench.invalid);
     report::save(&sheet, Some(&args.results.join("growth.json")))?;
     for plan in picture {
@@ -121,6 +119,7 @@ pub fn run(args: &Growth, measure: Measure) -> Result<Verdict, Stop> {
 async fn curves(
     plans: Vec<CurvePlan>,
     args: &Growth,
+    measure: Measure,
     bench: &mut Bench,
 ) -> Result<Vec<Table>, Stop> {
     let mut tables = Vec::new();
@@ -130,10 +129,10 @@ async fn curves(
         let figures = plan.figures.iter().map(|(name, ..)| &**name);
         let mut table = Table::new([&*title].into_iter().chain(figures));
         for at in sizes(&plan.sizes, args.most) {
-            bench.names.insert("at", at.to_string());
-            bench.names.insert("tenth", (at / 10).to_string());
+            bench.names.insert("at".into(), at.to_string());
+            bench.names.insert("tenth".into(), (at / 10).to_string());
             let what = format!("{}, {at} {}", plan.name, plan.along);
-            let seen = step(&plan, at, &what, bench).await?;
+            let seen = step(&plan, at, &what, measure, bench).await?;
             let mut row = vec![Cell::figure(Some(at as f64), "1")];
             row.extend(plan.figures.iter().map(|(_, source, unit)| {
                 let each = || cpu_each(&seen, source);
@@ -170,29 +169,36 @@ fn sizes(planned: &[u64], most: u64) -> Vec<u64> {
 type Seen = BTreeMap<String, f64>;
 
 /// Measures one size, on a server of its own.
-async fn step(plan: &CurvePlan, at: u64, what: &str, bench: &mut Bench) -> Result<Seen, Stop> {
+async fn step(
+    plan: &CurvePlan,
+    at: u64,
+    what: &str,
+    measure: Measure,
+    bench: &mut Bench,
+) -> Result<Seen, Stop> {
     // The log is kept up to so much here: by default it would take more of the disk than what is measured.
-    let environment = [("TIDELINE_RETENTION_BYTES", (1 << 30).to_string())];
-    let ours = bench.start(&environment).await?;
+    let environment = [("TIDELINE_RETENTION_BYTES".to_owned(), (1 << 30).to_string())];
+    let ours = bench.start(&environment.into()).await?;
     let mut seen = Seen::new();
     for line in &plan.run {
         if line == REST {
-            match bench::rest(ours.pid()).await {
+            match bench::rest(ours.pid).await {
                 Some(rested) => drop(seen.insert("rest seconds".into(), rested.as_secs_f64())),
                 None => bench.invalid.push(format!("{what}: merges went on")),
             }
-            let [log, image] = ["log", "image"].map(|part| disk_bytes(ours.place(), part));
+            let [log, image] = ["log", "image"].map(|part| disk_bytes(ours.place.path(), part));
             seen.insert("rest log".into(), log as f64);
             seen.insert("rest image".into(), image as f64);
             seen.insert("rest image_per_message".into(), image as f64 / at as f64);
             continue;
         }
-        let outcome = bench.run(&ours, line, what).await?;
+        let outcome = bench.run(line, &ours, what, measure).await?;
         let profile = &outcome.profile;
         let figures = outcome.figures.iter();
         seen.extend(figures.map(|(name, figure)| (format!("{profile} {name}"), figure.value)));
         seen.insert(format!("{profile} measured"), outcome.seconds);
-        seen.extend(own_memory(ours.pid()).map(|own| (format!("{profile} own_memory"), own)));
+        let own = ours.pid.and_then(own_memory);
+        seen.extend(own.map(|own| (format!("{profile} own_memory"), own)));
     }
     Ok(seen)
 }

@@ -1,85 +1,85 @@
 //! Appends to a server that is not Tideline: the same generator, choice of timelines and counting as in the load
 //! tool's `append`.
 //!
-//! Owns: what Redis, JetStream and the echo have in common. Promises: what was acknowledged must be there at the end;
+//! Owns: what Redis and JetStream have in common. Promises: what was acknowledged must be there at the end;
 //! a refusal is a fault. Must not: know a protocol (that is [`Words`]), or repeat what was refused.
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
+use clap::Parser;
 use serde::Serialize;
 use tideline_load::exit::Stop;
 use tideline_load::generator::{Answer, Flow, Talk};
-use tideline_load::pipe::Pipe;
-use tideline_load::profile::Profile;
+use tideline_load::outcome::Outcome;
+use tideline_load::profile::{self, Profile};
 use tideline_load::random::Random;
 use tideline_load::run::Run;
 use tideline_load::setup::Setup;
 
-use crate::{echo, nats, redis};
+use crate::room::Room;
+use crate::{nats, redis};
+
+/// What a server says.
+pub(crate) enum Said {
+    /// The message of this slot is on disk, or why it is not.
+    Appended(usize, Result<(), String>),
+    /// Wants this in return.
+    Ping(&'static [u8]),
+    Noise,
+}
 
 /// How one connection appends.
 pub(crate) trait Words {
     /// Appends the request in this slot, a message to a timeline, to what goes out.
     fn put(&mut self, out: &mut Vec<u8>, slot: usize, timeline: u64);
 
-    /// Hands each whole answer at the start of the bytes to `each`, as its slot and why it was refused, and returns
-    /// how many bytes were read; what the protocol wants said in return goes to `out`.
-    fn take(
-        &mut self,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
-        each: &mut dyn FnMut(usize, Option<String>),
-    ) -> io::Result<usize>;
+    /// What is said at the start of the bytes, and how long it is, if it is whole.
+    fn next(&mut self, bytes: &[u8]) -> io::Result<Option<(Said, usize)>>;
 }
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Wire {
+    #[default]
     Redis,
     JetStream,
-    #[default]
-    Echo,
 }
 
-impl Wire {
-    /// Connects, up to the first request.
-    async fn open(self, url: &str, lane: usize, text: &str) -> io::Result<(Pipe, Box<dyn Words>)> {
-        match self {
-            Wire::Redis => redis::open(url, text).await,
-            Wire::JetStream => nats::open(url, lane, text).await,
-            Wire::Echo => echo::open(url, lane, text).await,
-        }
-    }
+/// A line of the load tool, for a server that is not Tideline.
+#[derive(Parser)]
+#[command(no_binary_name = true, args_override_self = true)]
+enum Line {
+    Append(Appends),
+    Room(Room),
+}
 
-    /// What is wrong with what the server holds, given how much of each timeline was acknowledged.
-    async fn check(self, url: &str, acked: &[u32]) -> io::Result<Vec<String>> {
-        match self {
-            Wire::Redis => redis::check(url, acked).await,
-            Wire::JetStream => nats::check(url, acked).await,
-            // It holds nothing.
-            Wire::Echo => Ok(Vec::new()),
-        }
+/// Runs a line's words for the result alone. Blocks.
+pub(crate) fn measure(words: &[String], wire: Wire) -> Result<Outcome, Stop> {
+    let wrong = |error: clap::Error| Stop::Usage(format!("{}: {error}", words.join(" ")));
+    match Line::try_parse_from(words).map_err(wrong)? {
+        Line::Append(load) => profile::measure(&Appends { wire, ..load }),
+        Line::Room(load) => profile::measure(&load),
     }
 }
 
 /// The load.
-#[derive(Clone, Debug, clap::Args, Serialize)]
-pub(crate) struct Appends {
+#[derive(clap::Args, Serialize)]
+struct Appends {
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) setup: Setup,
+    setup: Setup,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) flow: Flow,
+    flow: Flow,
     #[arg(long)]
-    pub(crate) timelines: usize,
+    timelines: usize,
     #[arg(long)]
-    pub(crate) size: usize,
+    size: usize,
     #[arg(skip)]
     #[serde(skip)]
-    pub(crate) wire: Wire,
+    wire: Wire,
 }
 
 impl Profile for Appends {
@@ -94,7 +94,10 @@ impl Profile for Appends {
         let acks = self.flow.recorder(run, "ack");
         let text = Random::new(run.seed).text(self.size);
         let open = async |lane: usize| {
-            let (pipe, words) = self.wire.open(&run.url, lane, &text).await?;
+            let (pipe, words) = match self.wire {
+                Wire::Redis => redis::open(&run.url, &text).await?,
+                Wire::JetStream => nats::open(&run.url, lane, &text).await?,
+            };
             let lane = Lane {
                 words,
                 run: Rc::clone(run),
@@ -109,7 +112,11 @@ impl Profile for Appends {
         run.measure().await;
         running.end().await?;
         run.rate("appends_per_second", acks.count());
-        let checked = self.wire.check(&run.url, &acked.take()).await;
+        let acked = acked.take();
+        let checked = match self.wire {
+            Wire::Redis => redis::check(&run.url, &acked).await,
+            Wire::JetStream => nats::check(&run.url, &acked).await,
+        };
         let lost = |error| Stop::Unreachable(format!("checking: {error}"));
         checked
             .map_err(lost)?
@@ -146,15 +153,26 @@ impl Talk for Lane {
         out: &mut Vec<u8>,
         each: &mut dyn FnMut(Answer),
     ) -> io::Result<usize> {
-        let mut acked = self.acked.borrow_mut();
-        self.words.take(bytes, out, &mut |slot, refused| {
-            // Where nothing is on the way, the generator says so.
-            match (&refused, self.timelines.get(slot)) {
-                (Some(why), _) => self.run.checks.fault(format_args!("refused: {why}")),
-                (None, timeline) => timeline.into_iter().for_each(|at| acked[*at as usize] += 1),
+        let (mut acked, mut taken) = (self.acked.borrow_mut(), 0);
+        while let Some((said, length)) = self.words.next(&bytes[taken..])? {
+            taken += length;
+            let (slot, outcome) = match said {
+                Said::Appended(slot, outcome) => (slot, outcome),
+                Said::Ping(pong) => {
+                    out.extend_from_slice(pong);
+                    continue;
+                }
+                Said::Noise => continue,
+            };
+            match (&outcome, self.timelines.get(slot)) {
+                (Err(why), _) => self.run.checks.fault(format_args!("refused: {why}")),
+                (Ok(()), Some(timeline)) => acked[*timeline as usize] += 1,
+                // Nothing in this slot is on the way: the generator says so.
+                (Ok(()), None) => {}
             }
-            let recorder = refused.is_none().then_some(0);
+            let recorder = outcome.ok().map(|()| 0);
             each(Answer { slot, recorder });
-        })
+        }
+        Ok(taken)
     }
 }

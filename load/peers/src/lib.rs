@@ -11,7 +11,6 @@ mod contestants;
 mod disk;
 mod echo;
 mod nats;
-mod programs;
 mod redis;
 mod room;
 mod row;
@@ -20,15 +19,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tideline_load::bench::until_signal;
+use tideline_load::bench::{Bench, until_signal};
 use tideline_load::exit::Stop;
 use tideline_load::figures::{Sheet, Table, quantity};
 use tideline_load::outcome::Outcome as Run;
-use tideline_load::random::Random;
 use tideline_load::report;
+use tideline_load::setup::pair;
 
-use crate::contestants::Field;
-use crate::row::{COLUMNS, Contestant, median};
+use crate::contestants::{Contestant, Field};
+use crate::row::{COLUMNS, median};
 pub use crate::row::{Row, Verdict};
 
 /// The arguments.
@@ -49,33 +48,12 @@ pub struct Peers {
     /// Length of each run
     #[arg(long, default_value_t = 8.0)]
     pub seconds: f64,
-    /// Seconds before each measurement begins
-    #[arg(long, default_value_t = 2.0)]
-    pub warm_up: f64,
-    /// Connections of the rows about appends
-    #[arg(long, default_value_t = 50)]
-    pub connections: usize,
-    /// Timelines (keys, subjects), chosen at random for each message
-    #[arg(long, default_value_t = 10_000)]
-    pub timelines: u64,
-    /// Bytes of each text or value
-    #[arg(long, default_value_t = 200)]
-    pub size: usize,
-    /// In rooms, messages that may not have reached everybody yet
-    #[arg(long, default_value_t = 256)]
-    pub room_in_flight: u64,
-    /// Messages of the row about growth, in a tenth as many timelines; 10 million take 6 GB of disk
-    #[arg(long, default_value_t = 10_000_000)]
-    pub stock: u64,
-    /// Redis' server [default: looked for on the PATH]
+    /// Another value for a name of peers.toml, NAME=VALUE: connections=4, stock=1000000
+    #[arg(long, value_parser = pair)]
+    pub set: Vec<(String, String)>,
+    /// Where redis-server, redis-benchmark and nats-server are [default: looked for on the PATH and in .venv]
     #[arg(long)]
-    pub redis_server: Option<PathBuf>,
-    /// NATS' server [default: looked for on the PATH and in .venv]
-    #[arg(long)]
-    pub nats_server: Option<PathBuf>,
-    /// Seed of texts and choices
-    #[arg(long)]
-    pub seed: Option<u64>,
+    pub programs: Option<PathBuf>,
     /// Write the result as JSON into this file, after each row
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -99,8 +77,8 @@ const NAMES: [&str; 11] = [
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
-    stock: String,
-    contestants: BTreeMap<Contestant, String>,
+    names: BTreeMap<String, String>,
+    contestant: BTreeMap<String, Contestant>,
     row: Vec<Row>,
 }
 
@@ -149,10 +127,6 @@ impl Outcome {
 ///
 /// A server does not start or cannot be reached, a limit of this machine, a signal.
 pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
-    let (pairs, connections) = (args.pairs as u64, args.connections as u64);
-    if [pairs, connections, args.timelines, args.stock].contains(&0) {
-        return Err(Stop::Usage("a count of 0".into()));
-    }
     if !args.binary.is_file() {
         let binary = args.binary.display();
         let what = format!("{binary}: no such file; build Tideline, or say --binary");
@@ -162,30 +136,46 @@ pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome,
 }
 
 async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
-    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let (pairs, seconds) = (args.pairs, args.seconds);
-    let how = format!("Medians of {pairs} pairs of {seconds} s, seed {seed}");
-    let mut sheet = Sheet::new("peers", how);
-    sheet.tables = vec![Table::new(COLUMNS)];
+    let how = format!("Medians of {pairs} pairs of {seconds} s");
     let mut outcome = Outcome {
         whole: false,
-        sheet,
+        sheet: Sheet::new("peers", how),
         rows: Vec::new(),
     };
-    let only = args.only.clone();
+    outcome.sheet.tables = vec![Table::new(COLUMNS)];
     let Plan {
-        stock,
-        contestants,
+        mut names,
+        contestant,
         mut row,
     } = plan();
-    row.retain(|row| only.is_empty() || only.contains(&row.name));
-    let mut field = Field::new(args, seed, stock, contestants);
+    names.extend(args.set.clone());
+    let text = names
+        .get("size")
+        .and_then(|size| size.parse().ok())
+        .unwrap_or(0);
+    names.insert("text".into(), "x".repeat(text));
+    names.insert("long".into(), (seconds * 4.0).to_string());
+    row.retain(|row| args.only.is_empty() || args.only.contains(&row.name));
+    let warm_up = (seconds / 4.0).min(2.0);
+    let mut field = Field {
+        bench: Bench {
+            binary: args.binary,
+            data: args.data,
+            // The same texts and choices for all.
+            all: format!("--seed 1 --seconds {seconds} --warm-up {warm_up}"),
+            names,
+            ..Bench::default()
+        },
+        contestants: contestant,
+        programs: args.programs,
+        kept: BTreeMap::new(),
+        batch: None,
+        seconds,
+    };
     for rows in row.chunk_by(|one, other| one.line == other.line) {
         let mut rows = rows.to_vec();
-        if let Err(stop) = rounds(&mut field, &mut rows, &outcome.rows).await {
-            rows.iter_mut()
-                .for_each(|row| row.failed = Some(stop.to_string()));
-        }
+        rounds(&mut field, &mut rows, &outcome.rows, pairs).await;
         for fault in field.bench.faults.drain(..) {
             report::note(&format!("fault: {fault}"));
             outcome.sheet.faults.push(fault);
@@ -202,75 +192,69 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
 
 /// Measures rows that have their line in common: in each round every contestant runs once, and which one begins changes
 /// from round to round, as disk and machine change in a round.
-async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row]) -> Result<(), Stop> {
+async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: usize) {
     for row in &mut *rows {
-        row.missing = row.contestants().find_map(|who| field.missing(who));
-        row.peer = row.beside.map_or("–".to_owned(), |who| field.title(who));
+        let missing = row.contestants().find_map(|who| field.missing(who));
+        row.missing = missing;
+        let beside = row.beside.as_ref();
+        row.peer = beside.map_or("–".to_owned(), |who| field.contestants[who].title.clone());
     }
-    let (first, line) = (rows[0].figure.clone(), rows[0].line.clone());
-    if let Some(half) = rows[0].half.clone()
+    if let Some((name, figure)) = &rows[0].half
         && rows.iter().any(|row| row.missing.is_none())
     {
-        let half = half_of(field, &half, before).await?;
-        field.bench.names.insert("half", format!("{half:.0}"));
+        // If it is absent, the line cannot be read, and the rows fail.
+        let half = half_of(field, name, figure, before).await;
+        let half = half.map_or("absent".to_owned(), |half| format!("{half:.0}"));
+        field.bench.names.insert("half".into(), half);
     }
     for row in &mut *rows {
         row.what = field.bench.filled(&row.what);
     }
-    let pairs = if rows[0].once { 1 } else { field.args.pairs };
+    let (line, pairs) = (rows[0].line.clone(), if rows[0].once { 1 } else { pairs });
     for round in 0..pairs {
-        let able = |row: &&Row| row.missing.is_none() && row.failed.is_none();
-        let there: BTreeSet<_> = rows
-            .iter()
-            .filter(able)
-            .flat_map(Row::contestants)
-            .collect();
-        let mut there = Vec::from_iter(there);
+        let is_able = |row: &&mut Row| row.missing.is_none() && row.failed.is_none();
+        let mut there: Vec<String> = Vec::new();
+        for row in rows.iter_mut().filter(is_able) {
+            there.extend(row.contestants().map(str::to_owned));
+        }
+        let mut seen = BTreeSet::new();
+        there.retain(|who| seen.insert(who.clone()));
         let count = there.len().max(1);
         there.rotate_left(round % count);
         let mut runs = BTreeMap::new();
         for who in there {
-            let run = field.run(who, &line).await;
+            let run = field.run(&who, &line).await;
             if let Ok(run) = &run {
                 note(
-                    &format!("{}/{pairs} {}", round + 1, field.title(who)),
+                    &format!("{}/{pairs} {who}", round + 1),
                     run,
-                    &first,
+                    &rows[0].figure,
                 );
             }
             runs.insert(who, run);
         }
-        for row in rows.iter_mut().filter(|row| able(&&**row)) {
-            row.add(&runs);
-        }
+        rows.iter_mut()
+            .filter(is_able)
+            .for_each(|row| row.add(&runs));
     }
-    Ok(())
 }
 
 /// Half of the median of a figure of Tideline in a row; that row's load is measured once if it was not.
-async fn half_of(
-    field: &mut Field,
-    (name, figure): &(String, String),
-    before: &[Row],
-) -> Result<f64, Stop> {
+async fn half_of(field: &mut Field, name: &str, figure: &str, before: &[Row]) -> Option<f64> {
     let pairs = before
         .iter()
-        .find(|row| row.name == *name)
-        .map(|row| &row.pairs);
-    let seen = pairs.into_iter().flatten();
-    let seen = median(seen.filter_map(|pair| pair.tideline.figures.get(figure).copied()));
-    if let Some(seen) = seen {
-        return Ok((seen / 2.0).max(1.0));
-    }
-    let rows = plan().row.into_iter();
-    let missing = || Stop::Own(format!("no {figure} of the row {name}"));
-    let row = rows
-        .into_iter()
-        .find(|row| row.name == *name)
-        .ok_or_else(missing)?;
-    let run = field.run(Contestant::Tideline, &row.line).await?;
-    let figure = run.figures.get(figure).ok_or_else(missing)?;
-    Ok((figure.value / 2.0).max(1.0))
+        .filter(|row| row.name == name)
+        .flat_map(|row| &row.pairs);
+    let seen = median(pairs.filter_map(|pair| pair.tideline.figures.get(figure).copied()));
+    let whole = match seen {
+        Some(seen) => seen,
+        None => {
+            let row = plan().row.into_iter().find(|row| row.name == name)?;
+            let run = field.run(row.ours(), &row.line).await.ok()?;
+            run.figures.get(figure)?.value
+        }
+    };
+    Some((whole / 2.0).max(1.0))
 }
 
 fn note(who: &str, run: &Run, figure: &str) {
@@ -292,7 +276,7 @@ mod tests {
         for row in &plan.row {
             assert!(NAMES.contains(&&*row.name), "{}", row.name);
             for who in row.contestants() {
-                assert!(plan.contestants.contains_key(&who), "{who:?}");
+                assert!(plan.contestant.contains_key(who), "{who}");
             }
             if let Some((name, _)) = &row.half {
                 assert!(plan.row.iter().any(|row| row.name == *name), "{name}");

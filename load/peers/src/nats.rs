@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tideline_load::pipe::Pipe;
 use tideline_load::template::{NUMBER, SLOT, Template};
 
-use crate::appends::Words;
+use crate::appends::{self, Words};
 
 /// The server's own default limit.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
@@ -122,28 +122,22 @@ impl Words for Publishing {
         self.0.stamp(out, &[timeline, slot as u64]);
     }
 
-    fn take(
-        &mut self,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
-        each: &mut dyn FnMut(usize, Option<String>),
-    ) -> io::Result<usize> {
-        let mut taken = 0;
-        while let Some((said, length)) = find(&bytes[taken..])? {
-            match said {
-                Said::Message(subject, payload) => {
-                    let slot = slot_of(subject).ok_or_else(|| bad("an unknown subject"))?;
-                    // {"stream":"TIDE","seq":1}; an error comes first where there is one.
-                    let is_stored = payload.starts_with(b"{\"stream\":");
-                    let why = || String::from_utf8_lossy(payload).into_owned();
-                    each(slot, (!is_stored).then(why));
-                }
-                Said::Ping => out.extend_from_slice(PONG),
-                Said::Pong | Said::Noise => {}
+    fn next(&mut self, bytes: &[u8]) -> io::Result<Option<(appends::Said, usize)>> {
+        let Some((said, length)) = find(bytes)? else {
+            return Ok(None);
+        };
+        let said = match said {
+            Said::Message(subject, payload) => {
+                let slot = slot_of(subject).ok_or_else(|| bad("an unknown subject"))?;
+                // {"stream":"TIDE","seq":1}; an error comes first where there is one.
+                let is_stored = payload.starts_with(b"{\"stream\":");
+                let why = || Err(String::from_utf8_lossy(payload).into_owned());
+                appends::Said::Appended(slot, if is_stored { Ok(()) } else { why() })
             }
-            taken += length;
-        }
-        Ok(taken)
+            Said::Ping => appends::Said::Ping(PONG),
+            Said::Pong | Said::Noise => appends::Said::Noise,
+        };
+        Ok(Some((said, length)))
     }
 }
 
@@ -223,13 +217,13 @@ mod tests {
         let mut out = b"x".to_vec();
         publishing.put(&mut out, 15, 1_234);
         assert_eq!(out, b"xPUB s.000001234 _INBOX.7.0015 5\r\nvalue\r\n");
-        let said = b"PING\r\nMSG _INBOX.7.0015 1 14\r\n{\"stream\":\"T\"}\r\nMSG _INBOX.7.0002 1 4\r\nnope\r\nMSG";
-        let (mut seen, mut pongs) = (Vec::new(), Vec::new());
-        let mut each = |slot, refused: Option<String>| seen.push((slot, refused.is_some()));
-        let taken = publishing.take(said, &mut pongs, &mut each);
-        assert_eq!(taken.expect("legal"), said.len() - 3);
-        assert_eq!(seen, [(15, false), (2, true)]);
-        assert_eq!(pongs, PONG);
+        use appends::Said::{Appended, Ping};
+        let mut next = |bytes: &[u8]| publishing.next(bytes).expect("legal");
+        assert!(matches!(next(b"PING\r\n"), Some((Ping(PONG), 6))));
+        let stored = b"MSG _INBOX.7.0015 1 14\r\n{\"stream\":\"T\"}\r\nMSG";
+        assert!(matches!(next(stored), Some((Appended(15, Ok(())), 40))));
+        let refused = b"MSG _INBOX.7.0002 1 4\r\nnope\r\n";
+        assert!(matches!(next(refused), Some((Appended(2, Err(_)), 29))));
     }
 
     proptest! {

@@ -10,7 +10,7 @@ use std::io;
 use tideline_load::pipe::Pipe;
 use tideline_load::template::{NUMBER, Template, timeline_name};
 
-use crate::appends::Words;
+use crate::appends::{Said, Words};
 
 /// More than any reply that is asked for here.
 const REPLY_BYTES_MAX: usize = 1 << 20;
@@ -85,22 +85,16 @@ impl Words for Adding {
         self.waiting.push_back(slot);
     }
 
-    fn take(
-        &mut self,
-        bytes: &[u8],
-        _out: &mut Vec<u8>,
-        each: &mut dyn FnMut(usize, Option<String>),
-    ) -> io::Result<usize> {
-        let mut taken = 0;
-        while let Some((kind, said, length)) = find(&bytes[taken..])? {
-            taken += length;
-            let slot = self.waiting.pop_front();
-            let slot = slot.ok_or_else(|| bad("a reply that nothing waits for"))?;
-            // Only the ID of an entry is a text.
-            let refused = || String::from_utf8_lossy(said).into_owned();
-            each(slot, (kind != b'$').then(refused));
-        }
-        Ok(taken)
+    fn next(&mut self, bytes: &[u8]) -> io::Result<Option<(Said, usize)>> {
+        let Some((kind, said, length)) = find(bytes)? else {
+            return Ok(None);
+        };
+        let slot = self.waiting.pop_front();
+        let slot = slot.ok_or_else(|| bad("a reply that nothing waits for"))?;
+        // Only the ID of an entry is a text.
+        let refused = || Err(String::from_utf8_lossy(said).into_owned());
+        let outcome = if kind == b'$' { Ok(()) } else { refused() };
+        Ok(Some((Said::Appended(slot, outcome), length)))
     }
 }
 
@@ -171,15 +165,12 @@ mod tests {
         adding.put(&mut out, 3, 1_234);
         let expected = command(&["XADD", "s:000001234", "*", "v", "value"]);
         assert_eq!(out, [b"before", expected.as_bytes()].concat());
-        let mut seen = Vec::new();
-        let replies = b"$3\r\n1-0\r\n-OOM\r\n";
         adding.waiting.push_back(4);
-        let mut each = |slot, refused: Option<String>| seen.push((slot, refused.is_some()));
-        let taken = adding.take(replies, &mut Vec::new(), &mut each);
-        assert_eq!(taken.expect("legal"), replies.len());
-        assert_eq!(seen, [(3, false), (4, true)]);
-        let surplus = adding.take(b"+OK\r\n", &mut Vec::new(), &mut |_, _| {});
-        assert!(surplus.is_err());
+        let first = adding.next(b"$3\r\n1-0\r\n-OOM\r\n").expect("legal");
+        assert!(matches!(first, Some((Said::Appended(3, Ok(())), 9))));
+        let second = adding.next(b"-OOM\r\n").expect("legal");
+        assert!(matches!(second, Some((Said::Appended(4, Err(_)), 6))));
+        assert!(adding.next(b"+OK\r\n").is_err(), "nothing waits for it");
     }
 
     proptest! {

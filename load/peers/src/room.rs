@@ -1,11 +1,11 @@
-//! A room on NATS: one publisher and its subscribers over the WebSocket listener, all on one thread.
+//! A room on NATS: subscribers over its WebSocket listener, one of which publishes, all on one thread.
 //!
-//! Owns: the closed loop of the load tool's `room`, spoken in NATS' language: at most so many messages have not reached
-//! every subscriber. Promises: every subscriber gets every message once and in order, or it is a fault; reading a
+//! Owns: the closed loop of the load tool's `room`, spoken in NATS' language: no more deliveries are owed than those of
+//! so many messages. Promises: every subscriber gets every message once and in order, or it is a fault; reading a
 //! delivery costs what it costs in `room`: frames from the same shared buffer, numbers compared, nothing copied. Must
 //! not: measure Tideline.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,25 +21,21 @@ use tideline_load::setup::Setup;
 use tideline_load::template::{DIGITS, NUMBER, Template};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::nats::{HELLO, PONG, Said, find};
 
-/// Messages that may not have reached every subscriber are told apart by their numbers modulo this.
-const WAY: usize = 1 << 12;
-/// How long nothing may happen while something is waited for.
+/// How long the last subscription, or the last delivery, may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The subject of all messages.
-const SUBJECT: &str = "room";
 
 /// The load of a room.
-#[derive(Clone, Debug, clap::Args, Serialize)]
+#[derive(clap::Args, Serialize)]
 pub(crate) struct Room {
     #[command(flatten)]
     #[serde(flatten)]
     setup: Setup,
     #[arg(long)]
-    subscribers: usize,
+    subscribers: u64,
     #[arg(long)]
     in_flight: u64,
     #[arg(long)]
@@ -54,118 +50,105 @@ impl Profile for Room {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        need_files(run, self.subscribers as u64)?;
-        let hall = Rc::new(Hall::new(run, self.subscribers));
-        let lost = |error: io::Error| Stop::Unreachable(format!("NATS: {error}"));
-        for _ in 0..self.subscribers {
-            let pipe = upgrade(&run.url).await.map_err(lost)?;
-            let mut subscriber = Client::new(pipe, &hall);
-            subscriber.say(&format!("SUB {SUBJECT} 1\r\nPING\r\n"));
-            spawn_local(subscriber.follow());
-        }
-        let pipe = upgrade(&run.url).await.map_err(lost)?;
-        let mut publisher = Client::new(pipe, &hall);
-        while hall.ready.get() < self.subscribers && run.checks.faults() == 0 {
-            publisher.wait(true).await.map_err(lost)?;
-        }
-        let publishing = async {
-            let worked = self.publish(&mut publisher).await;
-            // After an error nothing is left to measure.
-            run.end_early();
-            worked
-        };
-        let measuring = async {
-            run.pass(self.setup.warm_up).await;
-            run.begin().await;
-            let before = hall.deliveries.get();
-            run.pass(self.setup.seconds).await;
-            let measured = hall.deliveries.get() - before;
-            run.finish().await;
-            run.rate("deliveries_per_second", measured);
-        };
-        let (worked, ()) = tokio::join!(publishing, measuring);
-        worked.map_err(lost)
-    }
-}
-
-impl Room {
-    /// Keeps the window full until the run ends or something fails, then waits until all is delivered.
-    async fn publish(&self, client: &mut Client) -> io::Result<()> {
-        let hall = Rc::clone(&client.hall);
-        let text = Random::new(hall.run.seed).text(self.size.saturating_sub(DIGITS));
+        need_files(run, self.subscribers)?;
+        let hall = Rc::new(Hall::new(run));
+        let text = Random::new(run.seed).text(self.size.saturating_sub(DIGITS));
         let size = text.len() + DIGITS;
-        let operation = format!("PUB {SUBJECT} {size}\r\n{NUMBER}{text}\r\n");
-        let (operation, mut sent) = (Template::framed(&operation), 0);
-        let most = self.in_flight.clamp(1, WAY as u64 / 2);
-        loop {
-            let (minimum, is_ending) = (hall.minimum.get(), hall.run.phase() == Phase::Ending);
-            if hall.run.checks.faults() > 0 || is_ending && minimum == sent {
-                return Ok(());
-            }
-            while !is_ending && sent - minimum < most {
-                sent += 1;
-                operation.stamp(&mut client.out, &[sent]);
-            }
-            client.wait(is_ending).await?;
+        let message = Template::framed(&format!("PUB room {size}\r\n{NUMBER}{text}\r\n"));
+        let mut publishing = Some((message, self.subscribers, self.in_flight));
+        for _ in 0..self.subscribers {
+            let lost = |error| Stop::Unreachable(format!("NATS: {error}"));
+            let pipe = upgrade(&run.url).await.map_err(lost)?;
+            spawn_local(Rc::clone(&hall).client(pipe, publishing.take()));
         }
+        let is_ready = || hall.subscribed.get() == self.subscribers;
+        hall.until("subscriptions", is_ready).await;
+        hall.is_open.set(true);
+        hall.moved.notify_one();
+        run.pass(self.setup.warm_up).await;
+        run.begin().await;
+        let before = hall.deliveries.get();
+        run.pass(self.setup.seconds).await;
+        let measured = hall.deliveries.get() - before;
+        run.finish().await;
+        run.rate("deliveries_per_second", measured);
+        let is_delivered = || hall.deliveries.get() == hall.sent.get() * self.subscribers;
+        hall.until("deliveries", is_delivered).await;
+        Ok(())
     }
 }
 
 /// What all connections share.
 struct Hall {
     run: Rc<Run>,
-    subscribers: usize,
-    /// How many are subscribed.
-    ready: Cell<usize>,
-    /// How many have got message n, at n modulo `WAY`.
-    got: RefCell<Vec<usize>>,
-    /// Every subscriber has everything up to here.
-    minimum: Cell<u64>,
+    subscribed: Cell<u64>,
+    /// All are subscribed.
+    is_open: Cell<bool>,
+    sent: Cell<u64>,
     deliveries: Cell<u64>,
+    /// There may be room for more messages.
     moved: Notify,
 }
 
 impl Hall {
-    fn new(run: &Rc<Run>, subscribers: usize) -> Hall {
+    fn new(run: &Rc<Run>) -> Hall {
         Hall {
             run: Rc::clone(run),
-            subscribers,
-            ready: Cell::default(),
-            got: RefCell::new(vec![0; WAY]),
-            minimum: Cell::default(),
+            subscribed: Cell::default(),
+            is_open: Cell::default(),
+            sent: Cell::default(),
             deliveries: Cell::default(),
             moved: Notify::new(),
         }
     }
 
+    /// After a fault nothing is left to measure.
     fn fault(&self, what: &str) {
         self.run.checks.fault(what);
-        self.moved.notify_one();
+        self.run.end_early();
     }
 
-    /// A subscriber whose position was `before` got message `number`.
-    fn deliver(&self, before: u64, number: u64) {
-        if number != before + 1 {
-            return self.fault(&format!("message {number} after {before}"));
-        }
-        self.deliveries.set(self.deliveries.get() + 1);
-        let got = &mut self.got.borrow_mut()[number as usize % WAY];
-        *got += 1;
-        if *got == self.subscribers {
-            *got = 0;
-            // Each gets them in order: one that has this message has all before it.
-            self.minimum.set(number);
-            self.moved.notify_one();
+    async fn until(&self, what: &str, is_done: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_done() && self.run.checks.faults() == 0 {
+            if began.elapsed() > PATIENCE {
+                self.fault(&format!("not all {what} within {PATIENCE:?}"));
+            }
+            sleep(Duration::from_millis(10)).await;
         }
     }
-}
 
-/// One connection.
-struct Client {
-    pipe: Pipe,
-    out: Vec<u8>,
-    hall: Rc<Hall>,
-    heard: Heard,
+    /// A subscriber, which may also be the publisher, until its connection ends with the run.
+    async fn client(self: Rc<Hall>, mut pipe: Pipe, publishing: Option<(Template, u64, u64)>) {
+        let (mut heard, mut out) = (Heard::default(), Vec::new());
+        let first = format!("{HELLO}SUB room 1\r\nPING\r\n");
+        put_text(&mut out, first.as_bytes());
+        loop {
+            if let Some((message, subscribers, in_flight)) = &publishing
+                && self.is_open.get()
+            {
+                let most = self.deliveries.get() / subscribers + in_flight;
+                while self.run.phase() != Phase::Ending && self.sent.get() < most {
+                    self.sent.set(self.sent.get() + 1);
+                    message.stamp(&mut out, &[self.sent.get()]);
+                }
+            }
+            let exchanged = pipe.exchange(&mut out, |bytes, out| {
+                streamed(bytes, |payload| {
+                    if let Err(error) = heard.take(payload, out, &self) {
+                        self.fault(&error.to_string());
+                    }
+                })
+            });
+            let exchanged = tokio::select! {
+                exchanged = exchanged => exchanged,
+                () = self.moved.notified(), if publishing.is_some() => Ok(()),
+            };
+            if let Err(error) = exchanged {
+                return self.fault(&format!("a subscriber: {error}"));
+            }
+        }
+    }
 }
 
 /// What one connection has heard.
@@ -176,92 +159,36 @@ struct Heard {
     rest: Vec<u8>,
 }
 
-impl Client {
-    fn new(pipe: Pipe, hall: &Rc<Hall>) -> Client {
-        let (hall, heard) = (Rc::clone(hall), Heard::default());
-        let mut out = Vec::new();
-        put_text(&mut out, HELLO.as_bytes());
-        Client {
-            pipe,
-            out,
-            hall,
-            heard,
-        }
-    }
-
-    fn say(&mut self, operations: &str) {
-        put_text(&mut self.out, operations.as_bytes());
-    }
-
-    /// Writes what there is to be written, and takes what comes. Cancel-safe.
-    async fn exchange(&mut self) -> io::Result<()> {
-        let Client {
-            pipe,
-            out,
-            hall,
-            heard,
-        } = self;
-        let exchanged = pipe.exchange(out, |bytes, out| {
-            let mut wrong = Ok(());
-            let taken = streamed(bytes, |payload| {
-                let took = heard.take(payload, out, hall);
-                wrong = std::mem::replace(&mut wrong, Ok(())).and(took);
-            })?;
-            wrong.map(|()| taken)
-        });
-        exchanged.await
-    }
-
-    /// A subscriber, until its connection ends with the run.
-    async fn follow(mut self) {
-        while let Err(error) = self.exchange().await.map_or_else(Err, |()| Ok(())) {
-            return self.hall.fault(&format!("a subscriber: {error}"));
-        }
-    }
-
-    /// Until something has moved; if it has to, nothing for long is a fault.
-    async fn wait(&mut self, has_to: bool) -> io::Result<()> {
-        let hall = Rc::clone(&self.hall);
-        tokio::select! {
-            () = hall.moved.notified() => {}
-            () = hall.run.ended(), if !has_to => {}
-            () = sleep(PATIENCE), if has_to => hall.fault("a subscriber got nothing for too long"),
-            done = self.exchange() => done?,
-        }
-        Ok(())
-    }
-}
-
 impl Heard {
     /// Takes the operations of a frame.
     fn take(&mut self, payload: &[u8], out: &mut Vec<u8>, hall: &Hall) -> io::Result<()> {
         let mut whole = std::mem::take(&mut self.rest);
-        let bytes = if whole.is_empty() {
-            payload
-        } else {
+        let mut bytes = payload;
+        if !whole.is_empty() {
             whole.extend_from_slice(payload);
-            &whole
-        };
-        let mut taken = 0;
-        while let Some((said, length)) = find(&bytes[taken..])? {
-            taken += length;
+            bytes = &whole;
+        }
+        while let Some((said, length)) = find(bytes)? {
+            bytes = &bytes[length..];
             match said {
                 Said::Message(_, payload) => {
                     let digits = payload.get(..DIGITS).unwrap_or_default();
                     let digit = |sum, digit: &u8| sum * 10 + u64::from(digit & 15);
                     let number = digits.iter().fold(0, digit);
-                    hall.deliver(self.position, number);
+                    if number != self.position + 1 {
+                        let before = self.position;
+                        hall.fault(&format!("message {number} after {before}"));
+                    }
                     self.position = number;
+                    hall.deliveries.set(hall.deliveries.get() + 1);
                 }
                 Said::Ping => drop(put_text(out, PONG)),
-                Said::Pong => {
-                    hall.ready.set(hall.ready.get() + 1);
-                    hall.moved.notify_one();
-                }
+                Said::Pong => hall.subscribed.set(hall.subscribed.get() + 1),
                 Said::Noise => {}
             }
         }
-        self.rest.extend_from_slice(&bytes[taken..]);
+        hall.moved.notify_one();
+        self.rest.extend_from_slice(bytes);
         Ok(())
     }
 }
@@ -270,45 +197,27 @@ impl Heard {
 mod tests {
     use super::*;
 
-    fn hall(subscribers: usize) -> Hall {
+    #[test]
+    fn deliveries_are_counted_in_frames_that_cut_them_and_a_lost_one_is_a_fault() {
         #[derive(clap::Parser)]
         struct Flags {
             #[command(flatten)]
             setup: Setup,
         }
         let flags: Flags = clap::Parser::parse_from(["test", "--quiet"]);
-        let run = Run::new(&flags.setup, "ws://nowhere".into(), None);
-        Hall::new(&run, subscribers)
-    }
-
-    #[test]
-    fn deliveries_are_counted_in_frames_that_cut_them() {
         let stream = b"PING\r\nMSG room 1 11\r\n000000001xx\r\nMSG room 1 11\r\n000000002xx\r\n";
         for cut in 1..stream.len() {
-            let (hall, mut heard, mut out) = (hall(1), Heard::default(), Vec::new());
+            let hall = Hall::new(&Run::new(&flags.setup, "ws://nowhere".into(), None));
+            let (mut heard, mut out) = (Heard::default(), Vec::new());
             for part in [&stream[..cut], &stream[cut..]] {
                 heard.take(part, &mut out, &hall).expect("legal");
             }
-            let seen = (hall.deliveries.get(), hall.minimum.get(), heard.position);
-            assert_eq!(seen, (2, 2, 2));
+            assert_eq!((hall.deliveries.get(), heard.position), (2, 2));
             assert!(heard.rest.is_empty() && hall.run.checks.faults() == 0);
             assert!(!out.is_empty(), "the ping is answered");
-            // A message that is lost is a fault.
-            hall.deliver(2, 4);
+            let lost = b"MSG room 1 9\r\n000000004\r\n";
+            heard.take(lost, &mut out, &hall).expect("legal");
             assert_eq!(hall.run.checks.faults(), 1);
         }
-    }
-
-    #[test]
-    fn all_have_a_message_when_the_last_one_got_it() {
-        let hall = hall(2);
-        let seen = || (hall.minimum.get(), hall.deliveries.get());
-        hall.deliver(0, 1);
-        hall.deliver(1, 2);
-        assert_eq!(seen(), (0, 2));
-        hall.deliver(0, 1);
-        assert_eq!(seen(), (1, 3));
-        hall.deliver(1, 2);
-        assert_eq!(seen(), (2, 4));
     }
 }

@@ -11,36 +11,6 @@ use tideline_load::exit::Stop;
 use tideline_load::figures::{Cell, quantity};
 use tideline_load::outcome::Outcome;
 
-/// Who takes the load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Contestant {
-    #[default]
-    Tideline,
-    /// Tideline with `--stock` messages, the same one for all pairs.
-    Large,
-    /// Tideline with few of them, filled anew for each pair.
-    Little,
-    /// Tideline on an empty directory, and what the disk below writes.
-    NewLog,
-    /// The same when old segments of the log are used again.
-    OldLog,
-    Redis,
-    /// Redis driven by its own tool.
-    RedisBenchmark,
-    /// JetStream that syncs before each acknowledgement.
-    Synced,
-    /// JetStream as it is by default.
-    Unsynced,
-    /// NATS without JetStream, over WebSocket.
-    Nats,
-    Echo,
-    /// Batches of Tideline's size, into blocks that exist.
-    DiskReused,
-    /// The same at the end of a file that grows.
-    DiskGrowing,
-}
-
 /// What a row has to reach: its ratio, or Tideline's value if nobody is beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,81 +52,53 @@ impl Verdict {
 }
 
 /// What one run gave.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Measured {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Measured {
     /// The figure that the row compares.
-    pub value: f64,
+    pub(crate) value: f64,
     /// All figures.
-    pub figures: BTreeMap<String, f64>,
+    pub(crate) figures: BTreeMap<String, f64>,
     /// Why they are not to be believed.
-    pub invalid: Option<String>,
+    invalid: Option<String>,
 }
 
 /// One turn: Tideline, and the other one if there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Pair {
-    /// Tideline's run.
-    pub tideline: Measured,
-    /// The other's.
-    pub peer: Option<Measured>,
+pub(crate) struct Pair {
+    pub(crate) tideline: Measured,
+    peer: Option<Measured>,
 }
 
 /// One line of the table: first what `peers.toml` says, and explains; then what was found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Row {
     /// What `--only` calls it.
     pub name: String,
     pub(crate) what: String,
     pub(crate) line: String,
     pub(crate) figure: String,
-    #[serde(default)]
     pub(crate) half: Option<(String, String)>,
-    #[serde(default)]
-    pub(crate) ours: Contestant,
-    pub(crate) beside: Option<Contestant>,
-    pub(crate) bar: Option<Bar>,
-    #[serde(default)]
+    pub(crate) ours: Option<String>,
+    pub(crate) beside: Option<String>,
+    bar: Option<Bar>,
     pub(crate) once: bool,
     /// The name of what it is beside, for people.
-    #[serde(skip_deserializing)]
     pub(crate) peer: String,
-    /// Of the values.
-    #[serde(skip_deserializing)]
-    pub(crate) unit: String,
+    unit: String,
     /// What is not installed, so that there are no pairs.
-    #[serde(skip_deserializing)]
     pub(crate) missing: Option<String>,
     /// Why it could not be measured.
-    #[serde(skip_deserializing)]
     pub(crate) failed: Option<String>,
-    /// The runs.
-    #[serde(skip_deserializing)]
-    pub pairs: Vec<Pair>,
+    pub(crate) pairs: Vec<Pair>,
     /// Median of Tideline's values.
-    #[serde(skip_deserializing)]
     pub tideline: Option<f64>,
     /// Median of the other's.
-    #[serde(skip_deserializing)]
     pub other: Option<f64>,
     /// Median of the pairs' ratios.
-    #[serde(skip_deserializing)]
     pub ratio: Option<f64>,
     /// Whether the bar is reached.
-    #[serde(skip_deserializing)]
     pub verdict: Verdict,
-}
-
-impl Measured {
-    fn of(outcome: &Outcome, figure: &str) -> Result<Measured, Stop> {
-        let missing = || Stop::Own(format!("{}: no figure {figure}", outcome.profile));
-        let figures = outcome.figures.iter();
-        Ok(Measured {
-            value: outcome.figures.get(figure).ok_or_else(missing)?.value,
-            figures: figures.map(|(name, of)| (name.clone(), of.value)).collect(),
-            invalid: outcome.validity.reasons.first().cloned(),
-        })
-    }
 }
 
 impl Pair {
@@ -172,27 +114,42 @@ impl Pair {
 }
 
 impl Row {
+    pub(crate) fn ours(&self) -> &str {
+        self.ours.as_deref().unwrap_or("tideline")
+    }
+
     /// Who is needed.
-    pub(crate) fn contestants(&self) -> impl Iterator<Item = Contestant> + use<> {
-        self.beside.into_iter().chain([self.ours])
+    pub(crate) fn contestants(&self) -> impl Iterator<Item = &str> {
+        [self.ours()].into_iter().chain(self.beside.as_deref())
     }
 
     /// Adds the runs of a round, if both gave their figure; else the row has failed.
-    pub(crate) fn add(&mut self, runs: &BTreeMap<Contestant, Result<Outcome, Stop>>) {
-        let of = |who| match &runs[&who] {
-            Ok(outcome) => Measured::of(outcome, &self.figure).map_err(|stop| stop.to_string()),
-            Err(stop) => Err(stop.to_string()),
-        };
-        let peer = self.beside.map(of).transpose();
-        match of(self.ours).and_then(|tideline| Ok((tideline, peer?))) {
-            Ok((tideline, peer)) => self.pairs.push(Pair { tideline, peer }),
+    pub(crate) fn add(&mut self, runs: &BTreeMap<String, Result<Outcome, Stop>>) {
+        match self.pair(runs) {
+            Ok(pair) => self.pairs.push(pair),
             Err(why) => self.failed = Some(why),
         }
-        if let Ok(outcome) = &runs[&self.ours]
-            && let Some(figure) = outcome.figures.get(&self.figure)
-        {
-            self.unit.clone_from(&figure.unit);
+    }
+
+    fn pair(&mut self, runs: &BTreeMap<String, Result<Outcome, Stop>>) -> Result<Pair, String> {
+        let mut measured = Vec::new();
+        for who in self.contestants() {
+            let outcome = runs[who].as_ref().map_err(Stop::to_string)?;
+            let figure = outcome.figures.get(&self.figure);
+            let figure = figure.ok_or_else(|| format!("{who}: no figure {}", self.figure))?;
+            let figures = outcome.figures.iter();
+            let run = Measured {
+                value: figure.value,
+                figures: figures.map(|(name, of)| (name.clone(), of.value)).collect(),
+                invalid: outcome.validity.reasons.first().cloned(),
+            };
+            measured.push((run, figure.unit.clone()));
         }
+        let mut measured = measured.into_iter();
+        let (tideline, unit) = measured.next().ok_or("nobody ran")?;
+        self.unit = unit;
+        let peer = measured.next().map(|(peer, _)| peer);
+        Ok(Pair { tideline, peer })
     }
 
     /// Enters what follows from the pairs.
@@ -214,7 +171,7 @@ impl Row {
         if self.pairs.iter().filter_map(Pair::invalid).count() * 2 >= self.pairs.len() {
             return Verdict::Invalid;
         }
-        let value = self.beside.map_or(self.tideline, |_| self.ratio);
+        let value = self.beside.as_ref().map_or(self.tideline, |_| self.ratio);
         match (self.bar, value) {
             (None, _) => Verdict::NoBar,
             (Some(Bar::AtLeast(bar)), Some(value)) if value >= bar => Verdict::Met,
@@ -245,7 +202,7 @@ impl Row {
         let ratio = self.ratio.zip(least).zip(most);
         let ratio =
             ratio.map(|((ratio, least), most)| format!("{ratio:.2} ({least:.2} to {most:.2})"));
-        let unit = self.beside.map_or(&*self.unit, |_| "×");
+        let unit = self.beside.as_ref().map_or(&*self.unit, |_| "×");
         let bar = self.bar.map(|bar| match bar {
             Bar::AtLeast(bar) => format!("≥ {}", quantity(bar, unit)),
             Bar::AtMost(bar) => format!("≤ {}", quantity(bar, unit)),
@@ -306,8 +263,8 @@ mod tests {
         let mut row: Row = toml::from_str(&format!("{text}{rest}")).expect("a row");
         for (ours, theirs) in pairs {
             let runs = [
-                (Contestant::Tideline, Ok(run(*ours))),
-                (Contestant::Redis, Ok(run(*theirs))),
+                ("tideline".to_owned(), Ok(run(*ours))),
+                ("redis".to_owned(), Ok(run(*theirs))),
             ];
             row.add(&runs.into());
         }
@@ -354,8 +311,8 @@ mod tests {
         let mut failed = row(AT_LEAST_ONE, &[(2.0, 1.0)]);
         let stop = Stop::Own("it did not start".into());
         let runs = [
-            (Contestant::Tideline, Ok(run(2.0))),
-            (Contestant::Redis, Err(stop)),
+            ("tideline".to_owned(), Ok(run(2.0))),
+            ("redis".to_owned(), Err(stop)),
         ];
         failed.add(&runs.into());
         failed.judge();
@@ -376,11 +333,8 @@ mod tests {
         assert_eq!((nothing.ratio, nothing.verdict), (None, Verdict::NotMet));
         let mut absent = row(AT_LEAST_ONE, &[]);
         absent.figure = "another".into();
-        absent.add(
-            &[Contestant::Tideline, Contestant::Redis]
-                .map(|who| (who, Ok(run(1.0))))
-                .into(),
-        );
+        let runs = ["tideline", "redis"].map(|who| (who.to_owned(), Ok(run(1.0))));
+        absent.add(&runs.into());
         absent.judge();
         assert_eq!(absent.verdict, Verdict::Failed);
     }
