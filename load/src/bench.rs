@@ -20,6 +20,7 @@ use crate::exit::Stop;
 use crate::machine::cpu_seconds;
 use crate::outcome::Outcome;
 use crate::process::Launch;
+use crate::random::Random;
 
 /// What runs the words of a line for its result alone.
 pub type Measure = fn(&[String]) -> Result<Outcome, Stop>;
@@ -33,7 +34,7 @@ pub struct Bench {
     pub data: PathBuf,
     /// Flags of every line; those of a line win over them.
     pub all: String,
-    /// What `{name}` means in a line.
+    /// What `{name}` means in a line; `{run}` is another text in each run.
     pub names: BTreeMap<String, String>,
     /// Broken promises so far, each under what was measured.
     pub faults: Vec<String>,
@@ -106,6 +107,8 @@ impl Bench {
             "{profile} --quiet --url {} {pid} {} {own}",
             on.url, self.all
         );
+        let run = Random::new(Random::fresh_seed()).text(8);
+        self.names.insert("run".into(), run);
         let words = self.filled(&line);
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         let outcome = blocking(move || measure(&words)).await?;

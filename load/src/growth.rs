@@ -14,6 +14,7 @@ use crate::bench::{self, Bench, Measure};
 use crate::exit::{Stop, Verdict};
 use crate::figures::{Cell, Sheet, Table, cores};
 use crate::machine::Machine;
+use crate::outcome::Outcome;
 use crate::pictures::{Axis, Line, Panel, Picture};
 use crate::{pictures, report};
 
@@ -125,7 +126,7 @@ async fn curves(
     let mut tables = Vec::new();
     let wanted = |plan: &CurvePlan| args.only.is_empty() || args.only.contains(&plan.of);
     for plan in plans.into_iter().filter(wanted) {
-        let title = title(&plan);
+        let title = format!("{}: {}", plan.name, plan.along);
         let figures = plan.figures.iter().map(|(name, ..)| &**name);
         let mut table = Table::new([&*title].into_iter().chain(figures));
         for at in sizes(&plan.sizes, args.most) {
@@ -133,16 +134,14 @@ async fn curves(
             bench.names.insert("tenth".into(), (at / 10).to_string());
             let what = format!("{}, {at} {}", plan.name, plan.along);
             let seen = step(&plan, at, &what, measure, bench).await?;
-            let mut row = vec![Cell::figure(Some(at as f64), "1")];
-            row.extend(plan.figures.iter().map(|(_, source, unit)| {
-                let each = || cpu_each(&seen, source);
-                let value = if unit == "µs" {
-                    each()
-                } else {
-                    seen.get(source).copied()
-                };
-                Cell::figure(value, unit)
-            }));
+            let figures = plan.figures.iter();
+            let figures =
+                figures.map(|(_, source, unit)| Cell::figure(seen.get(source).copied(), unit));
+            let row = Vec::from_iter(
+                [Cell::figure(Some(at as f64), "1")]
+                    .into_iter()
+                    .chain(figures),
+            );
             let shown: Vec<String> = row.iter().map(Cell::text).collect();
             report::note(&format!("{}: {}", plan.name, shown.join(", ")));
             table.rows.push(row);
@@ -150,11 +149,6 @@ async fn curves(
         tables.push(table);
     }
     Ok(tables)
-}
-
-/// What stands above the first column of a curve's table.
-fn title(plan: &CurvePlan) -> String {
-    format!("{}: {}", plan.name, plan.along)
 }
 
 fn sizes(planned: &[u64], most: u64) -> Vec<u64> {
@@ -192,23 +186,27 @@ async fn step(
             seen.insert("rest image_per_message".into(), image as f64 / at as f64);
             continue;
         }
-        let outcome = bench.run(line, &ours, what, measure).await?;
-        let profile = &outcome.profile;
-        let figures = outcome.figures.iter();
-        seen.extend(figures.map(|(name, figure)| (format!("{profile} {name}"), figure.value)));
-        seen.insert(format!("{profile} measured"), outcome.seconds);
+        seen.append(&mut figures(&bench.run(line, &ours, what, measure).await?));
+        let profile = line.split(' ').next().unwrap_or_default();
         let own = ours.pid.and_then(own_memory);
         seen.extend(own.map(|own| (format!("{profile} own_memory"), own)));
     }
     Ok(seen)
 }
 
-/// The server's processor time for each operation of a rate, µs.
-fn cpu_each(seen: &Seen, rate: &str) -> Option<f64> {
-    let (profile, _) = rate.split_once(' ')?;
-    let count = seen.get(rate)? * seen.get(&format!("{profile} measured"))?;
-    let used = seen.get(&format!("{profile} server_cpu_seconds"))?;
-    (count > 0.0).then(|| used * 1e6 / count)
+/// The figures of a profile; of rates, also the server's processor time for each operation, µs.
+fn figures(outcome: &Outcome) -> Seen {
+    let mut seen = Seen::new();
+    let used = outcome.figures.get("server_cpu_seconds");
+    for (name, figure) in &outcome.figures {
+        let (profile, count) = (&outcome.profile, figure.value * outcome.seconds);
+        seen.insert(format!("{profile} {name}"), figure.value);
+        if let Some(used) = used.filter(|_| figure.unit == "1/s" && count > 0.0) {
+            let each = used.value * 1e6 / count;
+            seen.insert(format!("{profile} CPU of {name}"), each);
+        }
+    }
+    seen
 }
 
 /// Memory that is not a file's: pages of the image that are mapped are the system's cache, and given back at need.
@@ -233,31 +231,29 @@ fn disk_bytes(folder: &Path, part: &str) -> u64 {
 /// A picture of all curves along one thing, so that they can be compared.
 fn drawn(plan: PicturePlan, sheet: &Sheet) -> Picture {
     let suffix = format!(": {}", plan.along);
-    let tables = sheet.tables.iter();
-    let curves: Vec<(&str, &Table)> = tables
-        .filter_map(|table| Some((table.columns[0].strip_suffix(&suffix)?, table)))
+    let name = |table: &Table| Some(table.columns[0].strip_suffix(&suffix)?.to_owned());
+    let curves = sheet.tables.iter();
+    let curves: Vec<_> = curves
+        .filter_map(|table| Some((name(table)?, table)))
         .collect();
-    let panel = |(label, figures, unit): &(String, Vec<String>, f64)| {
-        let line = |(name, table): &(&str, &Table), figure: &String| {
-            let name = match (curves.len(), figures.len()) {
-                (1, _) => figure.clone(),
-                (_, 1) => (*name).to_owned(),
-                _ => format!("{figure}, {name}"),
-            };
-            Line::new(&name, points(table, figure, *unit))
-        };
-        let of = |curve| figures.iter().map(move |figure| line(curve, figure));
-        Panel::new(label, curves.iter().flat_map(of))
-    };
-    let cores = sheet.machine.cores;
+    let mut panels = Vec::new();
+    for (label, figures, unit) in &plan.panels {
+        let mut lines = Vec::new();
+        for ((name, table), figure) in curves
+            .iter()
+            .flat_map(|of| figures.iter().map(move |figure| (of, figure)))
+        {
+            let name = if curves.len() == 1 { figure } else { name };
+            lines.push(Line(name.clone(), points(table, figure, *unit)));
+        }
+        panels.push(Panel::new(label, lines));
+    }
+    let names: Vec<&str> = curves.iter().map(|(name, _)| &**name).collect();
     Picture {
         title: plan.title,
-        subtitle: match curves.as_slice() {
-            [(only, _)] => format!("{only}, {cores} cores"),
-            _ => format!("{cores} cores, generator beside the server"),
-        },
+        subtitle: format!("{}; {} cores", names.join(", "), sheet.machine.cores),
         x: Axis::Size(plan.label),
-        panels: plan.panels.iter().map(panel).collect(),
+        panels,
     }
 }
 
@@ -274,6 +270,7 @@ fn points(table: &Table, column: &str, unit: f64) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::{Better, Figure};
 
     #[test]
     fn sizes_end_at_the_most() {
@@ -318,14 +315,25 @@ mod tests {
 
     #[test]
     fn processor_time_is_shared_by_the_operations() {
-        let seen = [
-            ("a rate", 100.0),
-            ("a measured", 2.0),
-            ("a server_cpu_seconds", 0.5),
-        ];
-        let seen = seen.map(|(name, value)| (name.to_owned(), value)).into();
-        assert_eq!(cpu_each(&seen, "a rate"), Some(2_500.0));
-        assert_eq!(cpu_each(&seen, "b rate"), None);
+        let mut outcome = Outcome {
+            profile: "a".into(),
+            seconds: 2.0,
+            ..Outcome::default()
+        };
+        for (name, value, unit) in [("rate", 100.0, "1/s"), ("server_cpu_seconds", 0.5, "s")] {
+            let (name, unit, better) = (name.to_owned(), unit.to_owned(), Better::Neither);
+            outcome.figures.insert(
+                name,
+                Figure {
+                    value,
+                    unit,
+                    better,
+                },
+            );
+        }
+        let seen = figures(&outcome);
+        assert_eq!((seen["a CPU of rate"], seen["a rate"]), (2_500.0, 100.0));
+        assert_eq!(seen.len(), 3);
     }
 
     #[test]
@@ -341,7 +349,7 @@ mod tests {
         sheet.tables = vec![table, many];
         let plan = plans().picture.remove(0);
         let picture = drawn(plan, &sheet);
-        let names = picture.panels[0].lines.iter().map(|line| &*line.name);
+        let names = picture.panels[0].1.iter().map(|line| &*line.0);
         assert_eq!(names.collect::<Vec<_>>(), ["few", "many"]);
     }
 }

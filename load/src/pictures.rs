@@ -15,7 +15,8 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
 use crate::exit::Stop;
-use crate::outcome::{Outcome, Samples, Seconds};
+use crate::figures::quantity;
+use crate::outcome::{Outcome, Samples};
 
 /// A picture.
 pub(crate) struct Picture {
@@ -25,29 +26,21 @@ pub(crate) struct Picture {
     pub(crate) panels: Vec<Panel>,
 }
 
-/// What runs to the right.
+/// What runs to the right, by its logarithm but for time.
 pub(crate) enum Axis {
-    /// Time since the measurement began.
+    /// Since the measurement began.
     Seconds,
-    /// 1 / (1 - quantile), by its logarithm: each step to the right is a nine more.
+    /// 1 / (1 - quantile): each step to the right is a nine more.
     Percentile,
-    /// How much of this there is, by its logarithm.
+    /// How much of this there is.
     Size(String),
 }
 
-/// One panel.
-pub(crate) struct Panel {
-    label: String,
-    pub(crate) lines: Vec<Line>,
-    y: Range<f64>,
-    logarithmic: bool,
-}
+/// One panel: its label and its lines.
+pub(crate) struct Panel(pub(crate) String, pub(crate) Vec<Line>);
 
-/// One line.
-pub(crate) struct Line {
-    pub(crate) name: String,
-    points: Vec<(f64, f64)>,
-}
+/// One line: its name and its points.
+pub(crate) struct Line(pub(crate) String, pub(crate) Vec<(f64, f64)>);
 
 /// Lines of no more points than this show each of them.
 const DOTTED: usize = 12;
@@ -62,75 +55,65 @@ const INK: RGBColor = RGBColor(50, 50, 60);
 const GREY: RGBColor = RGBColor(110, 110, 120);
 const GRID: RGBColor = RGBColor(226, 228, 232);
 /// Okabe and Ito's.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(60, 60, 60),
+const COLOURS: [[u8; 3]; 7] = [
+    [0, 114, 178],
+    [213, 94, 0],
+    [0, 158, 115],
+    [204, 121, 167],
+    [230, 159, 0],
+    [86, 180, 233],
+    [60, 60, 60],
 ];
 
 type Drawn = Result<(), Box<dyn Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-impl Line {
-    pub(crate) fn new(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Line {
-        let finite = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
-        Line {
-            name: name.to_owned(),
-            points: points.into_iter().filter(finite).collect(),
-        }
-    }
-}
-
 impl Panel {
-    /// From zero, or logarithmic if the values are far apart.
     pub(crate) fn new(label: &str, lines: impl IntoIterator<Item = Line>) -> Panel {
-        let mut panel = Panel::from_zero(label, lines);
-        let values = panel.lines.iter().flat_map(|line| &line.points);
-        let positive = values.map(|(_, y)| *y).filter(|y| *y > 0.0);
-        let (low, high) = positive.fold((f64::MAX, 0.0_f64), |(low, high), y| {
-            (low.min(y), high.max(y))
-        });
-        if high > low * SPREAD {
-            let top = (high * 1.2).log10().ceil().min(high.log10() + 0.6);
-            panel.label += " (log)";
-            panel.y = 10_f64.powf(low.log10().floor())..10_f64.powf(top);
-            panel.logarithmic = true;
+        let mut lines: Vec<Line> = lines.into_iter().collect();
+        for line in &mut lines {
+            line.1.retain(|(x, y)| x.is_finite() && y.is_finite());
         }
-        panel
+        Panel(label.to_owned(), lines)
     }
 
-    fn from_zero(label: &str, lines: impl IntoIterator<Item = Line>) -> Panel {
-        let lines: Vec<Line> = lines.into_iter().collect();
-        let values = lines.iter().flat_map(|line| &line.points);
-        let high = values.map(|(_, y)| *y).fold(0.0, f64::max);
-        Panel {
-            label: label.to_owned(),
-            lines,
-            y: 0.0..if high > 0.0 { high * 1.12 } else { 1.0 },
-            logarithmic: false,
-        }
+    /// Lines with their colours.
+    fn lines(&self) -> impl Iterator<Item = (&Line, RGBColor)> {
+        let colours = COLOURS.iter().map(|[r, g, b]| RGBColor(*r, *g, *b));
+        self.1.iter().zip(colours.cycle())
+    }
+
+    /// From where to where its points go to the right, and up.
+    fn spans(&self) -> [Range<f64>; 2] {
+        let points = || self.1.iter().flat_map(|line| &line.1);
+        let span = |values: &mut dyn Iterator<Item = f64>| {
+            let positive = values.filter(|value| *value > 0.0);
+            let (low, high) = positive.fold((f64::MAX, 0.0), |(low, high), value| {
+                (value.min(low), value.max(high))
+            });
+            low.min(high)..high
+        };
+        let (x, y) = (|at: &(f64, f64)| at.0, |at: &(f64, f64)| at.1);
+        [span(&mut points().map(x)), span(&mut points().map(y))]
     }
 }
 
 /// Draws a picture into a file, if it has lines.
 pub(crate) fn save(picture: &Picture, file: &Path) -> Result<(), Stop> {
-    if picture.panels.iter().all(|panel| panel.lines.is_empty()) {
+    if picture.panels.iter().all(|panel| panel.1.is_empty()) {
         return Ok(());
     }
-    let folder = file.parent().unwrap_or(file);
     let write = || -> Drawn {
-        fs::create_dir_all(folder)?;
+        fs::create_dir_all(file.parent().unwrap_or(file))?;
         Ok(fs::write(file, svg(picture)?)?)
     };
     write().map_err(|error| Stop::Own(format!("{}: {error}", file.display())))
 }
 
 fn svg(picture: &Picture) -> Result<String, Box<dyn Error>> {
-    let count = picture.panels.len().max(1);
+    let panels = picture.panels.iter().filter(|panel| !panel.1.is_empty());
+    let panels: Vec<&Panel> = panels.collect();
+    let count = panels.len().max(1);
     let height = TITLE + PANEL[count.min(PANEL.len()) - 1] * count as u32;
     let mut out = String::new();
     {
@@ -140,7 +123,7 @@ fn svg(picture: &Picture) -> Result<String, Box<dyn Error>> {
         top.draw_text(&picture.title, &text(19.0, INK), (18, 10))?;
         top.draw_text(&picture.subtitle, &text(13.0, GREY), (18, 35))?;
         let areas = rest.split_evenly((count, 1));
-        for (at, (panel, area)) in picture.panels.iter().zip(&areas).enumerate() {
+        for (at, (panel, area)) in panels.iter().zip(&areas).enumerate() {
             draw_panel(panel, &picture.x, at + 1 == count, area)?;
         }
         root.present()?;
@@ -151,29 +134,27 @@ fn svg(picture: &Picture) -> Result<String, Box<dyn Error>> {
 fn draw_panel(panel: &Panel, axis: &Axis, last: bool, area: &Area<'_>) -> Drawn {
     let (top, area) = area.split_vertically(LEGEND);
     legend(panel, &top)?;
-    let points = || panel.lines.iter().flat_map(|line| &line.points);
-    let most = points().map(|(x, _)| *x).fold(0.0, f64::max);
-    let x = match axis {
-        Axis::Seconds => 0.0..most.max(1.0),
-        Axis::Percentile => 1.0..most.max(100.0),
-        Axis::Size(_) => {
-            let least = points().map(|(x, _)| *x).fold(f64::MAX, f64::min);
-            let least = least.clamp(1.0, most.max(1.0));
-            // A little room on both sides, so that the outermost dots are whole.
-            least / 1.15..most.max(least * 1.5) * 1.15
-        }
+    let [x, y] = panel.spans();
+    let linear = |span: &Range<f64>| 0.0..if span.end > 0.0 { span.end * 1.12 } else { 1.0 };
+    // A little room on both sides, so that the outermost dots are whole.
+    let log = |span: &Range<f64>| {
+        let low = if span.start > 0.0 { span.start } else { 1.0 };
+        (low / 1.15..span.end.max(low * 1.5) * 1.15).log_scale()
     };
-    let (y, frame) = (panel.y.clone(), (panel, axis, last));
-    match (axis, panel.logarithmic) {
-        (Axis::Seconds, false) => draw_lines(frame, &area, x, y),
-        (Axis::Seconds, true) => draw_lines(frame, &area, x, y.log_scale()),
-        (_, false) => draw_lines(frame, &area, x.log_scale(), y),
-        (_, true) => draw_lines(frame, &area, x.log_scale(), y.log_scale()),
+    let is_spread = y.end > y.start * SPREAD;
+    // What lies below a logarithmic panel lies on its edge.
+    let least = if is_spread { y.start } else { 0.0 };
+    let frame = (panel, axis, last, least);
+    match (axis, is_spread) {
+        (Axis::Seconds, false) => draw_lines(frame, &area, linear(&x), linear(&y)),
+        (Axis::Seconds, true) => draw_lines(frame, &area, linear(&x), log(&y)),
+        (_, false) => draw_lines(frame, &area, log(&x), linear(&y)),
+        (_, true) => draw_lines(frame, &area, log(&x), log(&y)),
     }
 }
 
 fn draw_lines<X, Y>(
-    (panel, axis, last): (&Panel, &Axis, bool),
+    (panel, axis, last, least): (&Panel, &Axis, bool, f64),
     area: &Area<'_>,
     x: impl AsRangedCoord<CoordDescType = X, Value = f64>,
     y: impl AsRangedCoord<CoordDescType = Y, Value = f64>,
@@ -190,17 +171,20 @@ where
         .x_label_area_size(if last { 44 } else { 24 })
         .y_label_area_size(76)
         .build_cartesian_2d(x, y)?;
-    let (label, shown): (_, fn(f64) -> String) = match axis {
-        Axis::Seconds => ("seconds since measuring began", number),
-        Axis::Percentile => ("percentile", percentile),
-        Axis::Size(what) => (what.as_str(), number),
+    let label = match axis {
+        Axis::Seconds => "seconds since measuring began",
+        Axis::Percentile => "percentile",
+        Axis::Size(what) => what,
     };
     chart
         .configure_mesh()
         .x_desc(if last { label } else { "" })
-        .y_desc(&panel.label)
-        .x_label_formatter(&|value| shown(*value))
-        .y_label_formatter(&|value| number(*value))
+        .y_desc(&panel.0)
+        .x_label_formatter(&|value| match axis {
+            Axis::Percentile => percentile(*value),
+            _ => quantity(*value, "1"),
+        })
+        .y_label_formatter(&|value| quantity(*value, "1"))
         .x_labels(10)
         .y_labels(6)
         .bold_line_style(GRID)
@@ -209,10 +193,10 @@ where
         .label_style(text(12.0, INK))
         .axis_desc_style(text(13.0, INK))
         .draw()?;
-    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
-        let points = || line.points.iter().map(|(x, y)| (*x, y.max(panel.y.start)));
+    for (line, colour) in panel.lines() {
+        let points = || line.1.iter().map(|(x, y)| (*x, y.max(least)));
         chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
-        if line.points.len() <= DOTTED {
+        if line.1.len() <= DOTTED {
             chart.draw_series(points().map(|at| Circle::new(at, 3, colour.filled())))?;
         }
     }
@@ -222,12 +206,12 @@ where
 /// The names of the lines in a row above the panel, where no line runs through them.
 fn legend(panel: &Panel, area: &Area<'_>) -> Drawn {
     let mut x = 88;
-    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
+    for (Line(name, _), colour) in panel.lines() {
         let stroke = [(x, 14), (x + 18, 14)];
         area.draw(&PathElement::new(stroke, colour.stroke_width(3)))?;
-        area.draw_text(&line.name, &text(12.0, INK), (x + 24, 8))?;
+        area.draw_text(name, &text(12.0, INK), (x + 24, 8))?;
         // About what a letter takes; the picture's reader chooses the font.
-        x += 48 + i32::try_from(line.name.chars().count()).unwrap_or(0) * 7;
+        x += 48 + i32::try_from(name.chars().count()).unwrap_or(0) * 7;
     }
     Ok(())
 }
@@ -246,25 +230,14 @@ fn percentile(above: f64) -> String {
     }
 }
 
-/// A label that is as short as it can be.
-fn number(value: f64) -> String {
-    let (scaled, suffix) = match value.abs() {
-        1e6.. => (value / 1e6, "M"),
-        1e4.. => (value / 1e3, "k"),
-        _ => (value, ""),
-    };
-    let text = format!("{scaled:.3}");
-    let short = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{short}{suffix}")
-}
-
 /// Draws what a result has data for: `latency.svg`, `time.svg`, `resources.svg`.
 pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
-    let name = match &outcome.label {
-        Some(label) if *label != outcome.profile => format!("{} ({label})", outcome.profile),
-        _ => outcome.profile.clone(),
-    };
-    let pictures = [
+    let label = outcome
+        .label
+        .iter()
+        .filter(|label| **label != outcome.profile);
+    let label: String = label.map(|label| format!(" ({label})")).collect();
+    for (file, what, x, panels) in [
         (
             "latency",
             "latency by percentile",
@@ -278,39 +251,37 @@ pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
             Axis::Seconds,
             resources(outcome),
         ),
-    ];
-    for (file, what, x, mut panels) in pictures {
-        panels.retain(|panel| !panel.lines.is_empty());
+    ] {
         let picture = Picture {
-            title: format!("{name}: {what}"),
+            title: format!("{}{label}: {what}", outcome.profile),
             subtitle: load(outcome),
             x,
             panels,
         };
-        save(&picture, &folder.join(format!("{file}.svg")))?;
+        save(&picture, &folder.join(file).with_extension("svg"))?;
     }
     Ok(())
 }
 
 /// What the load was, and what is wrong with the run.
 fn load(outcome: &Outcome) -> String {
-    const SETTINGS: [(&str, &str); 6] = [
-        ("connections", "connections"),
-        ("in_flight", "in flight"),
-        ("rate", "a second"),
-        ("subscribers", "subscribers"),
-        ("timelines", "timelines"),
-        ("size", "bytes of text"),
+    let settings = [
+        "connections",
+        "in_flight",
+        "rate",
+        "subscribers",
+        "timelines",
+        "size",
     ];
-    let number = |name: &str| outcome.settings.get(name)?.as_f64();
+    let number = |name: &&str| outcome.settings.get(*name)?.as_f64();
     // Messages on the way are no choice of an open loop.
-    let closed = number("rate").is_none();
-    let settings = SETTINGS
+    let is_open = number(&"rate").is_some();
+    let told = settings
         .iter()
-        .filter(|(name, _)| closed || *name != "in_flight");
-    let mut parts: Vec<String> = settings
-        .filter_map(|(name, words)| Some(format!("{} {words}", number(name)?)))
-        .collect();
+        .filter(|name| !(is_open && **name == "in_flight"));
+    let told =
+        told.filter_map(|name| Some(format!("{} {}", name.replace('_', " "), number(name)?)));
+    let mut parts: Vec<String> = told.collect();
     parts.push(format!("{} cores", outcome.machine.cores));
     if !outcome.validity.valid {
         parts.push("INVALID".to_owned());
@@ -321,77 +292,77 @@ fn load(outcome: &Outcome) -> String {
     parts.join(", ")
 }
 
-fn ms(micros: u64) -> f64 {
-    micros as f64 / 1_000.0
+fn ms(micros: &u64) -> f64 {
+    *micros as f64 / 1_000.0
 }
 
 fn latency(outcome: &Outcome) -> Vec<Panel> {
-    let measured = outcome.latencies.iter().filter(|(_, of)| of.count > 0);
-    let lines = measured.map(|(name, latency)| {
+    let lines = outcome.latencies.iter().map(|(name, latency)| {
         // Up to where the share above is one operation: beyond, the curve is its maximum for ever.
-        let most = latency.count as f64;
-        let above = |quantile: f64| 1.0 / (1.0 - quantile).max(1.0 / most);
+        let least = 1.0 / latency.count.max(1) as f64;
+        let above = |quantile: f64| 1.0 / (1.0 - quantile).max(least);
         let points = latency.curve.iter();
-        Line::new(
-            name,
-            points.map(|(quantile, value, _)| (above(*quantile), ms(*value))),
-        )
+        let points = points.map(|(quantile, value, _)| (above(*quantile), ms(value)));
+        Line(name.clone(), points.collect())
     });
+    let lines = lines.filter(|line| !line.1.is_empty());
     vec![Panel::new("latency, ms", lines)]
 }
 
 fn time(outcome: &Outcome) -> Vec<Panel> {
     // A second's values stand at its end, when it is known.
-    let line = |name: &str, values: &[u64], of: fn(u64) -> f64| {
-        let points = values.iter().enumerate();
-        Line::new(
-            name,
-            points.map(|(at, value)| (at as f64 + 1.0, of(*value))),
-        )
+    let line = |name: String, values: &[u64], of: fn(&u64) -> f64| {
+        let ends = (1..).map(f64::from);
+        Line(name, ends.zip(values.iter().map(of)).collect())
     };
-    let series: Vec<(&String, &Seconds)> = outcome.series.latencies.iter().collect();
-    let rate =
-        |(name, seconds): &(&String, &Seconds)| line(name, &seconds.count, |count| count as f64);
-    let latencies: Vec<Line> = match series.as_slice() {
-        [(name, only)] => [("p50", &only.p50), ("p99", &only.p99), ("max", &only.max)]
-            .map(|(which, values)| line(&format!("{name} {which}"), values, ms))
-            .into(),
-        several => several
-            .iter()
-            .map(|(name, seconds)| line(&format!("{name} p99"), &seconds.p99, ms))
-            .collect(),
-    };
+    let series = &outcome.series.latencies;
+    let (mut rates, mut latencies) = (Vec::new(), Vec::new());
+    for (name, seconds) in series {
+        rates.push(line(name.clone(), &seconds.count, |count| *count as f64));
+        let all = [
+            ("p99", &seconds.p99),
+            ("p50", &seconds.p50),
+            ("max", &seconds.max),
+        ];
+        // Of several kinds of operations only one line each.
+        for (which, values) in &all[..if series.len() > 1 { 1 } else { 3 }] {
+            latencies.push(line(format!("{name} {which}"), values, ms));
+        }
+    }
     vec![
-        Panel::new("operations a second", series.iter().map(rate)),
+        Panel::new("operations a second", rates),
         Panel::new("latency, ms", latencies),
     ]
 }
 
 fn resources(outcome: &Outcome) -> Vec<Panel> {
-    let (mut processor, mut memory, mut files, mut counted) = (vec![], vec![], vec![], vec![]);
+    let mut panels = [
+        "processor, % of one core",
+        "resident memory, MB",
+        "open files, sockets too",
+        "counted by the load",
+    ]
+    .map(|label| Panel::new(label, []));
+    let [processor, memory, files, counted] = &mut panels;
     for (name, samples) in &outcome.series.samples {
-        let scaled = |unit: f64| {
+        let line = |name: &str, unit: f64| {
             let points = samples.at.iter().zip(&samples.value);
-            points.map(move |(at, value)| (*at, value / unit))
+            let points = points.map(|(at, value)| (*at, value / unit));
+            Line(name.to_owned(), points.collect())
         };
-        let who = ["server", "generator"].into_iter().find_map(|who| {
-            let what = name.strip_prefix(who)?.strip_prefix('_')?;
-            Some((who, what))
-        });
-        match who {
-            Some((who, "cpu_seconds")) => processor.push(Line::new(who, shares(samples))),
-            Some((who, "resident_bytes")) => memory.push(Line::new(who, scaled(1e6))),
-            Some((who, "descriptors")) => files.push(Line::new(who, scaled(1.0))),
-            Some(_) => {}
-            None => counted.push(Line::new(&name.replace('_', " "), scaled(1.0))),
+        let who = name.split('_').next().unwrap_or_default();
+        match name
+            .trim_start_matches("server_")
+            .trim_start_matches("generator_")
+        {
+            "cpu_seconds" => processor.1.push(Line(who.to_owned(), shares(samples))),
+            "resident_bytes" => memory.1.push(line(who, 1e6)),
+            "descriptors" => files.1.push(line(who, 1.0)),
+            "written_bytes" => {}
+            _ => counted.1.push(line(&name.replace('_', " "), 1.0)),
         }
     }
-    vec![
-        Panel::from_zero("processor, % of one core", processor),
-        Panel::from_zero("resident memory, MB", memory),
-        Panel::from_zero("counted by the load", counted),
-        Panel::from_zero("open files, sockets too", files),
-    ]
+    panels.into()
 }
 
 /// Seconds of processor time so far → per cent of one core between two samples.
@@ -407,11 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_short() {
-        let shown: Vec<String> = [0.0, 0.25, 12.0, 9_999.0, 50_000.0, 2_500_000.0]
-            .map(number)
-            .into();
-        assert_eq!(shown, ["0", "0.25", "12", "9999", "50k", "2.5M"]);
+    fn each_step_is_a_nine_more() {
         let shown: Vec<String> = [1.0, 10.0, 100.0, 10_000.0].map(percentile).into();
         assert_eq!(shown, ["0 %", "90 %", "99 %", "99.99 %"]);
     }
@@ -421,15 +388,15 @@ mod tests {
         for points in [
             vec![],
             vec![(1.0, 0.0)],
-            vec![(0.0, f64::NAN), (3.0, 1e12), (4.0, 1e-9)],
+            vec![(0.0, f64::NAN), (3.0, 1e12), (4.0, 1e-9), (5.0, -1.0)],
         ] {
             for x in [Axis::Seconds, Axis::Percentile, Axis::Size("n".into())] {
-                let line = || vec![Line::new("a <b> & c", points.clone())];
+                let line = Line("a <b> & c".into(), points.clone());
                 let picture = Picture {
                     title: "t".into(),
                     subtitle: String::new(),
                     x,
-                    panels: vec![Panel::from_zero("y", line()), Panel::new("z", line())],
+                    panels: vec![Panel::new("y", [line])],
                 };
                 let svg = svg(&picture).expect("drawn");
                 assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use clap::Parser;
+use clap::{Parser, value_parser};
 use serde::Serialize;
 use tideline_load::exit::Stop;
 use tideline_load::generator::{Answer, Flow, Talk};
@@ -73,8 +73,8 @@ struct Appends {
     #[command(flatten)]
     #[serde(flatten)]
     flow: Flow,
-    #[arg(long)]
-    timelines: usize,
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
+    timelines: u64,
     #[arg(long)]
     size: usize,
     #[arg(skip)]
@@ -90,7 +90,8 @@ impl Profile for Appends {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let acked = Rc::new(RefCell::new(vec![0; self.timelines]));
+        self.flow.check()?;
+        let acked = Rc::new(RefCell::new(vec![0; self.timelines as usize]));
         let acks = self.flow.recorder(run, "ack");
         let text = Random::new(run.seed).text(self.size);
         let open = async |lane: usize| {

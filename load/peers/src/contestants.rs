@@ -128,9 +128,8 @@ impl Field {
         let server = self.bench.start(&plan.environment).await?;
         if let Some(fill) = &plan.fill {
             report::note(&format!("{}: messages go in first", plan.title));
-            self.bench
-                .run(fill, &server, &plan.title, cli::measure)
-                .await?;
+            let (title, bench) = (&plan.title, &mut self.bench);
+            bench.run(fill, &server, title, cli::measure).await?;
         }
         Ok(server)
     }
@@ -153,21 +152,19 @@ impl Field {
         // What it says goes to a file: a pipe that is not read would stop it.
         let log = File::create(place.path().join("log")).map_err(failed)?;
         let mut program = Command::new(self.find(command)?);
+        program.args(arguments.split_whitespace());
         program
-            .args(arguments.split_whitespace())
-            .stdin(Stdio::null());
-        program.stdout(log.try_clone().map_err(failed)?).stderr(log);
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
         let mut server = Box::new(Held(program.spawn().map_err(failed)?));
         let (began, address) = (Instant::now(), url.trim_start_matches("ws://"));
-        while TcpStream::connect(address.trim_end_matches('/'))
-            .await
-            .is_err()
-        {
+        let address = address.trim_end_matches('/');
+        while TcpStream::connect(address).await.is_err() {
             let ended = server.0.try_wait().is_ok_and(|status| status.is_some());
             if ended || began.elapsed() > PATIENCE {
-                return Err(Stop::Own(format!(
-                    "{command} ended, or was not ready in time"
-                )));
+                let what = format!("{command} ended, or was not ready in time");
+                return Err(Stop::Own(what));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -195,28 +192,19 @@ impl Field {
         if plan.rest {
             quiet(on).await;
         }
-        self.bench.names.insert("part".into(), "first".into());
         if plan.twice {
             self.bench.run(&line, on, title, measure).await?;
-            self.bench.names.insert("part".into(), "second".into());
-        }
-        if !plan.counts_disk {
-            let outcome = self.bench.run(&line, on, title, measure).await?;
-            self.batch = Batch::of(&outcome).or(self.batch);
-            return Ok(outcome);
         }
         let counter = Counter::of(on.place.path())?;
-        let before = counter.bytes()?;
+        let before = counter.bytes();
         let mut outcome = self.bench.run(&line, on, title, measure).await?;
-        quiet(on).await;
-        let bytes = counter.settled().await? - before;
-        let stored = disk::stored(&outcome);
-        enter(
-            &mut outcome,
-            "write_amplification",
-            bytes / stored.max(1.0),
-            "×",
-        );
+        if plan.counts_disk {
+            quiet(on).await;
+            let bytes = counter.settled().await? - before?;
+            let times = bytes / disk::stored(&outcome).max(1.0);
+            enter(&mut outcome, "write_amplification", times, "×");
+        }
+        self.batch = Batch::of(&outcome).or(self.batch);
         Ok(outcome)
     }
 

@@ -18,11 +18,11 @@ mod row;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use clap::value_parser;
 use serde::{Deserialize, Serialize};
 use tideline_load::bench::{Bench, until_signal};
 use tideline_load::exit::Stop;
 use tideline_load::figures::{Sheet, Table, quantity};
-use tideline_load::outcome::Outcome as Run;
 use tideline_load::report;
 use tideline_load::setup::pair;
 
@@ -40,11 +40,11 @@ pub struct Peers {
     #[arg(long, default_value = "./data/peers")]
     pub data: PathBuf,
     /// Rows to measure [default: all]
-    #[arg(long, value_parser = NAMES, value_delimiter = ',')]
+    #[arg(long, value_parser = row_name, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Pairs of each row
-    #[arg(long, default_value_t = 5)]
-    pub pairs: usize,
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u64).range(1..))]
+    pub pairs: u64,
     /// Length of each run
     #[arg(long, default_value_t = 8.0)]
     pub seconds: f64,
@@ -59,19 +59,21 @@ pub struct Peers {
     pub json: Option<PathBuf>,
 }
 
-const NAMES: [&str; 11] = [
-    "deep",
-    "single",
-    "jetstream",
-    "ack",
-    "floor",
-    "room",
-    "poll",
-    "idle",
-    "storm",
-    "growth",
-    "amplification",
-];
+/// The name of a row.
+fn row_name(text: &str) -> Result<String, String> {
+    let names: BTreeSet<String> = plan().row.into_iter().map(|row| row.name).collect();
+    let all = || {
+        format!(
+            "there are {}",
+            names
+                .iter()
+                .map(|name| &**name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
+    };
+    names.get(text).cloned().ok_or_else(all)
+}
 
 /// What `peers.toml` says. It explains its fields.
 #[derive(Deserialize)]
@@ -100,7 +102,7 @@ pub struct Outcome {
 
 impl Outcome {
     fn add(&mut self, row: &Row) {
-        if matches!(row.verdict, Verdict::Invalid | Verdict::Failed) {
+        if matches!(row.verdict(), Verdict::Invalid | Verdict::Failed) {
             let why = row.why().unwrap_or_default();
             self.sheet.invalid.push(format!("{}: {why}", row.name));
         }
@@ -113,7 +115,7 @@ impl Outcome {
     pub fn summary(&self) -> String {
         use Verdict::{Failed, Invalid, Met, Missing, NotMet};
         let counts = [Met, NotMet, Missing, Invalid, Failed].map(|verdict| {
-            let rows = self.rows.iter().filter(|row| row.verdict == verdict);
+            let rows = self.rows.iter().filter(|row| row.verdict() == verdict);
             format!("{} {}", rows.count(), verdict.text().to_lowercase())
         });
         format!("bars: {}. {}", counts.join(", "), self.sheet.worth())
@@ -149,12 +151,14 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
         contestant,
         mut row,
     } = plan();
-    names.extend(args.set.clone());
-    let text = names
-        .get("size")
-        .and_then(|size| size.parse().ok())
-        .unwrap_or(0);
-    names.insert("text".into(), "x".repeat(text));
+    for (name, value) in args.set {
+        let unknown = || Stop::Usage(format!("--set: no name {name} in peers.toml"));
+        *names.get_mut(&name).ok_or_else(unknown)? = value;
+    }
+    let size = names["size"]
+        .parse()
+        .map_err(|error| Stop::Usage(format!("size: {error}")))?;
+    names.insert("text".into(), "x".repeat(size));
     names.insert("long".into(), (seconds * 4.0).to_string());
     row.retain(|row| args.only.is_empty() || args.only.contains(&row.name));
     let warm_up = (seconds / 4.0).min(2.0);
@@ -180,8 +184,7 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
             report::note(&format!("fault: {fault}"));
             outcome.sheet.faults.push(fault);
         }
-        for mut row in rows {
-            row.judge();
+        for row in rows {
             outcome.add(&row);
             show(&row, &outcome);
         }
@@ -192,15 +195,15 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
 
 /// Measures rows that have their line in common: in each round every contestant runs once, and which one begins changes
 /// from round to round, as disk and machine change in a round.
-async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: usize) {
+async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: u64) {
     for row in &mut *rows {
         let missing = row.contestants().find_map(|who| field.missing(who));
-        row.missing = missing;
+        row.without = missing.map(|why| (Verdict::Missing, why));
         let beside = row.beside.as_ref();
         row.peer = beside.map_or("–".to_owned(), |who| field.contestants[who].title.clone());
     }
     if let Some((name, figure)) = &rows[0].half
-        && rows.iter().any(|row| row.missing.is_none())
+        && rows.iter().any(|row| row.without.is_none())
     {
         // If it is absent, the line cannot be read, and the rows fail.
         let half = half_of(field, name, figure, before).await;
@@ -210,60 +213,44 @@ async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: usiz
     for row in &mut *rows {
         row.what = field.bench.filled(&row.what);
     }
-    let (line, pairs) = (rows[0].line.clone(), if rows[0].once { 1 } else { pairs });
+    let (line, figure) = (rows[0].line.clone(), rows[0].figure.clone());
+    let pairs = if rows[0].once { 1 } else { pairs };
     for round in 0..pairs {
-        let is_able = |row: &&mut Row| row.missing.is_none() && row.failed.is_none();
-        let mut there: Vec<String> = Vec::new();
-        for row in rows.iter_mut().filter(is_able) {
-            there.extend(row.contestants().map(str::to_owned));
-        }
-        let mut seen = BTreeSet::new();
-        there.retain(|who| seen.insert(who.clone()));
+        let able = rows.iter().filter(|row| row.without.is_none());
+        let there: BTreeSet<&str> = able.flat_map(Row::contestants).collect();
+        let mut there: Vec<String> = there.into_iter().map(str::to_owned).collect();
+        // The disk gets batches like Tideline's.
+        there.sort_by_key(|who| who != "tideline");
         let count = there.len().max(1);
-        there.rotate_left(round % count);
+        there.rotate_left(round as usize % count);
         let mut runs = BTreeMap::new();
         for who in there {
             let run = field.run(&who, &line).await;
-            if let Ok(run) = &run {
-                note(
-                    &format!("{}/{pairs} {who}", round + 1),
-                    run,
-                    &rows[0].figure,
-                );
+            if let Some(of) = run.as_ref().ok().and_then(|run| run.figures.get(&figure)) {
+                let shown = quantity(of.value, &of.unit);
+                report::note(&format!("{}/{pairs} {who}: {figure} {shown}", round + 1));
             }
             runs.insert(who, run);
         }
-        rows.iter_mut()
-            .filter(is_able)
-            .for_each(|row| row.add(&runs));
+        let able = rows.iter_mut().filter(|row| row.without.is_none());
+        able.for_each(|row| row.add(&runs));
     }
 }
 
 /// Half of the median of a figure of Tideline in a row; that row's load is measured once if it was not.
 async fn half_of(field: &mut Field, name: &str, figure: &str, before: &[Row]) -> Option<f64> {
-    let pairs = before
-        .iter()
-        .filter(|row| row.name == name)
-        .flat_map(|row| &row.pairs);
-    let seen = median(pairs.filter_map(|pair| pair.tideline.figures.get(figure).copied()));
+    let pairs = before.iter().filter(|row| row.name == name);
+    let runs = pairs.flat_map(|row| &row.pairs).map(|pair| &pair.tideline);
+    let seen = median(runs.filter_map(|run| run.figures.get(figure).copied()));
     let whole = match seen {
         Some(seen) => seen,
         None => {
             let row = plan().row.into_iter().find(|row| row.name == name)?;
-            let run = field.run(row.ours(), &row.line).await.ok()?;
+            let run = field.run(row.contestants().next()?, &row.line).await.ok()?;
             run.figures.get(figure)?.value
         }
     };
     Some((whole / 2.0).max(1.0))
-}
-
-fn note(who: &str, run: &Run, figure: &str) {
-    let shown = [figure, "generator_cpu_share", "server_cpu_share"].into_iter();
-    let shown = shown.filter_map(|name| {
-        let figure = run.figures.get(name)?;
-        Some(format!("{name} {}", quantity(figure.value, &figure.unit)))
-    });
-    report::note(&format!("{who}: {}", shown.collect::<Vec<_>>().join(", ")));
 }
 
 #[cfg(test)]
@@ -274,7 +261,6 @@ mod tests {
     fn the_rows_that_come_with_the_tool_can_be_read() {
         let plan = plan();
         for row in &plan.row {
-            assert!(NAMES.contains(&&*row.name), "{}", row.name);
             for who in row.contestants() {
                 assert!(plan.contestant.contains_key(who), "{who}");
             }
@@ -282,8 +268,7 @@ mod tests {
                 assert!(plan.row.iter().any(|row| row.name == *name), "{name}");
             }
         }
-        for name in NAMES {
-            assert!(plan.row.iter().any(|row| row.name == name), "{name}");
-        }
+        assert!(row_name("deep").is_ok());
+        assert!(row_name("dep").is_err_and(|why| why.contains("deep")));
     }
 }

@@ -20,7 +20,7 @@ pub(crate) enum Bar {
 }
 
 /// Whether it did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The bar is reached.
@@ -30,7 +30,6 @@ pub enum Verdict {
     /// There is no bar.
     NoBar,
     /// What it needs is not installed.
-    #[default]
     Missing,
     /// Half of the pairs or more are invalid.
     Invalid,
@@ -86,19 +85,9 @@ pub struct Row {
     /// The name of what it is beside, for people.
     pub(crate) peer: String,
     unit: String,
-    /// What is not installed, so that there are no pairs.
-    pub(crate) missing: Option<String>,
-    /// Why it could not be measured.
-    pub(crate) failed: Option<String>,
+    /// Why there are no pairs, or no more: what it needs is missing, or it failed.
+    pub(crate) without: Option<(Verdict, String)>,
     pub(crate) pairs: Vec<Pair>,
-    /// Median of Tideline's values.
-    pub tideline: Option<f64>,
-    /// Median of the other's.
-    pub other: Option<f64>,
-    /// Median of the pairs' ratios.
-    pub ratio: Option<f64>,
-    /// Whether the bar is reached.
-    pub verdict: Verdict,
 }
 
 impl Pair {
@@ -114,64 +103,72 @@ impl Pair {
 }
 
 impl Row {
-    pub(crate) fn ours(&self) -> &str {
-        self.ours.as_deref().unwrap_or("tideline")
-    }
-
     /// Who is needed.
     pub(crate) fn contestants(&self) -> impl Iterator<Item = &str> {
-        [self.ours()].into_iter().chain(self.beside.as_deref())
+        let ours = self.ours.as_deref().unwrap_or(TIDELINE);
+        [ours].into_iter().chain(self.beside.as_deref())
     }
 
     /// Adds the runs of a round, if both gave their figure; else the row has failed.
     pub(crate) fn add(&mut self, runs: &BTreeMap<String, Result<Outcome, Stop>>) {
-        match self.pair(runs) {
-            Ok(pair) => self.pairs.push(pair),
-            Err(why) => self.failed = Some(why),
-        }
-    }
-
-    fn pair(&mut self, runs: &BTreeMap<String, Result<Outcome, Stop>>) -> Result<Pair, String> {
-        let mut measured = Vec::new();
-        for who in self.contestants() {
+        let mut of = |who: &str| {
             let outcome = runs[who].as_ref().map_err(Stop::to_string)?;
             let figure = outcome.figures.get(&self.figure);
             let figure = figure.ok_or_else(|| format!("{who}: no figure {}", self.figure))?;
+            self.unit.clone_from(&figure.unit);
             let figures = outcome.figures.iter();
-            let run = Measured {
+            Ok(Measured {
                 value: figure.value,
                 figures: figures.map(|(name, of)| (name.clone(), of.value)).collect(),
                 invalid: outcome.validity.reasons.first().cloned(),
-            };
-            measured.push((run, figure.unit.clone()));
+            })
+        };
+        let tideline = of(self.ours.as_deref().unwrap_or(TIDELINE));
+        let peer = self.beside.as_deref().map(of).transpose();
+        match tideline.and_then(|tideline| {
+            Ok(Pair {
+                tideline,
+                peer: peer?,
+            })
+        }) {
+            Ok(pair) => self.pairs.push(pair),
+            Err(why) => self.without = Some((Verdict::Failed, why)),
         }
-        let mut measured = measured.into_iter();
-        let (tideline, unit) = measured.next().ok_or("nobody ran")?;
-        self.unit = unit;
-        let peer = measured.next().map(|(peer, _)| peer);
-        Ok(Pair { tideline, peer })
     }
 
-    /// Enters what follows from the pairs.
-    pub(crate) fn judge(&mut self) {
+    /// Median of Tideline's values.
+    #[must_use]
+    pub fn tideline(&self) -> Option<f64> {
+        median(self.pairs.iter().map(|pair| pair.tideline.value))
+    }
+
+    /// Median of the other's.
+    #[must_use]
+    pub fn other(&self) -> Option<f64> {
         let peers = self.pairs.iter().filter_map(|pair| pair.peer.as_ref());
-        self.other = median(peers.map(|peer| peer.value));
-        self.tideline = median(self.pairs.iter().map(|pair| pair.tideline.value));
-        self.ratio = median(self.pairs.iter().filter_map(Pair::ratio));
-        self.verdict = self.verdict();
+        median(peers.map(|peer| peer.value))
     }
 
-    fn verdict(&self) -> Verdict {
-        if self.failed.is_some() {
-            return Verdict::Failed;
+    /// Median of the pairs' ratios.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        median(self.pairs.iter().filter_map(Pair::ratio))
+    }
+
+    /// Whether the bar is reached.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        if let Some((verdict, _)) = self.without {
+            return verdict;
         }
-        if self.missing.is_some() || self.pairs.is_empty() {
-            return Verdict::Missing;
-        }
-        if self.pairs.iter().filter_map(Pair::invalid).count() * 2 >= self.pairs.len() {
+        let invalid = self.pairs.iter().filter_map(Pair::invalid).count();
+        if invalid * 2 >= self.pairs.len() {
             return Verdict::Invalid;
         }
-        let value = self.beside.as_ref().map_or(self.tideline, |_| self.ratio);
+        let value = self
+            .beside
+            .as_ref()
+            .map_or(self.tideline(), |_| self.ratio());
         match (self.bar, value) {
             (None, _) => Verdict::NoBar,
             (Some(Bar::AtLeast(bar)), Some(value)) if value >= bar => Verdict::Met,
@@ -180,11 +177,10 @@ impl Row {
         }
     }
 
-    /// Why there is no verdict, or none to be believed.
+    /// What is missing or wrong.
     pub(crate) fn why(&self) -> Option<&str> {
-        let invalid = || self.pairs.iter().find_map(Pair::invalid);
-        let why = self.missing.as_deref().or(self.failed.as_deref());
-        why.or_else(invalid)
+        let without = self.without.as_ref().map(|(_, why)| &**why);
+        without.or_else(|| self.pairs.iter().find_map(Pair::invalid))
     }
 
     /// The row as a line of the table; under it what is missing or wrong.
@@ -199,9 +195,14 @@ impl Row {
     pub(crate) fn cells(&self) -> Vec<Cell> {
         let ratios = || self.pairs.iter().filter_map(Pair::ratio);
         let (least, most) = (ratios().reduce(f64::min), ratios().reduce(f64::max));
-        let ratio = self.ratio.zip(least).zip(most);
-        let ratio =
-            ratio.map(|((ratio, least), most)| format!("{ratio:.2} ({least:.2} to {most:.2})"));
+        let shown =
+            [self.ratio(), least, most].map(|ratio| ratio.map(|ratio| format!("{ratio:.2}")));
+        let ratio = match shown {
+            [Some(ratio), Some(least), Some(most)] => {
+                Cell::Text(format!("{ratio} ({least} to {most})"))
+            }
+            _ => Cell::Absent,
+        };
         let unit = self.beside.as_ref().map_or(&*self.unit, |_| "×");
         let bar = self.bar.map(|bar| match bar {
             Bar::AtLeast(bar) => format!("≥ {}", quantity(bar, unit)),
@@ -209,15 +210,18 @@ impl Row {
         });
         vec![
             (*self.what).into(),
-            Cell::figure(self.tideline, &self.unit),
+            Cell::figure(self.tideline(), &self.unit),
             (*self.peer).into(),
-            Cell::figure(self.other, &self.unit),
-            ratio.map_or(Cell::Absent, Cell::Text),
+            Cell::figure(self.other(), &self.unit),
+            ratio,
             bar.map_or(Cell::Absent, Cell::Text),
-            self.verdict.text().into(),
+            self.verdict().text().into(),
         ]
     }
 }
+
+/// The contestant that a row is about, if it does not say another.
+const TIDELINE: &str = "tideline";
 
 /// The titles of the table.
 pub(crate) const COLUMNS: [&str; 7] = [
@@ -268,7 +272,6 @@ mod tests {
             ];
             row.add(&runs.into());
         }
-        row.judge();
         row
     }
 
@@ -279,8 +282,14 @@ mod tests {
         // The median of the ratios (2.0) is neither that of the medians (3.0) nor the mean.
         let pairs = [(300.0, 100.0), (400.0, 200.0), (100.0, 100.0)];
         let judged = row("beside = 'redis'\nbar = { at_least = 1.5 }", &pairs);
-        assert_eq!((judged.tideline, judged.other), (Some(300.0), Some(100.0)));
-        assert_eq!((judged.ratio, judged.verdict), (Some(2.0), Verdict::Met));
+        assert_eq!(
+            (judged.tideline(), judged.other()),
+            (Some(300.0), Some(100.0))
+        );
+        assert_eq!(
+            (judged.ratio(), judged.verdict()),
+            (Some(2.0), Verdict::Met)
+        );
         let text = "| appends | 300/s |  | 100/s | 2.00 (1.00 to 3.00) | ≥ 1.50 × | met |";
         assert_eq!(judged.text(), text);
         for (rest, verdict) in [
@@ -294,16 +303,15 @@ mod tests {
             ("bar = { at_least = 301.0 }", Verdict::NotMet),
             ("beside = 'redis'", Verdict::NoBar),
         ] {
-            assert_eq!(row(rest, &pairs).verdict, verdict, "{rest}");
+            assert_eq!(row(rest, &pairs).verdict(), verdict, "{rest}");
         }
     }
 
     #[test]
     fn what_is_missing_failed_or_invalid_is_neither_met_nor_not() {
         let mut missing = row(AT_LEAST_ONE, &[]);
-        missing.missing = Some("redis-server is not installed".into());
-        missing.judge();
-        assert_eq!(missing.verdict, Verdict::Missing);
+        missing.without = Some((Verdict::Missing, "redis-server is not installed".into()));
+        assert_eq!(missing.verdict(), Verdict::Missing);
         let text = missing.text();
         let why = "missing |\n  deep: redis-server is not installed";
         assert!(text.ends_with(why), "{text}");
@@ -315,8 +323,7 @@ mod tests {
             ("redis".to_owned(), Err(stop)),
         ];
         failed.add(&runs.into());
-        failed.judge();
-        assert_eq!((failed.verdict, failed.pairs.len()), (Verdict::Failed, 1));
+        assert_eq!((failed.verdict(), failed.pairs.len()), (Verdict::Failed, 1));
         let text = failed.text();
         assert!(
             text.ends_with("FAILED |\n  deep: it did not start"),
@@ -325,18 +332,19 @@ mod tests {
 
         let mut late = row(AT_LEAST_ONE, &[(2.0, 1.0), (2.0, 1.0)]);
         late.pairs[1].tideline.invalid = Some("the generator was late".into());
-        late.judge();
-        assert_eq!(late.verdict, Verdict::Invalid);
+        assert_eq!(late.verdict(), Verdict::Invalid);
         assert!(late.text().contains("deep: the generator was late"));
 
         let nothing = row(AT_LEAST_ONE, &[(2.0, 0.0)]);
-        assert_eq!((nothing.ratio, nothing.verdict), (None, Verdict::NotMet));
+        assert_eq!(
+            (nothing.ratio(), nothing.verdict()),
+            (None, Verdict::NotMet)
+        );
         let mut absent = row(AT_LEAST_ONE, &[]);
         absent.figure = "another".into();
         let runs = ["tideline", "redis"].map(|who| (who.to_owned(), Ok(run(1.0))));
         absent.add(&runs.into());
-        absent.judge();
-        assert_eq!(absent.verdict, Verdict::Failed);
+        assert_eq!(absent.verdict(), Verdict::Failed);
     }
 
     #[test]
