@@ -17,7 +17,7 @@ use tideline_load::outcome::{Better, Figure, Outcome};
 use tideline_load::{cli, report};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::appends::{self, Wire};
+use crate::appends;
 use crate::disk::{self, Batch, Counter};
 use crate::echo;
 
@@ -43,6 +43,7 @@ pub(crate) struct Contestant {
     arguments: String,
     config: String,
     address: String,
+    flags: String,
     tool: Option<String>,
     reused: bool,
 }
@@ -54,8 +55,7 @@ enum Kind {
     Tideline,
     Disk,
     Echo,
-    Redis,
-    JetStream,
+    Program,
 }
 
 /// What all runs share.
@@ -107,7 +107,7 @@ impl Field {
             (Some(server), _) => server,
             (None, Kind::Disk) => return self.disk(plan.reused),
             (None, Kind::Echo) => echo::serve(self.bench.place("echo-")?).await?,
-            (None, Kind::Redis | Kind::JetStream) => self.start(&plan).await?,
+            (None, Kind::Program) => self.start(&plan).await?,
             (None, Kind::Tideline) => self.tideline(&plan).await?,
         };
         let outcome = match &plan.tool {
@@ -179,16 +179,11 @@ impl Field {
 
     /// The line on a server.
     async fn load(&mut self, plan: &Contestant, line: &str, on: &Running) -> Result<Outcome, Stop> {
-        let (title, mut line) = (&plan.title, line.to_owned());
+        let (title, line) = (&plan.title, format!("{line} {}", plan.flags));
         let measure: Measure = match plan.kind {
-            Kind::Redis => |words| appends::measure(words, Wire::Redis),
-            Kind::JetStream => |words| appends::measure(words, Wire::JetStream),
+            Kind::Program => appends::measure,
             _ => cli::measure,
         };
-        if matches!(plan.kind, Kind::Echo) {
-            // There is nothing to be read back.
-            line += " --sample 0";
-        }
         if plan.rest {
             quiet(on).await;
         }

@@ -10,8 +10,6 @@ mod appends;
 mod contestants;
 mod disk;
 mod echo;
-mod nats;
-mod redis;
 mod room;
 mod row;
 

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
-use crate::nats::{HELLO, PONG, Said, find};
+use crate::appends::{HELLO, PONG, find};
 
 /// How long the last subscription, or the last delivery, may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -168,23 +168,22 @@ impl Heard {
             whole.extend_from_slice(payload);
             bytes = &whole;
         }
-        while let Some((said, length)) = find(bytes)? {
-            bytes = &bytes[length..];
-            match said {
-                Said::Message(_, payload) => {
-                    let digits = payload.get(..DIGITS).unwrap_or_default();
-                    let digit = |sum, digit: &u8| sum * 10 + u64::from(digit & 15);
-                    let number = digits.iter().fold(0, digit);
-                    if number != self.position + 1 {
-                        let before = self.position;
-                        hall.fault(&format!("message {number} after {before}"));
-                    }
-                    self.position = number;
-                    hall.deliveries.set(hall.deliveries.get() + 1);
+        while let Some(unit) = find(bytes)? {
+            bytes = &bytes[unit.length..];
+            if unit.subject()?.is_some() {
+                let digits = unit.body.get(..DIGITS).unwrap_or_default();
+                let digit = |sum, digit: &u8| sum * 10 + u64::from(digit & 15);
+                let number = digits.iter().fold(0, digit);
+                if number != self.position + 1 {
+                    let before = self.position;
+                    hall.fault(&format!("message {number} after {before}"));
                 }
-                Said::Ping => drop(put_text(out, PONG)),
-                Said::Pong => hall.subscribed.set(hall.subscribed.get() + 1),
-                Said::Noise => {}
+                self.position = number;
+                hall.deliveries.set(hall.deliveries.get() + 1);
+            } else if unit.line == b"PING" {
+                put_text(out, PONG);
+            } else if unit.line == b"PONG" {
+                hall.subscribed.set(hall.subscribed.get() + 1);
             }
         }
         hall.moved.notify_one();
