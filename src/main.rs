@@ -85,7 +85,7 @@ struct Options {
     /// and delete everything.
     #[arg(long)]
     insecure: bool,
-    /// Partitions of a new data directory; one that stands must have as many [default: as it has; 1 in a new one].
+    /// Partitions of a new data directory; an existing one must have as many [default: as it has; 1 in a new one].
     #[arg(long, value_name = "NUMBER")]
     partitions: Option<u16>,
 }
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
 }
 
 /// Lets the process open as many files as the system allows it: the usual soft limit of 1,024 is for programs that use
-/// `select`. What came of it is told where connections are counted (`Server::start`).
+/// `select`. The result is logged where connections are counted (`Server::start`).
 fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,6 +1,6 @@
 //! The whole server: what starts in which order, and stops in the reverse one.
 //!
-//! Owns: start and stop. Promises: nothing is served before everything below it stands; a stop takes nothing new,
+//! Owns: start and stop. Promises: nothing is served before everything below it is open; a stop takes nothing new,
 //! answers what it took, tells the clients, and flushes last. Must not: know how any layer does its part.
 
 use std::fmt;
@@ -39,7 +39,7 @@ pub struct Server {
 /// Why the server did not start; the text is one line for the operator.
 #[derive(Debug)]
 pub enum StartError {
-    /// Others can reach the address, and nobody has said that they may.
+    /// Others can reach the address, and no setting allows it.
     Exposed(SocketAddr),
     /// The address can't be listened on.
     Listen(SocketAddr, io::Error),
@@ -175,7 +175,7 @@ impl Server {
         admin.set_ready(false);
         // 2. Who waits for news gets what there is.
         gateway.end_waits();
-        // 3. What is in flight is answered, clients are told, connections closed.
+        // 3. What is in flight is answered, clients get `draining`, connections are closed.
         gateway.drain(drain).await;
         // 4. Nobody listens to the feed any more.
         feed.stop();
@@ -227,7 +227,7 @@ fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Says what is open to whom, so that nobody learns it from an intruder.
+/// Logs what is open to other machines, so that the operator knows it.
 fn say_who_may_come(config: &Config) {
     if config.is_exposed() {
         tracing::warn!(

@@ -1,62 +1,96 @@
-//! `kill -9` under sixteen writers, a few rounds of what `tideline-load crash` does in twenty; and the control that
-//! must fail.
+//! `kill -9` under writers and subscribers: a few rounds of what `tideline-load crash` does in twenty, a replay of logs
+//! under kills, and the controls that must fail.
 //!
 //! Owns: the proof that an acknowledgement means "in the log" as far as a killed process can show it (power cuts are
 //! the recording backend's matter, in `src/log/`). Must not: assert on time.
 
-use std::path::PathBuf;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
-use tideline_load::crash::{Crash, Outcome, run};
+use clap::Parser;
+use serde_json::Value;
+use tideline_load::cli::Cli;
+use tideline_load::exit::{Stop, Verdict};
 
-fn crash(rounds: u32, environment: &[(&str, &str)]) -> Outcome {
-    let data = tempfile::tempdir().expect("a temporary directory");
-    let plan = Crash {
-        binary: PathBuf::from(env!("CARGO_BIN_EXE_tideline")),
-        data: data.path().join("data"),
-        rounds,
-        writers: 16,
-        in_flight: 8,
-        kill_after_ms_min: 200,
-        kill_after_ms_max: 1_000,
-        pause_micros: 2_000,
-        environment: environment
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
-        seed: None,
-        json: None,
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime
-        .block_on(run(plan))
-        .expect("the server comes back each time")
+/// Runs the tool with the words of a line. Returns what it found, too.
+fn tool(folder: &Path, line: &str) -> Result<(Verdict, Value), Stop> {
+    let json = folder.join("found.json");
+    let binary = env!("CARGO_BIN_EXE_tideline");
+    let line = format!(
+        "tideline-load {line} --binary {binary} --data {}/data --json {}",
+        folder.display(),
+        json.display()
+    );
+    let verdict = Cli::parse_from(line.split_whitespace()).command.run()?;
+    let found = fs::read_to_string(json).expect("a result");
+    Ok((verdict, serde_json::from_str(&found).expect("JSON")))
+}
+
+fn crash(flags: &str) -> (Verdict, Value) {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let line = format!("crash --rounds 5 --kill-after-ms-max 1000 {flags}");
+    tool(folder.path(), &line).expect("the server comes back each time")
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
-    let outcome = crash(5, &[]);
-    assert!(
-        outcome.verdict.held(),
-        "{}\n{:#?}",
-        outcome.summary(),
-        outcome.verdict.faults
-    );
-    assert!(outcome.verdict.messages > 1_000, "{}", outcome.summary());
+    let (verdict, found) = crash("");
+    assert_eq!(verdict, Verdict::Held, "{found:#}");
+    assert_eq!(found["kills"], 5);
+    for what in ["messages", "received", "resumes", "reconnects"] {
+        assert!(found[what].as_u64() > Some(10), "{what}: {found:#}");
+    }
 }
 
 /// A server that acknowledges before the log append must be caught, or the test above proves nothing.
 #[test]
 #[cfg(feature = "faults")]
 fn acknowledging_before_the_log_append_is_caught() {
-    let caught = (0..4).any(|_| {
-        let outcome = crash(5, &[("TIDELINE_FAULT", "ack_before_log")]);
-        !outcome.verdict.held()
-    });
+    let caught = (0..4).any(|_| crash("--env TIDELINE_FAULT=ack_before_log").0 == Verdict::Broken);
     assert!(
         caught,
         "no round noticed that acknowledged messages were not in the log"
     );
+}
+
+#[test]
+fn a_replay_holds_under_kills_and_once_more_and_refuses_other_lines() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let write = |file: u32, first: u32| {
+        let mut lines = b"=== \xff joined\n".to_vec();
+        for number in first..3_000 {
+            let mut line = String::new();
+            writeln!(line, "[09:14] <nick{file}> {number}").expect("a line");
+            lines.extend(line.as_bytes());
+        }
+        fs::write(folder.path().join(format!("{file}.raw.txt")), lines).expect("a log");
+    };
+    (0..6).for_each(|file| write(file, 1));
+    let replay = |flags: &str| {
+        let line = format!("replay {} --quiet {flags}", folder.path().display());
+        tool(folder.path(), &line)
+    };
+    let (verdict, found) = replay("--kills 2 --connections 3").expect("a replay");
+    assert_eq!(verdict, Verdict::Held, "{found:#}");
+    assert_eq!(
+        (&found["kills"], &found["messages"]),
+        (&2.into(), &18_000.into())
+    );
+    assert_eq!(
+        (&found["lines_replaced"], &found["timelines"]),
+        (&6.into(), &6.into())
+    );
+    let (verdict, found) = replay("").expect("the same again");
+    assert_eq!(verdict, Verdict::Held, "{found:#}");
+    assert_eq!(
+        (&found["duplicates_answered"], &found["messages"]),
+        (&18_000.into(), &18_000.into())
+    );
+    write(3, 2);
+    assert!(
+        matches!(replay(""), Err(Stop::Occupied(_))),
+        "it holds more"
+    );
+    assert!(matches!(replay("--suffix .none"), Err(Stop::Usage(_))));
 }

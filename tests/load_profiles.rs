@@ -27,7 +27,7 @@ fn run(words: &[&str]) -> Outcome {
 
 #[test]
 fn a_room_gets_every_message() {
-    let words = ["room", "--subscribers", "20", "--threads", "2"];
+    let words = ["room", "--subscribers", "20"];
     for pace in [["--in-flight", "8"], ["--rate", "200"]] {
         let outcome = run(&[&words[..], &pace].concat());
         let made = &outcome.checks.made;

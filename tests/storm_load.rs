@@ -16,7 +16,7 @@ struct Line {
 }
 
 fn storm(more: &[&str]) -> Storm {
-    let words = "storm --quiet --clients 100 --timelines 20 --per-client 10 --behind 10 --away 0.1 --seed 7";
+    let words = "storm --quiet --clients 100 --timelines 20 --per-client 10 --behind 10 --seed 7";
     let words = words.split_whitespace().chain(more.iter().copied());
     Line::parse_from(words).storm
 }

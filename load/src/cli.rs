@@ -3,10 +3,9 @@
 //! Owns: the names. Promises: a scenario file means what the same words mean on the command line, because it comes
 //! through here too. Must not: hold any of the work; each profile is a module of its own.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use serde::Serialize;
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
@@ -109,26 +108,8 @@ impl Command {
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
             Command::Fill(args) => fill::run(&args),
-            Command::Replay(args) => {
-                let json = args.json.clone();
-                let outcome = several_threads(replay::run(args))?;
-                finish(
-                    &outcome,
-                    &outcome.summary(),
-                    &outcome.verdict,
-                    json.as_deref(),
-                )
-            }
-            Command::Crash(args) => {
-                let json = args.json.clone();
-                let outcome = several_threads(crash::run(args))?;
-                finish(
-                    &outcome,
-                    &outcome.summary(),
-                    &outcome.verdict,
-                    json.as_deref(),
-                )
-            }
+            Command::Replay(args) => judged(args.json.clone(), replay::run(args)),
+            Command::Crash(args) => judged(args.json.clone(), crash::run(args)),
         }
     }
 }
@@ -160,32 +141,26 @@ fn parse(run: &Words) -> Result<Command, Stop> {
     }
 }
 
-/// For what checks more than it measures.
-fn several_threads<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    runtime.block_on(work)
-}
-
-fn finish(
-    outcome: &impl Serialize,
-    summary: &str,
-    verdict: &judge::Verdict,
-    json: Option<&Path>,
+/// For what checks more than it measures: on several threads.
+fn judged(
+    json: Option<PathBuf>,
+    work: impl Future<Output = Result<judge::Verdict, Stop>>,
 ) -> Result<Verdict, Stop> {
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
+    let verdict = runtime.block_on(work)?;
     for fault in &verdict.faults {
         report::note(&format!("fault: {fault}"));
     }
-    report::say(summary);
-    report::save(outcome, json)?;
+    report::say(&verdict.summary());
+    report::save(&verdict, json.as_deref())?;
     Ok(Verdict::of(verdict.held(), true))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use clap::CommandFactory;
 

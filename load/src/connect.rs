@@ -1,47 +1,49 @@
 //! `connect`: thousands of idle connections, opened at a rate and held, and what each costs the server in memory.
 //!
-//! Owns: the measurement of an idle connection. Promises: the connections are open and answered before it measures,
-//! and all of them are there at the end, or it is a fault. Must not: send anything while it measures.
+//! Owns: idle connections, also those of other profiles. Promises: they are open and answered before it measures, and
+//! all of them are there at the end, or it is a fault. Must not: send anything while it measures.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use crate::exit::Stop;
+use crate::judge::joined;
 use crate::machine::Usage;
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
 use crate::recorder::Counts;
-use crate::rpc::{CallError, Client};
+use crate::rpc::Client;
 use crate::run::Run;
 use crate::setup::Setup;
 
 /// Arguments of `connect`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Connect {
-    /// What every profile has; warm-up and seconds are not used: the ramp is part of what is measured
+    /// Warm-up and seconds are not used: the ramp is part of what is measured
     #[command(flatten)]
     #[serde(flatten)]
-    pub setup: Setup,
+    setup: Setup,
     /// How many connections
     #[arg(long, default_value_t = 5_000)]
-    pub connections: usize,
-    /// Open so many a second
-    #[arg(long, default_value_t = 2_000.0)]
-    pub connect_rate: f64,
+    connections: usize,
     /// How long they stay idle before the memory is read
     #[arg(long, default_value_t = 10.0)]
-    pub hold_seconds: f64,
+    hold_seconds: f64,
     /// Subscribe each connection to this many timelines (of 1,000)
     #[arg(long, default_value_t = 0)]
-    pub subscriptions: usize,
+    subscriptions: usize,
 }
+
+/// So many are opened a second.
+const RATE: f64 = 2_000.0;
 
 impl Profile for Connect {
     const NAME: &'static str = "connect";
@@ -58,19 +60,15 @@ impl Profile for Connect {
         let memory = || run.pid.and_then(|pid| Usage::of(pid).resident_bytes);
         let before = memory();
         run.begin().await;
-        let began = Instant::now();
-        let held = self.ramp(run).await?;
+        let (began, idle) = (Instant::now(), Idle(run.gauge("connections")));
+        self.ramp(run, &idle).await?;
         let opening = began.elapsed().as_secs_f64();
         run.pass(self.hold_seconds).await;
         run.sample();
-        let (after, open) = (memory(), held.get());
+        let after = memory();
         run.finish().await;
-        run.checks.made("connections held", self.connections as u64);
-        let missing = self.connections as f64 - open;
-        if missing > 0.0 {
-            let what = format_args!("{missing} connections ended while they were idle");
-            run.checks.fault(what);
-        }
+        idle.check(run, self.connections);
+        let open = idle.0.get();
         run.figure("connections", open, "1", Better::Higher);
         let rate = open / opening.max(0.001);
         run.figure("opened_per_second", rate, "1/s", Better::Higher);
@@ -85,57 +83,71 @@ impl Profile for Connect {
 }
 
 impl Connect {
-    /// Opens them by the clock; each lives in a task of its own until the run ends. Returns how many are open.
-    async fn ramp(&self, run: &Rc<Run>) -> Result<Rc<Cell<f64>>, Stop> {
+    /// Opens them by the clock, and waits for the last.
+    async fn ramp(&self, run: &Rc<Run>, idle: &Idle) -> Result<(), Stop> {
         let opening = run.recorder("open", Counts::Scheduled);
-        let held = run.gauge("connections");
-        let failed: Rc<RefCell<Option<Stop>>> = Rc::default();
-        let mut pace = run.pace(self.connect_rate, Gaps::Fixed, 0);
-        for number in 0..self.connections {
-            let scheduled = loop {
-                if let Some(scheduled) = pace.due(Instant::now()) {
-                    break scheduled;
-                }
+        let mut pace = run.pace(RATE, Gaps::Fixed, 0);
+        let mut tasks = Vec::with_capacity(self.connections);
+        while tasks.len() < self.connections {
+            let Some(scheduled) = pace.due(Instant::now()) else {
                 pace.wait().await;
+                continue;
             };
-            let (run, subscriptions) = (Rc::clone(run), self.subscriptions);
-            let (opening, held, failed) = (opening.clone(), held.clone(), failed.clone());
-            spawn_local(async move {
-                match open(&run, subscriptions, number).await {
-                    Ok(mut client) => {
-                        opening.record(scheduled, Instant::now());
-                        held.set(held.get() + 1.0);
-                        // Answers the server's pings, until the server ends it or the run does.
-                        while client.receive().await.is_ok() {}
-                        held.set(held.get() - 1.0);
-                    }
-                    Err(stop) => *failed.borrow_mut() = Some(stop),
-                }
-            });
+            let (run, idle, opening) = (Rc::clone(run), idle.clone(), Rc::clone(&opening));
+            let (subscriptions, number) = (self.subscriptions, tasks.len());
+            tasks.push(spawn_local(async move {
+                idle.add(&run, subscriptions, number).await?;
+                opening.record(scheduled, Instant::now());
+                Ok(())
+            }));
         }
         run.paced(&pace);
-        let patience = Instant::now() + Duration::from_secs(30);
-        while held.get() < self.connections as f64 && Instant::now() < patience {
-            if let Some(stop) = failed.borrow_mut().take() {
-                return Err(stop);
-            }
-            sleep(Duration::from_millis(10)).await;
+        for task in tasks {
+            joined(task).await?;
         }
-        Ok(held)
+        Ok(())
+    }
+}
+
+/// Connections that do nothing: how many there are.
+#[derive(Clone, Default)]
+pub(crate) struct Idle(Rc<Cell<f64>>);
+
+impl Idle {
+    /// Opens one more; it answers the server's pings until the server ends it or the run does.
+    pub(crate) async fn add(
+        &self,
+        run: &Run,
+        subscriptions: usize,
+        number: usize,
+    ) -> Result<(), Stop> {
+        let mut client = open(run, subscriptions, number).await?;
+        let held = Rc::clone(&self.0);
+        held.set(held.get() + 1.0);
+        spawn_local(async move {
+            while client.receive().await.is_ok() {}
+            held.set(held.get() - 1.0);
+        });
+        Ok(())
+    }
+
+    /// As many as were opened must be there.
+    pub(crate) fn check(&self, run: &Run, opened: usize) {
+        run.checks.made("idle connections held", opened as u64);
+        let missing = opened as f64 - self.0.get();
+        if missing > 0.0 {
+            let what = format_args!("{missing} connections ended while they were idle");
+            run.checks.fault(what);
+        }
     }
 }
 
 async fn open(run: &Run, subscriptions: usize, number: usize) -> Result<Client, Stop> {
-    let opening = async {
-        let mut client = Client::open(&run.url).await?;
-        let _: Value = client.call("ping", json!({})).await?;
-        for offset in 0..subscriptions {
-            let timeline = format!("idle/{}", (number + offset) % 1_000);
-            let params = json!({ "timeline": timeline });
-            let _: Value = client.call("subscribe", params).await?;
-        }
-        Ok(client)
-    };
-    let lost = |error: CallError| Stop::Unreachable(format!("connection {number}: {error}"));
-    opening.await.map_err(lost)
+    let mut client = Client::open(&run.url).await?;
+    client.call::<IgnoredAny>("ping", json!({})).await?;
+    for offset in 0..subscriptions {
+        let params = json!({ "timeline": format!("idle/{}", (number + offset) % 1_000) });
+        client.call::<IgnoredAny>("subscribe", params).await?;
+    }
+    Ok(client)
 }

@@ -67,17 +67,13 @@ impl<'a> Answer<'a> {
 pub async fn ask<R>(
     pipe: &mut Pipe,
     request: &[u8],
-    read: impl FnOnce(Answer<'_>) -> R,
+    read: impl Fn(Answer<'_>) -> R,
 ) -> io::Result<R> {
-    pipe.write(request).await?;
-    loop {
-        if let Some((answer, length)) = Answer::find(pipe.bytes())? {
-            let read = read(answer);
-            pipe.take(length);
-            return Ok(read);
-        }
-        pipe.more().await?;
-    }
+    let find = |bytes: &[u8]| {
+        let found = Answer::find(bytes)?;
+        Ok(found.map(|(answer, length)| (read(answer), length)))
+    };
+    pipe.ask(request, find).await
 }
 
 #[cfg(test)]

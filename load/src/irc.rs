@@ -3,6 +3,7 @@
 //! Owns: how a file becomes messages. Promises: lines end at `\n` only, and a last line without one counts; bytes that
 //! are not UTF-8 are replaced and counted, nothing else of a line is changed. Must not: drop a line because it is odd.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -11,34 +12,34 @@ use serde::Serialize;
 
 /// One log file.
 #[derive(Debug)]
-pub struct Log {
+pub(crate) struct Log {
     /// The file's name without its suffix.
-    pub name: String,
+    pub(crate) name: String,
     /// Its lines, in order.
-    pub lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
     /// How many lines held bytes that are not UTF-8.
-    pub replaced: u64,
+    pub(crate) replaced: u64,
 }
 
 /// What one line says; this is the message's entry.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// `message`, `action` or `system`.
-    pub kind: &'static str,
+    kind: &'static str,
     /// Who, where the line tells.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nick: Option<&'a str>,
+    nick: Option<&'a str>,
     /// `HH:MM`, where the line tells.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub time: Option<&'a str>,
+    time: Option<&'a str>,
     /// What was said or happened.
-    pub text: &'a str,
+    text: &'a str,
     /// The whole line as it stood in the file.
-    pub raw: &'a str,
+    raw: &'a str,
 }
 
 /// Every file of a folder whose name ends in `suffix`, sorted by name.
-pub fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
+pub(crate) fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
     let mut logs = Vec::new();
     for file in fs::read_dir(folder)? {
         let file = file?;
@@ -50,8 +51,9 @@ pub fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
             continue;
         }
         let (lines, replaced) = split(&fs::read(file.path())?);
+        let name = stem.to_owned();
         logs.push(Log {
-            name: stem.to_owned(),
+            name,
             lines,
             replaced,
         });
@@ -61,38 +63,38 @@ pub fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
 }
 
 /// The lines of a file's bytes, and how many of them were not UTF-8.
-#[must_use]
-pub fn split(bytes: &[u8]) -> (Vec<String>, u64) {
-    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-    if lines.last().is_some_and(|last| last.is_empty()) {
-        lines.pop();
-    }
+fn split(bytes: &[u8]) -> (Vec<String>, u64) {
     let mut replaced = 0;
-    let lines = lines
-        .into_iter()
-        .map(|line| {
-            replaced += u64::from(str::from_utf8(line).is_err());
-            String::from_utf8_lossy(line).into_owned()
-        })
-        .collect();
-    (lines, replaced)
+    let line = |line: &[u8]| {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let text = String::from_utf8_lossy(line);
+        replaced += u64::from(matches!(text, Cow::Owned(_)));
+        text.into_owned()
+    };
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(line);
+    (lines.collect(), replaced)
 }
 
 /// Takes a line apart. What fits no pattern is a `system` line with the whole line as its text.
-#[must_use]
-pub fn parse(raw: &str) -> Line<'_> {
-    let (time, rest) = clock(raw);
-    let line = |kind, nick, text| Line {
+pub(crate) fn parse(raw: &str) -> Line<'_> {
+    let clock = raw.strip_prefix('[').and_then(|it| it.split_once("] "));
+    let clock = clock.filter(|(time, _)| time.len() == 5 && time.as_bytes()[2] == b':');
+    let (time, rest) = clock.map_or((None, raw), |(time, rest)| (Some(time), rest));
+    let (kind, nick, text) = said(rest);
+    Line {
         kind,
         nick,
         time,
         text,
         raw,
-    };
-    if let Some(said) = rest.strip_prefix('<')
-        && let Some((nick, text)) = said.split_once('>')
-    {
-        return line(
+    }
+}
+
+/// Kind, nick and text of a line without its time.
+fn said(rest: &str) -> (&'static str, Option<&str>, &str) {
+    let said = rest.strip_prefix('<').and_then(|it| it.split_once('>'));
+    if let Some((nick, text)) = said {
+        return (
             "message",
             Some(nick),
             text.strip_prefix(' ').unwrap_or(text),
@@ -100,25 +102,13 @@ pub fn parse(raw: &str) -> Line<'_> {
     }
     if let Some(done) = rest.trim_start_matches(' ').strip_prefix("* ") {
         let (nick, text) = done.trim_start().split_once(' ').unwrap_or((done, ""));
-        return line("action", Some(nick), text.trim_start_matches(' '));
+        return ("action", Some(nick), text.trim_start_matches(' '));
     }
     if let Some(notice) = rest.strip_prefix("=== ") {
         let nick = notice.split(' ').next().filter(|nick| !nick.is_empty());
-        return line("system", nick, notice);
+        return ("system", nick, notice);
     }
-    line("system", None, rest)
-}
-
-/// Splits `[HH:MM] ` off.
-fn clock(raw: &str) -> (Option<&str>, &str) {
-    let split = raw
-        .strip_prefix('[')
-        .and_then(|inner| inner.split_once("] "))
-        .filter(|(time, _)| time.len() == 5 && time.as_bytes()[2] == b':');
-    match split {
-        Some((time, rest)) => (Some(time), rest),
-        None => (None, raw),
-    }
+    ("system", None, rest)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! check.
 
 pub mod append;
+mod audience;
 pub mod bench;
 pub mod chat;
 pub mod checks;
@@ -24,7 +25,6 @@ pub mod history;
 pub mod http;
 pub mod irc;
 pub mod judge;
-pub mod ledger;
 pub mod machine;
 pub mod mixed;
 pub mod outcome;
@@ -54,6 +54,6 @@ pub mod subscriber;
 pub mod summary;
 pub mod table;
 pub mod template;
+pub(crate) mod trial;
 pub mod watch;
 pub mod writer;
-pub mod zipf;

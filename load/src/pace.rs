@@ -12,14 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::Serialize;
+use rand_distr::Exp1;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::random::Random;
 use crate::recorder::Window;
 
-/// Later than this behind its schedule an operation counts as late, unless a run says otherwise (`--late-ms`).
-pub const LATE: Duration = Duration::from_millis(5);
 /// A run with a greater share of late operations is invalid.
 pub const LATE_SHARE_MAX: f64 = 0.01;
 
@@ -36,20 +35,19 @@ pub enum Gaps {
 /// A schedule.
 #[derive(Debug)]
 pub struct Pace {
-    rate: f64,
+    gap_nanos: f64,
     gaps: Gaps,
     random: Random,
     began: Instant,
-    /// Nanoseconds from the beginning to the next operation.
+    /// From the beginning to the next operation. As a float it keeps fractions, so that no rate drifts.
     next_nanos: f64,
-    /// What is scheduled outside of it does not count.
-    window: Option<Arc<Window>>,
     late: Duration,
+    window: Arc<Window>,
     lateness: Lateness,
 }
 
 /// How well the generator kept to the schedule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Operations that were sent.
     pub sent: u64,
@@ -60,15 +58,6 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    fn count(&mut self, behind: Duration, most: Duration) {
-        self.sent += 1;
-        if behind > most {
-            self.late += 1;
-        }
-        let micros = u64::try_from(behind.as_micros()).unwrap_or(u64::MAX);
-        self.worst_micros = self.worst_micros.max(micros);
-    }
-
     /// Takes in another pace's.
     pub fn add(&mut self, other: Lateness) {
         self.sent += other.sent;
@@ -77,52 +66,34 @@ impl Lateness {
     }
 
     /// The share of late ones, 0 to 1.
-    #[must_use]
     pub fn share(&self) -> f64 {
         self.late as f64 / self.sent.max(1) as f64
     }
 }
 
 impl Pace {
-    /// `rate` operations a second, above 0, from now on.
-    #[must_use]
-    pub fn new(rate: f64, gaps: Gaps, seed: u64) -> Pace {
+    /// `rate` operations a second, above 0, from now on. Of those scheduled within the window, late is what is sent so
+    /// much behind its time.
+    pub fn new(rate: f64, gaps: Gaps, seed: u64, late: Duration, window: &Arc<Window>) -> Pace {
         Pace {
-            rate,
+            gap_nanos: 1e9 / rate,
             gaps,
             random: Random::new(seed),
             began: Instant::now(),
             next_nanos: 0.0,
-            window: None,
-            late: LATE,
+            late,
+            window: Arc::clone(window),
             lateness: Lateness::default(),
         }
     }
 
-    /// Begins so much later: connections that share a rate shall not all send at once.
-    #[must_use]
+    /// Begins so much later.
     pub fn after(mut self, offset: Duration) -> Pace {
         self.began += offset;
         self
     }
 
-    /// Counts as late what is sent so much behind its time.
-    #[must_use]
-    pub fn late_above(mut self, late: Duration) -> Pace {
-        self.late = late;
-        self
-    }
-
-    /// Counts only what is scheduled within the measurement.
-    #[must_use]
-    pub fn within(mut self, window: Arc<Window>) -> Pace {
-        self.window = Some(window);
-        self
-    }
-
-    /// When the next operation is due.
-    #[must_use]
-    pub fn next(&self) -> Instant {
+    fn next(&self) -> Instant {
         self.began + Duration::from_nanos(self.next_nanos as u64)
     }
 
@@ -135,34 +106,24 @@ impl Pace {
     /// once.
     pub fn due(&mut self, now: Instant) -> Option<Instant> {
         let scheduled = self.next();
-        if scheduled > now {
-            return None;
+        let behind = now.checked_duration_since(scheduled)?;
+        if self.window.offset(scheduled).is_some() {
+            self.lateness.add(Lateness {
+                sent: 1,
+                late: u64::from(behind > self.late),
+                worst_micros: u64::try_from(behind.as_micros()).unwrap_or(u64::MAX),
+            });
         }
-        let window = self.window.as_ref();
-        if window.is_none_or(|window| window.offset(scheduled).is_some()) {
-            self.lateness.count(now - scheduled, self.late);
-        }
-        self.next_nanos += self.gap();
+        self.next_nanos += match self.gaps {
+            Gaps::Fixed => self.gap_nanos,
+            Gaps::Exponential => self.gap_nanos * self.random.draw::<f64>(&Exp1),
+        };
         Some(scheduled)
     }
 
     /// How well it was kept so far.
-    #[must_use]
     pub fn lateness(&self) -> Lateness {
         self.lateness
-    }
-
-    /// Nanoseconds to the one after the next. As a float it keeps fractions, so that no rate drifts.
-    fn gap(&mut self) -> f64 {
-        let mean = 1e9 / self.rate;
-        match self.gaps {
-            Gaps::Fixed => mean,
-            // 53 random bits make a number in (0, 1].
-            Gaps::Exponential => {
-                let unit = ((self.random.bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-                -unit.ln() * mean
-            }
-        }
     }
 }
 
@@ -170,9 +131,15 @@ impl Pace {
 mod tests {
     use super::*;
 
+    fn pace(gaps: Gaps, seed: u64) -> Pace {
+        let window = Arc::new(Window::default());
+        window.begin(Instant::now());
+        Pace::new(1_000.0, gaps, seed, Duration::from_millis(5), &window)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_fixed_rate_keeps_its_times_and_catches_up() {
-        let mut pace = Pace::new(1_000.0, Gaps::Fixed, 1);
+        let mut pace = pace(Gaps::Fixed, 1);
         let began = Instant::now();
         let mut times = Vec::new();
         for _ in 0..10 {
@@ -200,7 +167,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn exponential_gaps_have_the_mean_of_the_rate_and_repeat() {
         let times = |seed| -> Vec<Instant> {
-            let mut pace = Pace::new(1_000.0, Gaps::Exponential, seed);
+            let mut pace = pace(Gaps::Exponential, seed);
             let later = Instant::now() + Duration::from_secs(20);
             std::iter::from_fn(|| pace.due(later)).collect()
         };

@@ -1,4 +1,4 @@
-//! A TCP connection with what was read and not yet taken: below all lean clients of the tool.
+//! A TCP connection with what was read and not yet taken: below all clients of the tool.
 //!
 //! Owns: the socket and its input. Promises: waiting can be given up without losing a byte; a connection that waits
 //! holds no buffer, so that thousands are cheap. Must not: know any protocol.
@@ -57,11 +57,6 @@ impl Pipe {
         Ok(Pipe { stream, rest })
     }
 
-    /// Writes all of it.
-    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes).await
-    }
-
     /// Waits for bytes, and writes meanwhile what the socket takes of `out`, from its front. What came, behind the rest
     /// of the last time, goes to `each`, which may add to `out` and returns how many bytes it took; it must not read
     /// from another pipe. Cancel-safe.
@@ -115,6 +110,27 @@ impl Pipe {
             out.drain(..written);
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Writes a request and waits until `find` finds the answer in the bytes; it returns its length, too.
+    pub async fn ask<T>(
+        &mut self,
+        request: &[u8],
+        find: impl Fn(&[u8]) -> io::Result<Option<(T, usize)>>,
+    ) -> io::Result<T> {
+        self.write(request).await?;
+        loop {
+            if let Some((found, length)) = find(&self.rest)? {
+                self.take(length);
+                return Ok(found);
+            }
+            self.more().await?;
+        }
+    }
+
+    /// Writes all of it.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
     }
 
     /// Waits until more bytes are there. Cancel-safe.

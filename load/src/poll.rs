@@ -1,10 +1,9 @@
 //! `poll`: asking for many timelines at once, over and over, mostly for nothing new: what a client without pushes does.
 //!
-//! Owns: the measurement: ready-made `sync` requests for groups of timelines, at their heads or one message back.
-//! Promises: an empty reply is compared byte by byte, any other is parsed and must hold just the news that was due.
-//! Must not: write while it measures: news are asked for from one message back.
+//! Owns: the polls: `sync` requests for groups of timelines, made anew when a position moved. Promises: what comes goes
+//! on right behind the position that was asked with; an empty reply is compared byte by byte; where nobody writes, any
+//! other holds just the news that was due. Must not: wait in the server.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -14,40 +13,39 @@ use serde_json::{Map, Value, json};
 use crate::exit::Stop;
 use crate::generator::Flow;
 use crate::outcome::Better;
+use crate::preload::Stock;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
-use crate::recorder::Recorder;
-use crate::request::{Ask, Session, at_slot};
-use crate::rpc::{Appended, CallError, Client, Message, Refusal, read};
+use crate::request::{Ask, Outcome, Session};
+use crate::rpc::{Client, read};
 use crate::run::Run;
+use crate::scan::{Numbered, Tally};
 use crate::setup::Setup;
-use crate::template::{SLOT, SLOT_BASE, Template, timeline_name};
+use crate::template::{SLOT, Template};
 
 /// Arguments of `poll`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 #[command(mut_arg("connections", |arg| arg.default_value("1")))]
 #[command(mut_arg("in_flight", |arg| arg.default_value("16")))]
 pub struct Poll {
-    /// What every profile has.
     #[command(flatten)]
     #[serde(flatten)]
-    pub setup: Setup,
-    /// How they poll.
+    setup: Setup,
     #[command(flatten)]
     #[serde(flatten)]
-    pub flow: Flow,
+    flow: Flow,
     /// Timelines, made first with one message each
     #[arg(long, default_value_t = 10_000)]
-    pub timelines: u64,
+    timelines: u64,
     /// Timelines in one poll
     #[arg(long, default_value_t = 100)]
-    pub positions: u64,
+    positions: u64,
     /// Name the epoch with each position, as a client does that keeps one
     #[arg(long)]
-    pub epochs: bool,
+    epochs: bool,
     /// Share of the polls that find one message, 0 to 1
     #[arg(long, default_value_t = 0.0)]
-    pub share_with_news: f64,
+    share_with_news: f64,
 }
 
 impl Profile for Poll {
@@ -58,115 +56,38 @@ impl Profile for Poll {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        self.flow.check()?;
         if self.positions == 0 || self.positions > self.timelines {
             let what = "as many positions as timelines at most, and one at least";
             return Err(Stop::Usage(what.into()));
         }
-        if !(0.0..=1.0).contains(&self.share_with_news) {
-            return Err(Stop::Usage("a share is between 0 and 1".into()));
-        }
         need_files(run, self.flow.connections as u64)?;
         run.tell("making timelines");
-        let timelines = self.make(run).await;
-        let timelines = timelines.map_err(|error| Stop::Unreachable(error.to_string()))?;
-        let board = Rc::new(Board {
-            groups: timelines
-                .chunks_exact(self.positions as usize)
-                .map(|group| Group::new(group, self.epochs))
-                .collect(),
-            share: self.share_with_news,
-            with_news: Cell::new(0),
-            empty: Cell::new(0),
-        });
+        let (prefix, stock) = (run.prefix(None, "poll"), Stock::each(1, self.timelines, 5));
+        stock.fill(run, &prefix).await?;
+        let tally = stock.tally(prefix);
+        let timelines: Vec<u64> = (0..self.timelines).collect();
+        let mut polls = Polls::new(run, &tally, &timelines, self.positions, self.epochs);
+        polls.catch_up(&tally).await?;
+        polls.share_with_news = Some(self.share_with_news);
         let latency = self.flow.recorder(run, "poll");
-        let open = async |number: usize| {
-            let polls = Polls {
-                random: Random::new(run.seed_of(number as u64 + 1)),
-                asked: Vec::new(),
-                board: Rc::clone(&board),
-                run: Rc::clone(run),
-            };
-            Session::open(run, polls).await
-        };
-        let generator = self.flow.generator(run, vec![Rc::clone(&latency)]);
-        let running = generator.start(self.flow.connections, open).await?;
-        run.measure().await;
-        running.end().await?;
-        board.tell(run, &latency);
-        Ok(())
-    }
-}
-
-/// A timeline as it is.
-struct Known {
-    name: String,
-    head: u64,
-    epoch: String,
-}
-
-impl Poll {
-    /// Timelines of this run's own, with one message each.
-    async fn make(&self, run: &Run) -> Result<Vec<Known>, CallError> {
-        let prefix = format!("poll-{}/", run.tag);
-        let mut client = Client::open(&run.url).await?;
-        let mut made = BTreeMap::new();
-        for first in (0..self.timelines).step_by(100) {
-            let mut names = BTreeMap::new();
-            for number in first..self.timelines.min(first + 100) {
-                let name = timeline_name(&prefix, number);
-                let params = json!({ "timeline": name, "entry": { "text": "first" } });
-                names.insert(client.send("message.append", &params), name);
-            }
-            while !names.is_empty() {
-                let Some((id, outcome)) = client.receive().await? else {
-                    return Err(CallError::Lost("a push, and nothing was subscribed".into()));
-                };
-                let result = outcome.map_err(CallError::Refused)?;
-                let appended: Appended = read(&result).map_err(CallError::Lost)?;
-                let name = names.remove(&id);
-                let name = name.ok_or_else(|| CallError::Lost(format!("a reply to {id}")))?;
-                made.insert(name, (appended.sequence, appended.epoch));
-            }
-        }
-        let known = |(name, (head, epoch))| Known { name, head, epoch };
-        Ok(made.into_iter().map(known).collect())
-    }
-}
-
-/// What all connections share.
-struct Board {
-    groups: Vec<Group>,
-    /// Share of the polls that find something.
-    share: f64,
-    with_news: Cell<u64>,
-    empty: Cell<u64>,
-}
-
-impl Board {
-    fn tell(&self, run: &Run, latency: &Recorder) {
+        let open = Session::each(run, |number| polls.for_connection(number));
+        self.flow.measure(run, &[Rc::clone(&latency)], open).await?;
         run.rate("polls_per_second", latency.count());
         if let Some(used) = run.value("server_cpu_seconds") {
             // The clock of processor time ticks every 10 ms.
             let per = latency.count() as f64 / used.max(0.01);
             run.figure("polls_per_server_cpu_second", per, "1/s", Better::Higher);
         }
-        let (empty, with_news) = (self.empty.get(), self.with_news.get());
-        let share = empty as f64 * 100.0 / (empty + with_news).max(1) as f64;
+        let made = run.checks.checked().made;
+        let [empty, news] = KINDS.map(|kind| made.get(kind).copied().unwrap_or(0) as f64);
+        let share = empty * 100.0 / (empty + news).max(1.0);
         run.figure("share_empty", share, "%", Better::Neither);
-        run.checks.made("empty replies compared", empty);
-        run.checks.made("replies with news parsed", with_news);
+        Ok(())
     }
 }
 
-/// The requests for the timelines of one group.
-struct Group {
-    /// At all heads, and with one timeline a message back.
-    requests: [Template; 2],
-    /// The timeline that has news, and its head.
-    news: (String, u64),
-}
-
+/// What is checked, by whether there were news.
+const KINDS: [&str; 2] = ["empty replies compared", "replies with news parsed"];
 /// The result of `sync` where nothing is new.
 const EMPTY: &[u8] = br#"{"timelines":{},"more":false}"#;
 
@@ -178,104 +99,201 @@ struct Found {
 
 #[derive(Debug, Deserialize)]
 struct News {
-    messages: Vec<Message>,
+    messages: Vec<Numbered>,
     position: u64,
     head: u64,
+    epoch: Option<String>,
     more: bool,
     state: String,
 }
 
-impl Group {
-    fn new(timelines: &[Known], epochs: bool) -> Group {
-        // Any of them will do; the middle one is neither the first nor the last that a server looks at.
-        let chosen = &timelines[timelines.len() / 2];
-        let request = |back: u64| {
-            let position = |one: &Known| {
-                let after = one.head - if one.name == chosen.name { back } else { 0 };
-                let value = if epochs {
-                    json!({ "after": after, "epoch": one.epoch })
-                } else {
-                    json!(after)
-                };
-                (one.name.clone(), value)
-            };
-            let positions: Map<String, Value> = timelines.iter().map(position).collect();
-            let params = json!({ "positions": positions });
-            Template::framed(&format!(
-                r#"{{"jsonrpc":"2.0","id":{SLOT},"method":"sync","params":{params}}}"#
-            ))
-        };
-        Group {
-            requests: [request(0), request(1)],
-            news: (chosen.name.clone(), chosen.head),
-        }
-    }
+/// How far a poller has come in each of its timelines.
+type Places = BTreeMap<String, Place>;
 
-    /// Whether a result that is not empty is the one message that was due.
-    fn compare(&self, found: &Found, news: bool) -> Result<(), String> {
-        let (name, head) = &self.news;
-        let fits = |one: &News| {
-            let sequences = one.messages.iter().map(|message| message.sequence);
-            sequences.eq([*head])
-                && (one.position, one.head, one.more) == (*head, *head, false)
-                && one.state == "ok"
-        };
-        let only = found.timelines.len() == 1 && !found.more;
-        if news && only && found.timelines.get(name).is_some_and(fits) {
-            return Ok(());
-        }
-        Err(format!("not the news of {name}: {found:.300?}"))
-    }
+#[derive(Clone, PartialEq)]
+struct Place {
+    number: u64,
+    after: u64,
+    epoch: Option<String>,
 }
 
+/// Requests for timelines that are polled together: at all positions, and with one timeline a message back.
+type Group = [(Rc<Places>, Template); 2];
+
 /// What one connection polls.
-struct Polls {
-    random: Random,
-    /// By slot: the group, and whether news are due.
-    asked: Vec<(usize, bool)>,
-    board: Rc<Board>,
+#[derive(Clone)]
+pub(crate) struct Polls {
     run: Rc<Run>,
+    groups: Vec<Group>,
+    epochs: bool,
+    /// So many of the polls ask from one message back, and nobody writes: it is known what each must bring.
+    share_with_news: Option<f64>,
+    random: Random,
+}
+
+/// Which group was asked for, from where, and how many timelines must have news, if that is known.
+pub(crate) struct Asked {
+    group: usize,
+    places: Rc<Places>,
+    due: Option<usize>,
 }
 
 impl Polls {
-    fn check(&self, slot: usize, result: &[u8]) -> Result<(), String> {
-        let (group, news) = self.asked[slot];
-        let counter = match (news, result == EMPTY) {
-            (false, true) => &self.board.empty,
-            (true, true) => return Err("news were due, and the reply is empty".to_owned()),
-            (news, false) => {
-                let found: Found = read(result)?;
-                if !news && found.timelines.is_empty() && !found.more {
-                    &self.board.empty
-                } else {
-                    self.board.groups[group].compare(&found, news)?;
-                    &self.board.with_news
-                }
-            }
+    /// Of so many timelines at once, all of them from the start, perhaps with their epochs.
+    pub(crate) fn new(
+        run: &Rc<Run>,
+        tally: &Tally,
+        timelines: &[u64],
+        positions: u64,
+        epochs: bool,
+    ) -> Polls {
+        let place = |number: &u64| {
+            let (after, epoch) = (0, None);
+            let number = *number;
+            (
+                tally.name(number),
+                Place {
+                    number,
+                    after,
+                    epoch,
+                },
+            )
         };
-        counter.set(counter.get() + 1);
+        let groups = timelines.chunks_exact(positions as usize);
+        let places = groups.map(|group| group.iter().map(place).collect());
+        Polls {
+            run: Rc::clone(run),
+            groups: places.map(|places| group(places, epochs)).collect(),
+            epochs,
+            share_with_news: None,
+            random: Random::new(run.seed),
+        }
+    }
+
+    /// The same with other choices.
+    fn for_connection(&self, number: usize) -> Polls {
+        let mut polls = self.clone();
+        polls.random = Random::new(self.run.seed_of(number as u64 + 1));
+        polls
+    }
+
+    /// Checks what came, and moves on.
+    fn check(&mut self, asked: &Asked, found: &Found) -> Result<(), String> {
+        let before = &self.groups[asked.group][0].0;
+        let mut places = Places::clone(before);
+        for (name, news) in &found.timelines {
+            let after = asked.places.get(name).map(|place| place.after);
+            let after = after.ok_or_else(|| format!("{name} came and was not asked for"))?;
+            let end = after + news.messages.len() as u64;
+            let sequences = news.messages.iter().map(|message| message.sequence);
+            let is_next = end > after && news.position == end && sequences.eq(after + 1..=end);
+            if !is_next || news.more != (end < news.head) || news.state != "ok" {
+                return Err(format!("{name}: a poll after {after} brought {news:.300?}"));
+            }
+            // Polls of a connection may overlap: an older one's answer never moves back.
+            if let Some(place) = places.get_mut(name).filter(|place| place.after < end) {
+                place.after = end;
+                place.epoch.clone_from(&news.epoch);
+            }
+            let checks = &self.run.checks;
+            checks.made("messages polled in order", end - after);
+        }
+        let moved = places != **before;
+        let is_due = |due| !moved && !found.more && found.timelines.len() == due;
+        if !asked.due.is_none_or(is_due) {
+            return Err(format!("not the news that was due: {found:.300?}"));
+        }
+        if moved {
+            self.groups[asked.group] = group(places, self.epochs);
+        }
         Ok(())
+    }
+
+    /// Polls until nothing is new; then each timeline must be where the tally is.
+    pub(crate) async fn catch_up(&mut self, tally: &Tally) -> Result<(), Stop> {
+        let mut client = Client::open(&self.run.url).await?;
+        for group in 0..self.groups.len() {
+            let mut has_more = true;
+            while has_more {
+                let places = Rc::clone(&self.groups[group][0].0);
+                let found = client.call("sync", params(&places, self.epochs)).await?;
+                let asked = Asked {
+                    group,
+                    places,
+                    due: None,
+                };
+                if let Err(fault) = self.check(&asked, &found) {
+                    self.run.checks.fault(fault);
+                }
+                has_more = !Rc::ptr_eq(&asked.places, &self.groups[group][0].0);
+            }
+            self.compare(group, tally);
+        }
+        Ok(())
+    }
+
+    fn compare(&self, group: usize, tally: &Tally) {
+        let checks = &self.run.checks;
+        for (name, place) in &*self.groups[group][0].0 {
+            let (after, length) = (place.after, tally.acked[place.number as usize]);
+            if after != u64::from(length) {
+                checks.fault(format_args!("{name}: polled as far as {after} of {length}"));
+            }
+            checks.made("polled timelines up to the end", 1);
+        }
     }
 }
 
+/// The requests for these places.
+fn group(places: Places, epochs: bool) -> Group {
+    // Any of them will do; the middle one is neither the first nor the last that a server looks at.
+    let (mut back, middle) = (places.clone(), places.len() / 2);
+    if let Some(place) = back.values_mut().nth(middle) {
+        place.after = place.after.saturating_sub(1);
+    }
+    [places, back].map(|places| {
+        let params = params(&places, epochs);
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":{SLOT},"method":"sync","params":{params}}}"#);
+        (Rc::new(places), Template::framed(&request))
+    })
+}
+
+fn params(places: &Places, epochs: bool) -> Value {
+    let position = |(name, place): (&String, &Place)| {
+        let position = match &place.epoch {
+            Some(epoch) if epochs => json!({ "after": place.after, "epoch": epoch }),
+            _ => json!(place.after),
+        };
+        (name.clone(), position)
+    };
+    json!({ "positions": places.iter().map(position).collect::<Map<_, _>>() })
+}
+
 impl Ask for Polls {
-    fn put(&mut self, out: &mut Vec<u8>, slot: usize) {
-        let group = self.random.below(self.board.groups.len() as u64) as usize;
-        let news = self.random.unit() < self.board.share;
-        let request = &self.board.groups[group].requests[usize::from(news)];
-        request.stamp(out, &[SLOT_BASE + slot as u64]);
-        *at_slot(&mut self.asked, slot) = (group, news);
+    type Asked = Asked;
+
+    fn put(&mut self, out: &mut Vec<u8>, request: u64) -> Asked {
+        let group = self.random.below(self.groups.len() as u64) as usize;
+        let share = self.share_with_news;
+        let due = share.map(|share| usize::from(self.random.unit() < share));
+        let (places, template) = &self.groups[group][due.unwrap_or(0)];
+        template.stamp(out, &[request]);
+        let places = Rc::clone(places);
+        Asked { group, places, due }
     }
 
-    fn take(&mut self, slot: usize, outcome: Result<&[u8], Refusal>) -> Option<usize> {
-        let refused = |refusal: Refusal| format!("a poll was refused: {}", refusal.message);
-        let checked = outcome.map_err(refused);
-        if let Err(fault) = checked.and_then(|result| self.check(slot, result)) {
-            self.run.checks.fault(fault);
-            self.run.end_early();
-            return None;
+    fn take(&mut self, asked: Asked, outcome: Outcome<'_>) -> Result<(), String> {
+        match outcome {
+            Ok(EMPTY) if asked.due != Some(1) => self.run.checks.made(KINDS[0], 1),
+            Ok(result) => {
+                self.run.checks.made(KINDS[1], 1);
+                return self.check(&asked, &read(result)?);
+            }
+            Err(refusal) if refusal.data.retry => {}
+            Err(refusal) => return Err(format!("a poll was refused: {refusal}")),
         }
-        Some(0)
+        Ok(())
     }
 }
 
@@ -284,46 +302,54 @@ mod tests {
     use super::*;
     use crate::setup::plain;
 
-    fn polls(epochs: bool) -> Polls {
-        let one = |number: u64| Known {
-            name: format!("t-{number}"),
-            head: number + 1,
-            epoch: "e".to_owned(),
-        };
-        let timelines: Vec<Known> = (0..7).map(one).collect();
-        let groups = timelines.chunks_exact(3);
-        Polls {
-            random: Random::new(1),
-            asked: vec![(1, false), (1, true), (0, true)],
-            board: Rc::new(Board {
-                groups: groups.map(|group| Group::new(group, epochs)).collect(),
-                share: 0.5,
-                with_news: Cell::new(0),
-                empty: Cell::new(0),
-            }),
-            run: Run::new(&plain(), "ws://nowhere".into(), None),
+    /// At 1, 2, … of seven timelines, in two groups of three.
+    fn polls(epochs: bool, share_with_news: Option<f64>) -> Polls {
+        let run = Run::new(&plain(), "ws://nowhere".into(), None);
+        let timelines: Vec<u64> = (0..7).collect();
+        let mut polls = Polls::new(&run, &Tally::new("t/".into(), 7), &timelines, 3, epochs);
+        for requests in &mut polls.groups {
+            let mut places = Places::clone(&requests[0].0);
+            for place in places.values_mut() {
+                place.after = place.number + 1;
+                place.epoch = Some("e".into());
+            }
+            *requests = group(places, epochs);
         }
+        polls.share_with_news = share_with_news;
+        polls
+    }
+
+    fn asked(polls: &Polls, group: usize, due: Option<usize>) -> Asked {
+        let places = Rc::clone(&polls.groups[group][due.unwrap_or(0)].0);
+        Asked { group, places, due }
+    }
+
+    fn full(number: u64, sequence: u64) -> String {
+        let name = format!("t/{number:09}");
+        let message = json!({ "sequence": sequence });
+        let news = json!({ "messages": [message], "position": sequence, "head": number + 1, "epoch": "e",
+            "more": sequence <= number, "state": "ok" });
+        json!({ "timelines": { name: news }, "more": false }).to_string()
     }
 
     #[test]
     fn a_stamped_frame_asks_for_its_group_at_the_head_or_one_back() {
         for epochs in [false, true] {
-            let polls = polls(epochs);
-            assert_eq!(polls.board.groups.len(), 2);
-            for news in [false, true] {
+            let polls = polls(epochs, Some(0.5));
+            assert_eq!(polls.groups.len(), 2);
+            for news in [0, 1] {
                 let mut out = vec![9, 9];
-                let request = &polls.board.groups[1].requests[usize::from(news)];
-                request.stamp(&mut out, &[1_015]);
+                polls.groups[1][news].1.stamp(&mut out, &[1_015]);
                 // The text begins behind a header of 6 or 8 bytes.
                 let text = out.iter().position(|byte| *byte == b'{').expect("a text");
                 let value: Value = serde_json::from_slice(&out[text..]).expect("JSON");
                 assert_eq!(value["id"], 1_015);
-                let after = |head: u64| match epochs {
+                let after = |head: usize| match epochs {
                     true => json!({ "after": head, "epoch": "e" }),
                     false => json!(head),
                 };
-                let middle = 5 - u64::from(news);
-                let expected = json!({ "t-3": after(4), "t-4": after(middle), "t-5": after(6) });
+                let expected = json!({ "t/000000003": after(4), "t/000000004": after(5 - news),
+                    "t/000000005": after(6) });
                 assert_eq!(value["params"]["positions"], expected);
             }
         }
@@ -331,36 +357,52 @@ mod tests {
 
     #[test]
     fn answers_are_empty_or_the_news_that_was_due() {
-        let full = |name: &str, sequence: u64| {
-            let message =
-                json!({ "sequence": sequence, "timestamp": 1, "message_id": "m", "entry": {} });
-            let news = json!({ "messages": [message], "position": sequence, "head": 5, "floor": 1,
-                "change_head": 0, "epoch": "e", "more": false, "state": "ok" });
-            json!({ "timelines": { name: news }, "more": false }).to_string()
-        };
         let other = br#"{"more":false,"timelines":{}}"#;
-        for (slot, result, holds) in [
-            (0, EMPTY, true),
-            (0, other, true),
-            (1, EMPTY, false),
-            (1, other, false),
-            (1, full("t-4", 5).as_bytes(), true),
-            (0, full("t-4", 5).as_bytes(), false),
-            (2, full("t-4", 5).as_bytes(), false),
-            (1, full("t-4", 4).as_bytes(), false),
-            (1, full("t-3", 5).as_bytes(), false),
-            (1, b"{}", false),
-            (1, b"", false),
+        for (group, news, result, holds) in [
+            (1, 0, EMPTY, true),
+            (1, 0, other, true),
+            (1, 1, EMPTY, false),
+            (1, 1, other, false),
+            (1, 1, full(4, 5).as_bytes(), true),
+            (1, 0, full(4, 5).as_bytes(), false),
+            (0, 1, full(4, 5).as_bytes(), false),
+            (1, 1, full(4, 4).as_bytes(), false),
+            (1, 1, full(3, 5).as_bytes(), false),
+            (1, 1, b"{}", false),
+            (1, 1, b"", false),
         ] {
-            let mut polls = polls(false);
-            let counts = polls.take(slot, Ok(result)).is_some();
+            let mut polls = polls(false, Some(0.5));
+            let asked = asked(&polls, group, Some(news));
+            let checked = polls.take(asked, Ok(result));
             let text = String::from_utf8_lossy(result);
-            assert_eq!(counts, holds, "{slot} {text}");
-            assert_eq!(
-                polls.run.checks.faults(),
-                u64::from(!holds),
-                "{slot} {text}"
-            );
+            assert_eq!(checked.is_ok(), holds, "{group} {news} {text} {checked:?}");
         }
+    }
+
+    #[test]
+    fn a_poll_goes_on_right_behind_its_position_and_must_reach_the_end() {
+        let mut polls = polls(false, None);
+        let tell = |polls: &mut Polls, number, sequence| {
+            let mut found: Found = read(full(number, sequence).as_bytes()).expect("fits");
+            for news in found.timelines.values_mut() {
+                news.head = news.head.max(sequence);
+                news.more = sequence < news.head;
+            }
+            let asked = asked(polls, 1, None);
+            polls.check(&asked, &found)
+        };
+        // One left out, one that came before, one of another poller.
+        assert!(tell(&mut polls, 4, 7).is_err());
+        assert!(tell(&mut polls, 4, 5).is_err());
+        assert!(tell(&mut polls, 1, 3).is_err());
+        assert!(tell(&mut polls, 4, 6).is_ok());
+        assert_eq!(polls.groups[1][0].0["t/000000004"].after, 6);
+        let mut tally = Tally::new("t/".into(), 7);
+        tally.acked = vec![1, 2, 3, 4, 6, 6, 7];
+        polls.compare(1, &tally);
+        assert_eq!(polls.run.checks.faults(), 0);
+        tally.acked[3] = 5;
+        polls.compare(1, &tally);
+        assert_eq!(polls.run.checks.faults(), 1);
     }
 }

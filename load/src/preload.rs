@@ -1,179 +1,153 @@
 //! Filling the server before a measurement: batches, as fast as they go.
 //!
-//! Owns: the messages that are there first. Promises: each batch is acknowledged, or the run ends. Must not: count for
-//! the figure.
+//! Owns: the messages that are there first, and the flags that say which. Promises: each batch is acknowledged, or the
+//! run ends. Must not: count for the figure.
 
-use std::cell::Cell;
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use serde::Serialize;
-use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 
 use crate::exit::Stop;
 use crate::outcome::Better;
 use crate::random::Random;
-use crate::report;
 use crate::rpc::{CallError, Client};
 use crate::run::Run;
-use crate::template::{MessageIds, timeline_name};
+use crate::scan::Tally;
+use crate::template::timeline_name;
 
-const CONNECTIONS: u64 = 8;
-const IN_FLIGHT: usize = 32;
+/// Each has one batch on the way.
+const CONNECTIONS: u64 = 64;
 /// The protocol's default limits: 100 messages and 1 MiB in a batch.
 const BATCH_MESSAGES_MAX: u64 = 100;
 const BATCH_BYTES_MAX: u64 = 900_000;
-/// After so many messages it is said how far it is.
-const SAID_EVERY: u64 = 1_000_000;
 
-/// What is to be there.
-#[derive(Clone, Copy, Debug)]
-pub struct Preload {
-    /// So many messages in all.
-    pub messages: u64,
-    /// Spread evenly over so many timelines; the first ones have the remainder.
-    pub timelines: u64,
-    /// Bytes of text in each.
+/// Messages that are to be there, as flags of a profile.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+pub struct Stock {
+    /// Append so many messages first, in batches
+    #[arg(long, default_value_t = 0)]
+    pub preload: u64,
+    /// Spread evenly over so many timelines; the first ones have the remainder
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub preload_timelines: u64,
+    /// Bytes of text in each entry, {"text": …}
+    #[arg(long, default_value_t = 200)]
     pub size: usize,
-    /// Whether they carry the client's own ID.
-    pub ids: MessageIds,
-}
-
-/// Messages of one timeline that are sent together.
-#[derive(Clone, Copy)]
-struct Batch {
-    timeline: u64,
-    first: u64,
-    count: u64,
+    /// Messages carry no ID of the client's own: the server makes them
+    #[arg(long)]
+    pub no_message_ids: bool,
+    /// Seconds between preloading and measuring
+    #[arg(long, default_value_t = 0.0)]
+    pub settle: f64,
+    /// Names of the timelines begin so [default: one of this run's own]
+    #[arg(long)]
+    pub prefix: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Params<'a> {
+struct Batch<'a> {
     timeline: &'a str,
     messages: Vec<One<'a>>,
 }
 
 #[derive(Serialize)]
 struct One<'a> {
-    entry: &'a RawValue,
+    entry: &'a Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Option<String>,
 }
 
-impl Preload {
-    /// How many of them are in a timeline.
-    #[must_use]
-    pub fn length(&self, timeline: u64) -> u64 {
-        self.messages / self.timelines + u64::from(timeline < self.messages % self.timelines)
+impl Stock {
+    /// So many messages in each of so many timelines; without IDs, so that it can be filled in again and again.
+    pub fn each(messages: u64, timelines: u64, size: usize) -> Stock {
+        Stock {
+            preload: messages * timelines,
+            preload_timelines: timelines,
+            size,
+            no_message_ids: true,
+            settle: 0.0,
+            prefix: None,
+        }
     }
 
-    /// Sends them, to timelines whose names begin with `prefix`.
-    ///
-    /// # Errors
-    ///
-    /// A connection was lost, or a batch was refused for good.
-    pub async fn run(&self, run: &Run, prefix: &str) -> Result<(), Stop> {
-        if self.messages == 0 || self.timelines == 0 {
-            return Ok(());
+    /// How many of them are in a timeline.
+    pub fn length(&self, timeline: u64) -> u64 {
+        let left = self.preload.saturating_sub(timeline);
+        left.div_ceil(self.preload_timelines)
+    }
+
+    /// What timelines hold after it was filled in.
+    pub(crate) fn tally(&self, prefix: String) -> Tally {
+        let mut tally = Tally::new(prefix, self.preload_timelines);
+        for (timeline, acked) in (0..).zip(&mut tally.acked) {
+            *acked = self.length(timeline) as u32;
         }
-        let began = Instant::now();
-        self.fill(run, prefix).await?;
-        let rate = self.messages as f64 / began.elapsed().as_secs_f64().max(0.001);
-        run.figure("preloaded", self.messages as f64, "1", Better::Neither);
-        run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
+        tally
+    }
+
+    /// Fills in, waits until the server has settled, and enters how fast it was.
+    pub async fn prepare(&self, run: &Run, prefix: &str) -> Result<(), Stop> {
+        if self.preload > 0 {
+            run.tell("preloading");
+            let began = Instant::now();
+            self.fill(run, prefix).await?;
+            let rate = self.preload as f64 / began.elapsed().as_secs_f64().max(0.001);
+            run.figure("preloaded", self.preload as f64, "1", Better::Neither);
+            run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
+        }
+        run.pass(self.settle).await;
         Ok(())
     }
 
-    /// As `run`, and enters nothing in the result: for profiles that send such batches on their way.
-    ///
-    /// # Errors
-    ///
-    /// As `run`.
+    /// Appends them to timelines of a prefix. The error is a connection that is lost, or a batch refused for good.
     pub async fn fill(&self, run: &Run, prefix: &str) -> Result<(), Stop> {
-        let text = json!({ "text": Random::new(run.seed).text(self.size) });
-        let entry = to_raw_value(&text).map_err(|error| Stop::Own(error.to_string()))?;
-        let sent = Cell::new(0);
-        let lanes = (0..CONNECTIONS).map(|lane| self.send(run, prefix, &entry, lane, &sent));
+        let entry = json!({ "text": Random::new(run.seed).text(self.size) });
+        let used = CONNECTIONS.min(self.preload_timelines);
+        let lanes = (0..used).map(|first| self.send(run, prefix, &entry, first));
         let lost = |error| Stop::Unreachable(format!("preload: {error}"));
         try_join_all(lanes).await.map_err(lost)?;
         Ok(())
     }
 
-    /// One connection's share, every eighth timeline.
-    fn batches(&self, lane: u64) -> impl Iterator<Item = Batch> {
-        let most = (BATCH_BYTES_MAX / (self.size as u64 + 100)).clamp(1, BATCH_MESSAGES_MAX);
-        (lane..self.timelines)
-            .step_by(CONNECTIONS as usize)
-            .flat_map(move |timeline| {
-                let length = self.length(timeline);
-                let batch = move |first| Batch {
-                    timeline,
-                    first,
-                    count: most.min(length - first),
-                };
-                (0..length).step_by(most as usize).map(batch)
-            })
-    }
-
+    /// One connection's share: of as many timelines as there are connections, one.
     async fn send(
         &self,
         run: &Run,
         prefix: &str,
-        entry: &RawValue,
-        lane: u64,
-        sent: &Cell<u64>,
+        entry: &Value,
+        first: u64,
     ) -> Result<(), CallError> {
+        let most = (BATCH_BYTES_MAX / (self.size as u64 + 100)).clamp(1, BATCH_MESSAGES_MAX);
         let mut client = Client::open(&run.url).await?;
-        let (mut batches, mut refused) = (self.batches(lane), Vec::new());
-        let mut waiting = HashMap::new();
-        loop {
-            while waiting.len() < IN_FLIGHT
-                && let Some(batch) = refused.pop().or_else(|| batches.next())
-            {
-                let Batch {
-                    timeline,
-                    first,
-                    count,
-                } = batch;
-                let id = |number| format!("{}-p{timeline}-{number}", run.tag);
-                let one = |number| One {
-                    entry,
-                    message_id: (self.ids == MessageIds::All).then(|| id(number)),
-                };
-                let params = Params {
-                    timeline: &timeline_name(prefix, timeline),
-                    messages: (first..first + count).map(one).collect(),
-                };
-                waiting.insert(client.send("message.append_batch", &params), batch);
-            }
-            if waiting.is_empty() {
-                return Ok(());
-            }
-            let Some((id, outcome)) = client.receive().await? else {
-                continue;
+        for timeline in (first..self.preload_timelines).step_by(CONNECTIONS as usize) {
+            let id = |number| format!("{}-p{timeline}-{number}", run.tag);
+            let one = |number| One {
+                entry,
+                message_id: (!self.no_message_ids).then(|| id(number)),
             };
-            match (outcome, waiting.remove(&id)) {
-                (Err(refusal), Some(batch)) if refusal.data.retry => {
-                    let pause = refusal.data.retry_after_ms.unwrap_or(20).min(1_000);
-                    tokio::time::sleep(Duration::from_millis(pause)).await;
-                    refused.push(batch);
+            let length = self.length(timeline);
+            for begin in (0..length).step_by(most as usize) {
+                let batch = Batch {
+                    timeline: &timeline_name(prefix, timeline),
+                    messages: (begin..length.min(begin + most)).map(one).collect(),
+                };
+                while let Err(error) = client
+                    .call::<IgnoredAny>("message.append_batch", &batch)
+                    .await
+                {
+                    match error {
+                        CallError::Refused(refusal) if refusal.data.retry => {
+                            let pause = refusal.data.retry_after_ms.unwrap_or(20);
+                            tokio::time::sleep(Duration::from_millis(pause)).await;
+                        }
+                        error => return Err(error),
+                    }
                 }
-                (Err(refusal), _) => return Err(CallError::Refused(refusal)),
-                (Ok(_), batch) => self.count(sent, batch.map_or(0, |batch| batch.count)),
             }
         }
-    }
-
-    fn count(&self, sent: &Cell<u64>, more: u64) {
-        let before = sent.replace(sent.get() + more);
-        if before / SAID_EVERY < sent.get() / SAID_EVERY {
-            report::note(&format!(
-                "preloaded {} of {} messages",
-                sent.get(),
-                self.messages
-            ));
-        }
+        Ok(())
     }
 }

@@ -94,6 +94,17 @@ impl Server {
         drop(self);
     }
 
+    /// Kills it and starts it again in its place. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// It does not come back.
+    pub fn again(self) -> Result<Server, Stop> {
+        let launch = self.launch.clone();
+        self.kill();
+        launch.start()
+    }
+
     fn wait_until_ready(&mut self) -> Result<(), Stop> {
         let began = Instant::now();
         while began.elapsed() < self.launch.patience {
@@ -137,25 +148,4 @@ fn ready(address: SocketAddr) -> bool {
         Ok(start.ends_with(b"200"))
     };
     ask().unwrap_or(false)
-}
-
-/// Kills the server so often, each time `so_far` is another part of `lines` further, and starts it again.
-pub async fn killed_evenly(
-    launch: Launch,
-    mut server: Server,
-    so_far: impl Fn() -> u64,
-    lines: u64,
-    kills: u32,
-) -> Result<Server, Stop> {
-    for kill in 1..=u64::from(kills) {
-        let at = lines * kill / (u64::from(kills) + 1);
-        while so_far() < at {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        server.kill();
-        let again = launch.clone();
-        let started = tokio::task::spawn_blocking(move || again.start()).await;
-        server = started.map_err(|error| Stop::Own(error.to_string()))??;
-    }
-    Ok(server)
 }

@@ -4,28 +4,35 @@
 //! repeated replay of the same data changes nothing (all answers are duplicates); timelines that hold something else
 //! are refused before anything is written. Must not: judge; that is `judge` and `history`.
 
+use std::collections::VecDeque;
+use std::iter::from_fn;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::json;
+use tokio::time::sleep;
 
 use crate::exit::Stop;
-use crate::history::digest;
 use crate::irc::{self, Log};
-use crate::judge::{Running, Verdict, all, joined, judge};
-use crate::process::{Launch, killed_evenly};
-use crate::rpc::Client;
+use crate::judge::{Shared, Verdict};
+use crate::process::Launch;
+use crate::random::Random;
+use crate::rpc::{Client, Message};
 use crate::scan;
-use crate::subscriber::{self, Habit};
-use crate::writer::{self, Outgoing, Shared, Source};
+use crate::subscriber::Habit::{Cut, FromTheStart, Midway};
+use crate::trial;
+use crate::writer::{self, Outgoing};
 
 /// The user that all messages are sent as; message IDs are unique per sender, so it is part of what makes a repetition
 /// one.
 const USER: &str = "replay";
+/// Connections per kind of subscriber; each kind follows every timeline.
+const SUBSCRIBERS: usize = 4;
+/// How often each subscriber is cut that is.
+const CUTS: u32 = 5;
 
 /// Arguments of `replay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,24 +48,12 @@ pub struct Replay {
     /// Connections that write; the files are dealt out among them
     #[arg(long, default_value_t = 16)]
     pub connections: usize,
-    /// Connections per kind of subscriber (from the start, midway, cut); each kind follows every timeline
-    #[arg(long, default_value_t = 4)]
-    pub subscribers: usize,
     /// Messages on the way per writing connection
     #[arg(long, default_value_t = 64)]
     pub in_flight: usize,
     /// Put before each file's name to make the timeline's
     #[arg(long, default_value = "irc/")]
     pub prefix: String,
-    /// Rest on the order of a connection alone, without `expect_head` on each message
-    #[arg(long)]
-    pub unconditional: bool,
-    /// How often each cut subscriber is cut
-    #[arg(long, default_value_t = 5)]
-    pub cuts: u32,
-    /// How long a server that is away is waited for, reconnecting with growing pauses
-    #[arg(long, default_value_t = 60)]
-    pub reconnect_seconds: u64,
     /// Start this server binary instead of using --url
     #[arg(long, requires = "data")]
     pub binary: Option<PathBuf>,
@@ -79,117 +74,70 @@ pub struct Replay {
     pub json: Option<PathBuf>,
 }
 
-/// What a replay found.
-#[derive(Debug, Serialize)]
-pub struct Outcome {
-    /// Lines in the files.
-    pub lines: u64,
-    /// Lines with bytes that were not UTF-8.
-    pub lines_replaced: u64,
-    /// From the first message to the last answer.
-    pub seconds: f64,
-    /// Times the server was killed.
-    pub kills: u32,
-    /// Seed of the random times.
-    pub seed: u64,
-    /// Everything else.
-    pub verdict: Verdict,
-}
-
-impl Outcome {
-    /// The line at the end of a run.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let found = &self.verdict;
-        format!(
-            "{} timelines, {} lines, {}\n\
-             {} lines with invalid UTF-8 replaced; {} messages pushed to subscribers over {} \
-             resumes; {} kills, {} reconnects, {} refusals repeated, {} duplicates answered; \
-             {:.1} s, {:.0} lines/s",
-            found.timelines,
-            self.lines,
-            found.counts(),
-            self.lines_replaced,
-            found.received,
-            found.resumes,
-            self.kills,
-            found.reconnects,
-            found.refusals,
-            found.duplicates_answered,
-            self.seconds,
-            self.lines as f64 / self.seconds.max(0.001),
-        )
-    }
-}
-
-/// Reads, sends, listens, scans, judges.
-pub async fn run(args: Replay) -> Result<Outcome, Stop> {
-    let logs = read(&args)?;
-    let logs = Arc::new(logs);
-    let seed = args.seed.unwrap_or_else(crate::random::Random::fresh_seed);
-    let launch = launch(&args)?;
-    let shared = Shared::new(
-        launch
-            .as_ref()
-            .map_or_else(|| args.url.clone(), Launch::url),
-        logs.iter()
-            .map(|log| format!("{}{}", args.prefix, log.name)),
-        Duration::from_secs(args.reconnect_seconds),
-    );
-    let server = match &launch {
-        Some(launch) => Some(launch.start()?),
-        None => None,
+/// Reads, sends, listens, reads back, judges.
+pub async fn run(args: Replay) -> Result<Verdict, Stop> {
+    let logs = Arc::new(read(&args)?);
+    let lengths: Vec<u64> = logs.iter().map(|log| log.lines.len() as u64).collect();
+    let lines = lengths.iter().sum();
+    let launch = match (&args.binary, &args.data) {
+        (Some(binary), Some(data)) => Some(Launch::on_free_port(binary, data)?),
+        _ => None,
     };
+    let url = launch
+        .as_ref()
+        .map_or_else(|| args.url.clone(), Launch::url);
+    let names = logs
+        .iter()
+        .map(|log| format!("{}{}", args.prefix, log.name));
+    let shared = Shared::new(url, names, bar(lines, args.quiet));
+    shared.verdict().seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    shared.verdict().lines_replaced = logs.iter().map(|log| log.replaced).sum();
+    let mut server = launch.as_ref().map(Launch::start).transpose()?;
     preflight(&shared, &logs).await?;
-    let listening = subscribers(&args, seed, &shared, &logs);
-    // Those from the start are to be there before the first message.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let lines: u64 = logs.iter().map(|log| log.lines.len() as u64).sum();
-    let bar = tokio::spawn(show(Arc::clone(&shared), lines, args.quiet));
-    let killer = launch.zip(server).map(|(launch, server)| {
-        let acked = Arc::clone(&shared);
-        let so_far = move || total(&acked);
-        tokio::spawn(killed_evenly(launch, server, so_far, lines, args.kills))
+    let habits = [FromTheStart, Midway, Cut(CUTS)];
+    let listening = trial::listen(&shared, &habits, SUBSCRIBERS, &lengths);
+    let writers = (0..args.connections).map(|number| {
+        let options = writer::Options {
+            number,
+            user: USER.to_owned(),
+            window: args.in_flight,
+        };
+        let files = (number..logs.len()).step_by(args.connections).collect();
+        (options, in_turn(Arc::clone(&logs), files).map(Some))
     });
-    let began = Instant::now();
-    let wrote = write(&args, &shared, &logs).await;
-    let seconds = began.elapsed().as_secs_f64();
-    shared.written.store(true, Ordering::Release);
-    bar.abort();
-    let wrote = wrote?;
-    // Held until the end: dropping it would stop the server.
-    let _server = match killer {
-        Some(task) => Some(joined(task).await?),
-        None => None,
+    let kills = async {
+        for kill in 1..=u64::from(args.kills) {
+            let at = lines * kill / (u64::from(args.kills) + 1);
+            while shared.bar.position() < at && !shared.written.load(Ordering::Acquire) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            if let Some(old) = server.take() {
+                server = Some(trial::kill(&shared, old).await?);
+            }
+        }
+        Ok(server)
     };
-    let saw = all(listening).await?;
-    Ok(Outcome {
-        lines,
-        lines_replaced: logs.iter().map(|log| log.replaced).sum(),
-        seconds,
-        kills: args.kills,
-        seed,
-        verdict: judge(&shared, wrote, saw).await?,
-    })
+    trial::run(&shared, listening, writers, kills).await
 }
 
 fn read(args: &Replay) -> Result<Vec<Log>, Stop> {
-    let logs = irc::read_folder(&args.dir, &args.suffix)
-        .map_err(|error| Stop::Own(format!("{}: {error}", args.dir.display())))?;
-    if logs.is_empty() || args.connections == 0 || args.in_flight == 0 || args.subscribers == 0 {
-        let (dir, suffix) = (args.dir.display(), &args.suffix);
-        return Err(Stop::Usage(format!(
-            "{dir}: no files *{suffix}, or a count of 0"
-        )));
+    let (dir, suffix) = (args.dir.display(), &args.suffix);
+    let logs = irc::read_folder(&args.dir, suffix);
+    let logs = logs.map_err(|error| Stop::Own(format!("{dir}: {error}")))?;
+    if logs.is_empty() || args.connections == 0 || args.in_flight == 0 {
+        let what = format!("{dir}: no files *{suffix}, or a count of 0");
+        return Err(Stop::Usage(what));
     }
     Ok(logs)
 }
 
-fn launch(args: &Replay) -> Result<Option<Launch>, Stop> {
-    match (&args.binary, &args.data) {
-        (Some(binary), Some(data)) => Launch::on_free_port(binary, data).map(Some),
-        _ => Ok(None),
+fn bar(lines: u64, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
     }
+    // The template is a constant that parses; without it the plain bar does.
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} lines {per_sec} {eta}");
+    ProgressBar::new(lines).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Refuses timelines that hold something else than an earlier replay of the same lines.
@@ -200,13 +148,11 @@ async fn preflight(shared: &Shared, logs: &[Log]) -> Result<(), Stop> {
         if name.len() > 255 || message_id(log, log.lines.len()).len() > 64 {
             return Err(Stop::Usage(format!("{name}: the file's name is too long")));
         }
-        let Some(page) = scan::page(&mut client, name, 1, 100)
-            .await
-            .map_err(unreachable)?
-        else {
+        let page = scan::page(&mut client, name, 1, 100).await;
+        let Some(page) = page.map_err(unreachable)? else {
             continue;
         };
-        let ours = |(index, message): (usize, &crate::rpc::Message)| {
+        let ours = |(index, message): (usize, &Message)| {
             message.sequence == index as u64 + 1 && message.message_id == message_id(log, index)
         };
         let same = page.messages.iter().enumerate().all(ours);
@@ -225,134 +171,25 @@ fn message_id(log: &Log, index: usize) -> String {
     format!("{}:{}", log.name, index + 1)
 }
 
-/// Spawns the three kinds of subscribers, each over every timeline.
-fn subscribers(
-    args: &Replay,
-    seed: u64,
-    shared: &Arc<Shared>,
-    logs: &Arc<Vec<Log>>,
-) -> Vec<Running<subscriber::Outcome>> {
-    let mut tasks = Vec::new();
-    for habit in [Habit::FromTheStart, Habit::Midway, Habit::Cut] {
-        for number in 0..args.subscribers {
-            let follows: Vec<(usize, u64)> = (number..logs.len())
-                .step_by(args.subscribers)
-                .map(|index| (index, logs[index].lines.len() as u64))
-                .collect();
-            let options = subscriber::Options {
-                name: format!("{habit:?}-{number}"),
-                habit,
-                follows,
-                seed: seed ^ tasks.len() as u64,
-                cuts: args.cuts,
-                cut_after_ms: (50, 600),
-                patience: Duration::from_secs(30),
-            };
-            let running = subscriber::run(Arc::clone(shared), options);
-            tasks.push(tokio::spawn(running));
-        }
-    }
-    tasks
-}
-
-/// Runs the writers to their end.
-async fn write(
-    args: &Replay,
-    shared: &Arc<Shared>,
-    logs: &Arc<Vec<Log>>,
-) -> Result<Vec<writer::Outcome>, Stop> {
-    let mut tasks = Vec::new();
-    for number in 0..args.connections {
-        let source = Files {
-            logs: Arc::clone(logs),
-            open: (number..logs.len())
-                .step_by(args.connections)
-                .map(|index| (index, 0))
-                .collect(),
-            turn: 0,
-            conditional: !args.unconditional,
-        };
-        let options = writer::Options {
-            number: u32::try_from(number).unwrap_or(u32::MAX),
-            user: USER.to_owned(),
-            window: args.in_flight,
-        };
-        tasks.push(tokio::spawn(writer::run(
-            Arc::clone(shared),
-            options,
-            source,
-        )));
-    }
-    all(tasks).await
-}
-
 /// The lines of some files, one of each in turn.
-struct Files {
-    logs: Arc<Vec<Log>>,
-    /// File and next line.
-    open: Vec<(usize, usize)>,
-    turn: usize,
-    conditional: bool,
-}
-
-impl Source for Files {
-    fn next(&mut self) -> Option<Outgoing> {
-        while !self.open.is_empty() {
-            self.turn %= self.open.len();
-            let (file, index) = self.open[self.turn];
-            let log = &self.logs[file];
-            let Some(line) = log.lines.get(index) else {
-                self.open.swap_remove(self.turn);
-                continue;
-            };
-            self.open[self.turn].1 += 1;
-            self.turn += 1;
-            let (id, (entry, digest)) = (message_id(log, index), entry(log, index, line)?);
-            let expect_head = self.conditional.then_some(index as u64);
-            return Some(Outgoing {
-                timeline: file,
-                id,
-                entry,
-                digest,
-                expect_head,
-            });
+fn in_turn(logs: Arc<Vec<Log>>, files: Vec<usize>) -> impl Iterator<Item = Outgoing> {
+    // File and next line.
+    let mut open: VecDeque<(usize, usize)> = files.into_iter().map(|file| (file, 0)).collect();
+    from_fn(move || {
+        loop {
+            let (file, index) = open.pop_front()?;
+            let log = &logs[file];
+            if let Some(line) = log.lines.get(index) {
+                open.push_back((file, index + 1));
+                return Some(Outgoing {
+                    timeline: file,
+                    id: message_id(log, index),
+                    entry: json!(irc::parse(line)),
+                    expect_head: Some(index as u64),
+                });
+            }
         }
-        None
-    }
-
-    fn finished(&self) -> bool {
-        self.open.is_empty()
-    }
-}
-
-/// A line's entry and its digest. Strings always encode, so `None` does not happen.
-fn entry(log: &Log, index: usize, line: &str) -> Option<(Box<RawValue>, u64)> {
-    let parsed = irc::parse(line);
-    let value = serde_json::to_value(&parsed).ok()?;
-    let digest = digest(Some(USER), &message_id(log, index), Some(&value));
-    Some((to_raw_value(&parsed).ok()?, digest))
-}
-
-async fn show(shared: Arc<Shared>, lines: u64, quiet: bool) {
-    let bar = if quiet {
-        ProgressBar::hidden()
-    } else {
-        ProgressBar::new(lines)
-    };
-    // The template is a constant that parses; without it the plain bar does.
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} lines {per_sec} {eta}") {
-        bar.set_style(style);
-    }
-    loop {
-        bar.set_position(total(&shared));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
-/// Acknowledged messages of all timelines so far.
-fn total(shared: &Shared) -> u64 {
-    let one = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
-    shared.progress.iter().map(one).sum()
+    })
 }
 
 #[cfg(test)]
@@ -374,22 +211,11 @@ mod tests {
             log("b", &[]),
             log("c", &["4"]),
         ]);
-        let open = vec![(0, 0), (1, 0), (2, 0)];
-        let mut files = Files {
-            logs,
-            open,
-            turn: 0,
-            conditional: true,
-        };
-        let mut got = Vec::new();
-        while let Some(next) = files.next() {
-            got.push((next.timeline, next.id, next.expect_head));
-        }
-        assert!(files.finished());
-        let of = |file| -> Vec<_> { got.iter().filter(|(of, ..)| *of == file).collect() };
-        let ids: Vec<&str> = of(0).iter().map(|(_, id, _)| id.as_str()).collect();
+        let got: Vec<_> = in_turn(logs, vec![0, 1, 2]).collect();
+        let of = |file| -> Vec<_> { got.iter().filter(|one| one.timeline == file).collect() };
+        let ids: Vec<&str> = of(0).iter().map(|one| one.id.as_str()).collect();
         assert_eq!(ids, ["a:1", "a:2", "a:3"]);
-        assert_eq!(of(0)[2].2, Some(2));
+        assert_eq!(of(0)[2].expect_head, Some(2));
         assert_eq!((of(1).len(), of(2).len()), (0, 1));
     }
 }

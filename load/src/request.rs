@@ -1,6 +1,6 @@
 //! The native protocol as a [`Talk`] of the generator.
 //!
-//! Owns: the slots of a connection's requests. Promises: what is no answer to one of its requests is a fault. Must
+//! Owns: the requests of a connection that are on the way. Promises: what is no answer to one of them is a fault. Must
 //! not: know what is asked (that is [`Ask`]).
 
 use std::io;
@@ -13,47 +13,56 @@ use crate::rpc::{Answer, Refusal};
 use crate::run::Run;
 use crate::template::SLOT_BASE;
 
-/// What a connection asks of Tideline.
-pub trait Ask {
-    /// Appends the frame of a new request; its number is [`SLOT_BASE`] + `slot`.
-    fn put(&mut self, out: &mut Vec<u8>, slot: usize);
+/// A result's JSON, or why there is none.
+pub(crate) type Outcome<'a> = Result<&'a [u8], Refusal>;
 
-    /// Checks what came of the request in `slot`, which was put before; enters a fault, if it is one. Returns the
-    /// recorder that its latency goes to, if it counts.
-    fn take(&mut self, slot: usize, outcome: Result<&[u8], Refusal>) -> Option<usize>;
+/// What a connection asks of Tideline, and the check of each answer.
+pub(crate) trait Ask: Sized + 'static {
+    /// What is kept of a request until its answer comes.
+    type Asked;
+
+    /// Appends the frame of a new request with this number.
+    fn put(&mut self, out: &mut Vec<u8>, request: u64) -> Self::Asked;
+
+    /// Checks what came of it; the error is a fault.
+    fn take(&mut self, asked: Self::Asked, outcome: Outcome<'_>) -> Result<(), String>;
 }
 
 /// A connection of the native protocol, for the generator.
-pub struct Session<A> {
+pub(crate) struct Session<A: Ask> {
     /// What it asks.
-    pub ask: A,
+    pub(crate) ask: A,
     run: Rc<Run>,
     parts: Vec<u8>,
-    /// So many were used.
-    slots: usize,
+    /// By slot.
+    asked: Vec<Option<A::Asked>>,
 }
 
 impl<A: Ask> Session<A> {
-    /// Connects.
-    pub async fn open(run: &Rc<Run>, ask: A) -> io::Result<(Pipe, Session<A>)> {
-        let (run, parts, slots) = (Rc::clone(run), Vec::new(), 0);
-        let pipe = upgrade(&run.url).await?;
-        Ok((
-            pipe,
-            Session {
-                ask,
-                run,
-                parts,
-                slots,
-            },
-        ))
+    /// Opens connections, each with what `ask` makes for its number.
+    pub(crate) fn each(
+        run: &Rc<Run>,
+        ask: impl Fn(usize) -> A,
+    ) -> impl AsyncFnMut(usize) -> io::Result<(Pipe, Session<A>)> {
+        async move |number| {
+            let session = Session {
+                ask: ask(number),
+                run: Rc::clone(run),
+                parts: Vec::new(),
+                asked: Vec::new(),
+            };
+            Ok((upgrade(&run.url, None).await?, session))
+        }
     }
 }
 
 impl<A: Ask> Talk for Session<A> {
     fn put(&mut self, out: &mut Vec<u8>, slot: usize) {
-        self.slots = self.slots.max(slot + 1);
-        self.ask.put(out, slot);
+        let asked = self.ask.put(out, SLOT_BASE + slot as u64);
+        if slot >= self.asked.len() {
+            self.asked.resize_with(slot + 1, || None);
+        }
+        self.asked[slot] = Some(asked);
     }
 
     fn take(
@@ -66,32 +75,23 @@ impl<A: Ask> Talk for Session<A> {
             ask,
             run,
             parts,
-            slots,
+            asked,
         } = self;
         texts(bytes, out, parts, |text| {
             let answer = Answer::read(text).and_then(|Answer { id, outcome }| {
                 let slot = usize::try_from(id.checked_sub(SLOT_BASE)?).ok()?;
-                (slot < *slots).then_some((slot, outcome))
+                Some((slot, asked.get_mut(slot)?.take()?, outcome))
             });
-            match answer {
-                Some((slot, outcome)) => {
-                    let recorder = ask.take(slot, outcome);
-                    each(generator::Answer { slot, recorder });
-                }
-                None => {
-                    let text = String::from_utf8_lossy(text);
-                    run.checks
-                        .fault(format_args!("not an answer to what was asked: {text:.200}"));
-                }
+            let Some((slot, asked, outcome)) = answer else {
+                let text = String::from_utf8_lossy(text);
+                let what = format_args!("not an answer to what was asked: {text:.200}");
+                return run.checks.fault(what);
+            };
+            let recorder = outcome.is_ok().then_some(0);
+            each(generator::Answer { slot, recorder });
+            if let Err(fault) = ask.take(asked, outcome) {
+                run.checks.fault(fault);
             }
         })
     }
-}
-
-/// The element of a slot, made if it is not there.
-pub fn at_slot<T: Clone + Default>(slots: &mut Vec<T>, slot: usize) -> &mut T {
-    if slot >= slots.len() {
-        slots.resize(slot + 1, T::default());
-    }
-    &mut slots[slot]
 }

@@ -1,23 +1,17 @@
 //! `room`: one timeline, many subscribers: how many messages a second reach everybody, and how long each takes.
 //!
-//! Owns: the measurement: one publisher, listeners on threads of their own. Promises: every subscriber got every
-//! message once and in order, or it is a fault; in the closed loop at most `--in-flight` messages have not reached
-//! everybody. Must not: count a message as delivered before its subscriber's connection handed it over.
-
-mod listeners;
+//! Owns: when the publisher sends. Promises: every subscriber got every message once and in order, or it is a fault; in
+//! the closed loop at most `--in-flight` messages have not reached everybody. Must not: use more than one thread, so
+//! that the server keeps the machine.
 
 use std::rc::Rc;
-use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::sync::{oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use self::listeners::{Heard, Listeners};
+use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
-use crate::ledger::{Desk, Intake, Ledger, Numbering, WAY_MAX, by_the_clock};
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
@@ -37,10 +31,7 @@ pub struct Room {
     pub setup: Setup,
     /// Subscribers, each on a connection of its own
     #[arg(long, default_value_t = 1_000)]
-    pub subscribers: usize,
-    /// Threads that the subscribers are spread over
-    #[arg(long, default_value_t = 1)]
-    pub threads: usize,
+    pub subscribers: u64,
     /// Closed loop: so many messages may not have reached everybody yet
     #[arg(long, default_value_t = 64)]
     pub in_flight: u64,
@@ -60,133 +51,57 @@ impl Profile for Room {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        self.check()?;
-        need_files(run, self.subscribers as u64)?;
+        let rate_wrong = self.rate.is_some_and(|rate| !(rate > 0.0 && rate < 1e7));
+        if self.subscribers == 0 || self.in_flight == 0 || rate_wrong {
+            return Err(Stop::Usage("a count or rate of 0".into()));
+        }
+        need_files(run, self.subscribers)?;
         let timeline = format!("room-{}", run.tag);
-        let subscribers = self.subscribers as u64;
-        // The publisher's is behind those of the listeners.
-        let lanes = self.threads + 1;
-        let timelines = [(timeline.clone(), subscribers)];
-        let ledger = Ledger::new(run, timelines, Numbering::InOrder, lanes, self.size);
-        ledger.reached(self.threads, u64::MAX);
-        let (end, ended) = watch::channel(false);
-        let threads = self.listen(run, &ledger, &ended).await?;
-        let desk = self.publisher(run, &ledger).await?;
-        tokio::join!(self.publish(run, &ledger, &desk), run.measure());
-        ledger.settled(&run.checks).await;
-        // Nobody listens if all threads have ended.
-        let _ = end.send(true);
-        let heard = gather(threads)?;
-        ledger.close(&run.checks, &heard.counts);
-        run.detail("timeline", timeline);
-        self.tell(run, &ledger, heard);
+        run.detail("timeline", &timeline);
+        let measured = Some(self.rate.map_or(Counts::Ended, |_| Counts::Scheduled));
+        // The first member publishes.
+        let mut follows = vec![vec![0]; self.subscribers as usize + 1];
+        follows[0].clear();
+        let timelines = vec![timeline];
+        let (account, members) =
+            Account::new(run, Writers::One, measured, self.size, timelines, follows);
+        let mut members = audience::open(&account, members).await?.into_iter();
+        let publisher = members.next().map(|member| member.live(Member::publish));
+        let reading = members.map(|member| member.live(Member::read_on));
+        let living = publisher.into_iter().chain(reading).collect();
+        tokio::join!(self.publish(&account), run.measure());
+        audience::end(&account, living).await?;
+        self.tell(run, &account);
         Ok(())
     }
 }
 
 impl Room {
-    fn check(&self) -> Result<(), Stop> {
-        let rate_wrong = self.rate.is_some_and(|rate| !(rate > 0.0 && rate < 1e7));
-        if self.subscribers == 0 || self.threads == 0 || self.in_flight == 0 || rate_wrong {
-            return Err(Stop::Usage("a count or rate of 0".into()));
-        }
-        let most = WAY_MAX / 2;
-        if self.in_flight > most {
-            return Err(Stop::Usage(format!("more than {most} in flight")));
-        }
-        Ok(())
-    }
-
-    /// What belongs to the measurement.
-    fn measured(&self) -> Counts {
-        self.rate.map_or(Counts::Ended, |_| Counts::Scheduled)
-    }
-
-    /// Starts the listeners and waits until all are subscribed.
-    async fn listen(
-        &self,
-        run: &Run,
-        ledger: &Arc<Ledger>,
-        end: &watch::Receiver<bool>,
-    ) -> Result<Vec<JoinHandle<Heard>>, Stop> {
-        let (mut threads, mut waiting) = (Vec::new(), Vec::new());
-        for lane in 0..self.threads {
-            let (ready, is_ready) = oneshot::channel();
-            // The remainder goes to the first ones.
-            let extra = usize::from(lane < self.subscribers % self.threads);
-            let listeners = Listeners {
-                url: run.url.clone(),
-                lane,
-                subscribers: self.subscribers / self.threads + extra,
-                measured: self.measured(),
-                window: Arc::clone(run.window()),
-                ledger: Arc::clone(ledger),
-                ready,
-                end: end.clone(),
-            };
-            threads.push(listeners.start()?);
-            waiting.push(is_ready);
-        }
-        for is_ready in waiting {
-            let gone = |_| Stop::Own("a listeners' thread ended".into());
-            is_ready.await.map_err(gone)??;
-        }
-        Ok(threads)
-    }
-
-    /// The connection that publishes.
-    async fn publisher(&self, run: &Rc<Run>, ledger: &Arc<Ledger>) -> Result<Rc<Desk>, Stop> {
-        let intake = Intake::new(ledger, self.threads, run.window(), 1);
-        let intake = intake.acking(run.recorder("ack", self.measured()));
-        Desk::publisher(&Rc::new(intake), run).await
-    }
-
     /// Publishes until the run ends.
-    async fn publish(&self, run: &Run, ledger: &Ledger, desk: &Desk) {
-        let put = |scheduled| desk.put(ledger, 0, scheduled);
+    async fn publish(&self, account: &Account) {
+        let (run, put) = (&account.run, |at| account.put(0, 0, at));
         if let Some(rate) = self.rate {
-            return by_the_clock(run, ledger, run.pace(rate, Gaps::Fixed, 0), put).await;
+            return audience::by_the_clock(account, run.pace(rate, Gaps::Fixed, 0), put).await;
         }
-        while run.phase() != Phase::Ending && !ledger.failed() {
-            let on_way = ledger.sent() - ledger.minimum();
+        while run.phase() != Phase::Ending && run.checks.faults() == 0 {
+            let on_way = account.sent() - account.counts.reached.get();
             (on_way..self.in_flight).for_each(|_| put(Instant::now()));
             tokio::select! {
-                () = ledger.news.notified() => {}
-                () = tokio::time::sleep(GLANCE) => {}
+                () = account.news.notified() => {}
+                () = sleep(GLANCE) => {}
             }
         }
         run.end_early();
     }
 
     /// Enters what was found.
-    fn tell(&self, run: &Run, ledger: &Ledger, heard: Heard) {
-        let Heard { counts, recorded } = heard;
-        run.rate("deliveries_per_second", counts.measured);
-        let messages = counts.measured / self.subscribers as u64;
-        run.rate("messages_per_second", messages);
+    fn tell(&self, run: &Run, account: &Account) {
+        let deliveries = account.delivered();
+        run.rate("messages_per_second", deliveries / self.subscribers);
         if let Some(used) = run.value("server_cpu_seconds") {
-            let each = used * 1e9 / (counts.measured as f64).max(1.0);
+            let each = used * 1e9 / (deliveries as f64).max(1.0);
             run.figure("server_cpu_per_delivery", each, "ns", Better::Lower);
         }
-        let together = counts.together();
-        run.figure("messages_per_push", together, "1", Better::Neither);
-        run.checks.made("messages sent", ledger.sent());
-        run.recorded(recorded);
+        run.checks.made("messages sent", account.sent());
     }
-}
-
-fn gather(threads: Vec<JoinHandle<Heard>>) -> Result<Heard, Stop> {
-    let mut sum: Option<Heard> = None;
-    for thread in threads {
-        let failed = |_| Stop::Own("a listeners' thread failed".into());
-        let heard = thread.join().map_err(failed)?;
-        match &mut sum {
-            None => sum = Some(heard),
-            Some(sum) => {
-                sum.recorded.add(heard.recorded);
-                sum.counts.add(heard.counts);
-            }
-        }
-    }
-    sum.ok_or_else(|| Stop::Own("no listeners".into()))
 }

@@ -7,24 +7,31 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use crate::frame::{Lean, put_text};
+use crate::exit::Stop;
+use crate::frame::{put_text, texts, upgrade};
+use crate::pipe::Pipe;
 
-/// How long one connection attempt, and one reply that is waited for, may take.
+/// How long one reply that is waited for may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How a push begins.
 const PUSH: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
 
 /// Appends a request to `out`, as a frame.
 pub fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
+    #[derive(Serialize)]
+    struct Request<'a, P> {
+        jsonrpc: &'static str,
+        id: u64,
+        method: &'a str,
+        params: &'a P,
+    }
     let request = Request {
         jsonrpc: "2.0",
         id,
@@ -33,14 +40,6 @@ pub fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Seria
     };
     let text = serde_json::to_vec(&request).expect("params are numbers, texts and maps of them");
     put_text(out, &text);
-}
-
-#[derive(Serialize)]
-struct Request<'a, P> {
-    jsonrpc: &'static str,
-    id: u64,
-    method: &'a str,
-    params: &'a P,
 }
 
 /// An answer to a request.
@@ -81,19 +80,10 @@ impl<'a> Answer<'a> {
     }
 
     fn usual(text: &'a [u8]) -> Option<Answer<'a>> {
-        let rest = text.strip_prefix(br#"{"jsonrpc":"2.0","id":"#)?;
-        let count = rest
-            .iter()
-            .take(18)
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        let (digits, rest) = rest.split_at(count);
-        let value = |number, digit: &u8| number * 10 + u64::from(digit - b'0');
+        let (id, rest) = number(text.strip_prefix(br#"{"jsonrpc":"2.0","id":"#)?)?;
         let result = rest.strip_prefix(br#","result":"#)?.strip_suffix(b"}")?;
-        Some(Answer {
-            id: digits.iter().fold(0, value),
-            outcome: Ok(result),
-        })
+        let outcome = Ok(result);
+        Some(Answer { id, outcome })
     }
 
     /// The result as a type.
@@ -107,6 +97,19 @@ impl<'a> Answer<'a> {
             Err(refusal) => Err(format!("refused: {refusal}")),
         }
     }
+}
+
+/// The number that the text begins with, and what follows.
+pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0;
+    // More digits than this might not fit.
+    for (at, byte) in text.iter().enumerate().take(20) {
+        if !byte.is_ascii_digit() {
+            return (at > 0).then_some((value, &text[at..]));
+        }
+        value = value * 10 + u64::from(byte - b'0');
+    }
+    None
 }
 
 /// A result's JSON as a type, or what does not fit.
@@ -131,38 +134,19 @@ pub struct Refusal {
 
 /// The `data` of an error reply.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct RefusalData {
     /// What to switch on.
-    #[serde(default)]
     pub reason: String,
     /// Whether the same call can succeed later.
-    #[serde(default)]
     pub retry: bool,
     /// When to try again, ms.
     pub retry_after_ms: Option<u64>,
 }
 
-/// A call without result: refused, or nothing came.
-#[derive(Debug)]
-pub enum CallError {
-    /// The server said no.
-    Refused(Refusal),
-    /// The connection is gone, or said what the protocol does not allow.
-    Lost(String),
-}
-
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {} ({})", self.code, self.data.reason, self.message)
-    }
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::Refused(refusal) => refusal.fmt(out),
-            CallError::Lost(text) => out.write_str(text),
-        }
     }
 }
 
@@ -178,7 +162,7 @@ pub struct Message {
     /// The user that appended it.
     pub sender: Option<String>,
     /// Absent on a tombstone.
-    pub entry: Option<Value>,
+    pub entry: Option<Box<RawValue>>,
 }
 
 /// The result of `message.append`.
@@ -196,12 +180,37 @@ pub struct Appended {
     pub duplicate: bool,
 }
 
+/// A call without result: refused, or nothing came.
+#[derive(Debug)]
+pub enum CallError {
+    /// The server said no.
+    Refused(Refusal),
+    /// The connection is gone, or said what the protocol does not allow.
+    Lost(String),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Refused(refusal) => refusal.fmt(out),
+            CallError::Lost(text) => out.write_str(text),
+        }
+    }
+}
+
+impl From<CallError> for Stop {
+    fn from(error: CallError) -> Stop {
+        Stop::Unreachable(error.to_string())
+    }
+}
+
 /// One connection.
 pub struct Client {
-    socket: Lean,
+    pipe: Pipe,
+    parts: Vec<u8>,
     /// Requests on their way out.
     out: Vec<u8>,
-    arrived: VecDeque<Result<Option<Reply>, CallError>>,
+    arrived: VecDeque<Vec<u8>>,
     next_id: u64,
 }
 
@@ -215,11 +224,10 @@ impl Client {
     ///
     /// There is no server, or it is no Tideline.
     pub async fn open(url: &str) -> Result<Client, CallError> {
-        let lost = |error: io::Error| CallError::Lost(format!("{url}: {error}"));
-        let opened = timeout(PATIENCE, Lean::open(url)).await;
-        let socket = opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let pipe = upgrade(url, None).await;
         Ok(Client {
-            socket: socket.map_err(lost)?,
+            pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
+            parts: Vec::new(),
             out: Vec::new(),
             arrived: VecDeque::new(),
             next_id: 1,
@@ -241,18 +249,23 @@ impl Client {
     /// The connection is gone, or the server sent what it may not.
     pub async fn receive(&mut self) -> Result<Option<Reply>, CallError> {
         loop {
-            if let Some(one) = self.arrived.pop_front() {
-                return one;
+            if let Some(text) = self.arrived.pop_front() {
+                return match Answer::read(&text) {
+                    Some(Answer { id, outcome }) => Ok(Some((id, outcome.map(<[u8]>::to_vec)))),
+                    None if text.starts_with(PUSH) => Ok(None),
+                    None => {
+                        let text = String::from_utf8_lossy(&text);
+                        let what = format!("neither an answer nor a push: {text:.300}");
+                        Err(CallError::Lost(what))
+                    }
+                };
             }
-            let Client {
-                socket,
-                out,
-                arrived,
-                ..
-            } = self;
+            let (parts, arrived) = (&mut self.parts, &mut self.arrived);
+            let read = self.pipe.exchange(&mut self.out, |bytes, out| {
+                texts(bytes, out, parts, |text| arrived.push_back(text.to_vec()))
+            });
             let lost = |error| CallError::Lost(format!("connection lost: {error}"));
-            let each = |text: &[u8]| arrived.push_back(keep(text));
-            socket.exchange(out, each).await.map_err(lost)?;
+            read.await.map_err(lost)?;
         }
     }
 
@@ -278,18 +291,6 @@ impl Client {
         let late = |_| CallError::Lost(format!("no answer to {method} in time"));
         let result = timeout(PATIENCE, answered).await.map_err(late)??;
         read(&result).map_err(CallError::Lost)
-    }
-}
-
-fn keep(text: &[u8]) -> Result<Option<Reply>, CallError> {
-    match Answer::read(text) {
-        Some(Answer { id, outcome }) => Ok(Some((id, outcome.map(<[u8]>::to_vec)))),
-        None if text.starts_with(PUSH) => Ok(None),
-        None => {
-            let text = String::from_utf8_lossy(text);
-            let what = format!("neither an answer nor a push: {text:.300}");
-            Err(CallError::Lost(what))
-        }
     }
 }
 

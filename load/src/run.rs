@@ -164,9 +164,7 @@ impl Run {
     #[must_use]
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
         let late = Duration::from_secs_f64(self.setup.late_ms.max(0.0) / 1_000.0);
-        Pace::new(rate, gaps, self.seed_of(part))
-            .within(Arc::clone(&self.window))
-            .late_above(late)
+        Pace::new(rate, gaps, self.seed_of(part), late, &self.window)
     }
 
     /// The figures may not be believed, and why.

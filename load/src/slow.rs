@@ -1,25 +1,21 @@
 //! `slow`: readers that stop reading beside readers that do not, on one timeline while messages flow.
 //!
-//! Owns: the order of events: all read, some stop, the server closes those, they resume. Promises: a reader that stops
-//! is closed by the server, with 4000 if it reads again in time to hear it; one that pauses for less stays; all have
-//! everything once, in order, at the end; latency is that of the readers that never stopped. Must not: take a reader
-//! for closed because of its own clock: the server's count of slow closes says it.
+//! Owns: the habits of readers, and the order of events: all read, some stop, the server closes those, they resume.
+//! Promises: a reader that stops is closed by the server, with 4000 if it reads again in time to hear it; one that
+//! pauses for less stays; all have everything at the end; latency is that of the readers that never stopped. Must not:
+//! take a reader for closed because of its own clock: the server's count of slow closes says it.
 
-mod reader;
-
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, spawn_local};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 
-use self::reader::{Ends, Habit, Reader};
+use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
-use crate::ledger::{Desk, Intake, Ledger, Numbering, by_the_clock};
+use crate::frame::close_code;
 use crate::machine::Usage;
 use crate::outcome::Better;
 use crate::pace::Gaps;
@@ -29,13 +25,16 @@ use crate::run::{Phase, Run};
 use crate::setup::Setup;
 use crate::watch::metrics;
 
+/// The server's code for a reader that does not keep up.
+const SLOW_CONSUMER: u16 = 4000;
 /// What the server takes longer for, behind its own patience, is a fault.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the server is asked how many it closed: much less than the 2 s for which it says goodbye.
 const LOOK: Duration = Duration::from_millis(200);
-/// Of so many pushes one is compared whole.
-const SAMPLE: u64 = 64;
-
+/// Reading on, a stalled reader finds the end of its connection within this.
+const READ_ON: Duration = Duration::from_secs(10);
+/// Receive buffer of the readers that stop.
+const RECEIVE_BYTES: u32 = 4_096;
 /// Arguments of `slow`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Slow {
@@ -59,15 +58,9 @@ pub struct Slow {
     /// Messages a second; those of a few seconds must be more than the server's socket_send_bytes, or nobody stalls
     #[arg(long, default_value_t = 200.0)]
     pub rate: f64,
-    /// How messages follow one another
-    #[arg(long, value_enum, default_value_t = Gaps::Fixed)]
-    pub gaps: Gaps,
     /// Bytes of text in each entry, {"text": …}
     #[arg(long, default_value_t = 1_000)]
     pub size: usize,
-    /// Receive buffer of the readers that stop, bytes
-    #[arg(long, default_value_t = 4_096)]
-    pub receive_bytes: u32,
 }
 
 impl Profile for Slow {
@@ -78,44 +71,45 @@ impl Profile for Slow {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let readers = self.healthy + self.stalled + self.pausing;
         if self.healthy == 0 || !(self.rate.is_finite() && self.rate > 0.0) {
             return Err(Stop::Usage("no healthy readers, or a rate of 0".into()));
         }
-        need_files(run, readers as u64)?;
-        let timelines = [(format!("slow-{}", run.tag), readers as u64)];
-        let ledger = Ledger::new(run, timelines, Numbering::InOrder, 2, self.size);
-        let (acks, delivery) = (
-            run.recorder("ack", Counts::Scheduled),
-            run.recorder("delivery", Counts::Scheduled),
-        );
-        // Only readers that never stop have a latency: the others chose theirs.
-        let healthy = Intake::new(&ledger, 0, run.window(), SAMPLE)
-            .acking(Rc::clone(&acks))
-            .timing(Rc::clone(&delivery));
-        let slow = Intake::new(&ledger, 1, run.window(), SAMPLE);
-        let intakes = [Rc::new(healthy), Rc::new(slow)];
-        let (stage, _) = watch::channel(false);
-        let ends = Rc::new(Ends::default());
-        let tasks = self.open(run, &intakes, &stage, &ends).await?;
-        let desk = Desk::publisher(&intakes[0], run).await?;
-        let pace = run.pace(self.rate, self.gaps, 1);
-        let sending = by_the_clock(run, &ledger, pace, |scheduled| {
-            desk.put(&ledger, 0, scheduled);
-        });
-        let (measured, watching) = (
+        // The first member publishes, then come the healthy ones and those that stall.
+        let stalling = 1 + self.healthy;
+        let pausing = stalling + self.stalled;
+        let mut follows = vec![vec![0]; pausing + self.pausing];
+        follows[0].clear();
+        need_files(run, follows.len() as u64)?;
+        let (measured, names) = (Some(Counts::Scheduled), vec![format!("slow-{}", run.tag)]);
+        let (account, mut members) =
+            Account::new(run, Writers::One, measured, self.size, names, follows);
+        for member in &mut members[stalling..] {
+            // Only readers that never stop have a latency: the others chose theirs.
+            member.timed = false;
+            member.receive_bytes = Some(RECEIVE_BYTES);
+        }
+        let members = audience::open(&account, members).await?;
+        let ends = "closed_with_4000 cut_without_goodbye pausing_closed pauses".split(' ');
+        ends.for_each(|end| run.figure(end, 0.0, "1", Better::Neither));
+        let (woken, patience) = (watch::Sender::new(false), self.patience());
+        let live = |(number, member): (usize, Member)| {
+            let woken = woken.subscribe();
+            match number {
+                0 => member.live(Member::publish),
+                _ if number < stalling => member.live(Member::read_on),
+                _ if number < pausing => member.live(async |member| stall(member, woken).await),
+                _ => member.live(async move |member| pause(member, woken, patience).await),
+            }
+        };
+        let living = members.into_iter().enumerate().map(live).collect();
+        let pace = run.pace(self.rate, Gaps::Fixed, 1);
+        let sending = audience::by_the_clock(&account, pace, |at| account.put(0, 0, at));
+        let (measured, watched) = (
             run.measure_for(f64::INFINITY),
-            self.watch_over(run, &ledger, &stage),
+            self.watch_over(&account, &woken),
         );
-        tokio::join!(sending, measured, watching);
-        ledger.settled(&run.checks).await;
-        tasks.iter().for_each(AbortHandle::abort);
-        let mut counts = intakes[0].counts();
-        counts.add(intakes[1].counts());
-        ledger.close(&run.checks, &counts);
-        run.rate("appends_per_second", acks.count());
-        run.rate("deliveries_per_second", delivery.count());
-        ends.tell(run);
+        tokio::join!(sending, measured, watched);
+        audience::end(&account, living).await?;
         Ok(())
     }
 }
@@ -125,80 +119,48 @@ impl Slow {
         Duration::from_millis(self.slow_consumer_ms)
     }
 
-    /// All readers, subscribed.
-    async fn open(
-        &self,
-        run: &Rc<Run>,
-        intakes: &[Rc<Intake>; 2],
-        stage: &watch::Sender<bool>,
-        ends: &Rc<Ends>,
-    ) -> Result<Vec<AbortHandle>, Stop> {
-        let habits = [
-            (Habit::Healthy, self.healthy),
-            (Habit::Stalled, self.stalled),
-            (Habit::Pausing(self.patience()), self.pausing),
-        ];
-        let habits = habits
-            .into_iter()
-            .flat_map(|(habit, count)| std::iter::repeat_n(habit, count));
-        let opening = habits.map(|habit| {
-            let intake = &intakes[usize::from(habit != Habit::Healthy)];
-            Reader::open(run, intake, ends, habit, self.receive_bytes)
-        });
-        let mut tasks = Vec::new();
-        for opened in join_all(opening).await {
-            tasks.push(spawn_local(opened?.live(stage.subscribe())).abort_handle());
-        }
-        Ok(tasks)
-    }
-
     /// Waits until the server has closed the stalled readers, then lets them read again; ends the measurement.
-    async fn watch_over(&self, run: &Run, ledger: &Arc<Ledger>, stage: &watch::Sender<bool>) {
+    async fn watch_over(&self, account: &Account, woken: &watch::Sender<bool>) {
+        let (run, stalled) = (&account.run, self.stalled);
         while run.phase() == Phase::WarmingUp {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            sleep(Duration::from_millis(5)).await;
         }
+        // Those that are to stop do so when this changes in any way.
+        woken.send_replace(false);
         let began = Instant::now();
         let closed_before = slow_closes(run).await;
         let memory = || Usage::of(run.pid?).resident_bytes;
         let memory_before = memory();
         // The buffers fill up first; then the server looks four times within its patience.
-        let until = began + 2 * self.patience() + PATIENCE;
+        let most = 2 * self.patience() + PATIENCE;
         let mut closed = 0.0;
-        while closed < self.stalled as f64 && run.phase() == Phase::Measuring {
-            if Instant::now() >= until {
-                let (took, stalled) = (began.elapsed(), self.stalled);
-                ledger.fault(format!(
-                    "{took:?} after {stalled} readers stopped reading the server has closed {closed}"
+        while closed < stalled as f64 && run.phase() == Phase::Measuring {
+            if began.elapsed() >= most {
+                run.checks.fault(format_args!(
+                    "{most:?} after {stalled} readers stopped reading the server has closed {closed}"
                 ));
                 break;
             }
-            tokio::time::sleep(LOOK).await;
+            sleep(LOOK).await;
             closed = slow_closes(run).await - closed_before;
         }
         let took = began.elapsed();
-        if self.stalled > 0 {
-            let seconds = took.as_secs_f64();
-            run.figure("seconds_to_close", seconds, "s", Better::Neither);
-        }
+        let seconds = took.as_secs_f64();
+        run.figure("seconds_to_close", seconds, "s", Better::Neither);
         if closed > 0.0 && took < self.patience() {
-            ledger.fault(format!(
+            run.checks.fault(format_args!(
                 "{closed} readers were closed as slow within {took:?}, before the server's patience ends"
             ));
         }
-        if let (Some(before), Some(stalled)) = (memory_before, memory()) {
+        if let (Some(before), Some(after)) = (memory_before, memory()) {
             run.figure("resident_before", before, "bytes", Better::Neither);
-            let growth = stalled - before;
+            let growth = after - before;
             run.figure("resident_growth_stalled", growth, "bytes", Better::Lower);
         }
-        // Errors mean that no reader is left, which is a fault of its own.
-        let _ = stage.send(true);
+        woken.send_replace(true);
         // Those that were closed resume while messages still flow.
         let left = self.setup.seconds - began.elapsed().as_secs_f64();
-        let left = Duration::try_from_secs_f64(left).unwrap_or_default();
-        tokio::select! {
-            () = tokio::time::sleep(left.max(Duration::from_secs(1))) => {}
-            () = run.ended() => {}
-        }
+        run.pass(left.max(1.0)).await;
         run.end_early();
     }
 }
@@ -208,4 +170,67 @@ async fn slow_closes(run: &Run) -> f64 {
     let metrics = metrics(&run.url).await.unwrap_or_default();
     let closes = metrics.get(r#"tideline_closes_total{reason="slow_consumer"}"#);
     closes.copied().unwrap_or(0.0)
+}
+
+fn one_more(run: &Run, end: &str) {
+    let count = run.value(end).unwrap_or(0.0) + 1.0;
+    run.figure(end, count, "1", Better::Neither);
+}
+
+/// A habit: stops reading when measuring begins, until the server has closed it, hears why, and resumes.
+async fn stall(member: &mut Member, mut woken: watch::Receiver<bool>) -> io::Result<()> {
+    let run = Rc::clone(&member.account.run);
+    tokio::select! {
+        read = member.read_on() => return read,
+        _ = woken.changed() => {}
+    }
+    // Errors mean that the run has ended.
+    let _ = woken.wait_for(|woken| *woken).await;
+    match timeout(READ_ON, member.read_on()).await {
+        Ok(Err(error)) => match close_code(&error) {
+            Some(SLOW_CONSUMER) => one_more(&run, "closed_with_4000"),
+            Some(_) => return Err(error),
+            None => one_more(&run, "cut_without_goodbye"),
+        },
+        // It reads on, on the same connection: that the server closed too few is a fault already.
+        Err(_) | Ok(Ok(())) => return member.read_on().await,
+    }
+    member.receive_bytes = None;
+    member.connect(None).await?;
+    run.checks.made("stalled readers closed and resumed", 1);
+    member.read_on().await
+}
+
+/// A habit: pauses again and again; what it missed comes when it reads again.
+async fn pause(
+    member: &mut Member,
+    mut woken: watch::Receiver<bool>,
+    patience: Duration,
+) -> io::Result<()> {
+    let run = Rc::clone(&member.account.run);
+    tokio::select! {
+        read = member.read_on() => return read,
+        _ = woken.changed() => {}
+    }
+    while run.phase() != Phase::Ending {
+        let began = Instant::now();
+        tokio::select! {
+            () = sleep(patience / 3) => {}
+            () = run.ended() => {}
+        }
+        // What is not answered yet may never come, if the server refuses it.
+        match member.catch_up().await {
+            Ok(()) => {
+                one_more(&run, "pauses");
+                run.checks.made("pauses caught up", 1);
+            }
+            // On a machine that is too busy it overslept.
+            Err(error) if began.elapsed() >= patience && error.kind() != ErrorKind::TimedOut => {
+                one_more(&run, "pausing_closed");
+                member.connect(None).await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    member.read_on().await
 }

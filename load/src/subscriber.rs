@@ -1,8 +1,9 @@
 //! A subscriber: follows many timelines on one connection by a habit, until all that was written has come.
 //!
-//! Owns: when it joins, leaves, is cut and resumes; the record for the checker of histories. Promises: a recording
-//! holds what came exactly as it came, so that the checker sees each gap and repetition. Must not: mend anything.
+//! Owns: when it joins, leaves, is cut and resumes; the record for the checker of histories. Promises: the record holds
+//! what came exactly as it came, so that the checker sees each gap and repetition. Must not: mend anything.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, Place, Stage};
-use crate::history::{Mark, Span, Watched, digest};
+use crate::history::{Mark, Rule, Span};
+use crate::judge::{Saw, Shared};
 use crate::random::Random;
-use crate::writer::{Backoff, COMPLAINTS_MAX, Shared};
 
 /// How often a subscriber looks what is due.
 const LOOK: Duration = Duration::from_millis(25);
@@ -20,84 +21,31 @@ const LOOK: Duration = Duration::from_millis(25);
 const AGAIN: Duration = Duration::from_millis(100);
 /// So long it stays out of a timeline that it left: long enough that messages come meanwhile.
 const OUT: Duration = Duration::from_millis(50);
+/// Without news for this long after the writing it gives up, and the checker sees what is missing.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// When and how a subscriber listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Habit {
+pub(crate) enum Habit {
     /// From before the first message to the end.
     FromTheStart,
     /// Joins when a part of a timeline is written, leaves it later, and resumes.
     Midway,
-    /// Loses its connection again and again, and resumes.
-    Cut,
-}
-
-/// How one subscriber works.
-#[derive(Clone)]
-pub struct Options {
-    /// Its name in the reports.
-    pub name: String,
-    /// Its habit.
-    pub habit: Habit,
-    /// The timelines it follows: index in the run's list, expected length (a guess, for joining midway).
-    pub follows: Vec<(usize, u64)>,
-    /// For the times of its cuts.
-    pub seed: u64,
-    /// How often a cut one is cut, while there is writing.
-    pub cuts: u32,
-    /// The shortest and the longest time between cuts, ms.
-    pub cut_after_ms: (u64, u64),
-    /// Without news for this long after the writing it gives up, and the checker sees what is missing.
-    pub patience: Duration,
-}
-
-/// What becomes of what a subscriber hears.
-pub trait Ear {
-    /// Something came; the error is a fault.
-    fn hear(&mut self, event: Event<'_>) -> Result<(), String>;
-
-    /// A broken promise.
-    fn fault(&mut self, what: String);
-
-    /// A connection began, or ended.
-    fn connected(&mut self, _begun: bool) {}
-}
-
-/// Follows until everything that the run's writers wrote has come, or nothing comes for too long. Returns how far it
-/// got in each timeline.
-///
-/// # Errors
-///
-/// There is no server for too long.
-pub async fn follow(
-    shared: &Shared,
-    options: &Options,
-    ear: &mut impl Ear,
-) -> Result<Vec<Place>, Stop> {
-    let cut = options.habit == Habit::Cut;
-    let mut subscriber = Subscriber::new(shared, options, if cut { options.cuts } else { 0 });
-    let mut backoff = Backoff::new(shared.patience);
-    while !subscriber.finished() {
-        ear.connected(true);
-        let ended = subscriber.session(&mut backoff, ear).await;
-        ear.connected(false);
-        if let Err(error) = ended {
-            backoff.wait(&error.to_string()).await?;
-        }
-    }
-    Ok(subscriber.follower.places().to_vec())
+    /// Loses its connection so often while there is writing, and resumes.
+    Cut(u32),
 }
 
 struct Subscriber<'a> {
     shared: &'a Shared,
-    options: &'a Options,
+    name: String,
     follower: Follower,
     /// As the follower's places.
     dues: Vec<Due>,
     cuts_left: u32,
-    /// When nothing new was last seen after the writing, and all positions together then.
-    waiting: (Option<Instant>, u64),
+    /// All positions together after the writing, and since when they are so.
+    quiet: (u64, Instant),
     random: Random,
+    spans: BTreeMap<usize, Vec<Span>>,
 }
 
 /// What is due in one timeline.
@@ -108,67 +56,87 @@ struct Due {
     not_before: Instant,
 }
 
-impl<'a> Subscriber<'a> {
-    fn new(shared: &'a Shared, options: &'a Options, cuts_left: u32) -> Subscriber<'a> {
-        let mut follows = options.follows.clone();
-        follows.sort_unstable();
-        let midway = options.habit == Habit::Midway;
-        let due = |(_, length): &(usize, u64)| Due {
-            join_at: if midway { length / 3 } else { 0 },
-            leave_at: midway.then_some(length * 2 / 3),
-            not_before: Instant::now(),
-        };
-        Subscriber {
-            shared,
-            options,
-            dues: follows.iter().map(due).collect(),
-            follower: Follower::new(
-                &shared.timelines,
-                follows.iter().map(|(timeline, _)| *timeline),
-            ),
-            cuts_left,
-            waiting: (None, 0),
-            random: Random::new(options.seed),
+/// Follows timelines, given with the lengths that they may get, and records everything until all that the run's writers
+/// wrote has come, or nothing comes for too long.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    name: String,
+    habit: Habit,
+    follows: BTreeMap<usize, u64>,
+    seed: u64,
+) -> Result<Saw, Stop> {
+    let now = Instant::now();
+    let midway = habit == Habit::Midway;
+    let due = |length: &u64| Due {
+        join_at: if midway { length / 3 } else { 0 },
+        leave_at: midway.then_some(length * 2 / 3),
+        not_before: now,
+    };
+    let mut subscriber = Subscriber {
+        shared: &shared,
+        name,
+        follower: Follower::new(&shared.timelines, follows.keys().copied()),
+        dues: follows.values().map(due).collect(),
+        cuts_left: match habit {
+            Habit::Cut(cuts) => cuts,
+            _ => 0,
+        },
+        quiet: (u64::MAX, now),
+        random: Random::new(seed),
+        spans: follows.keys().map(|one| (*one, Vec::new())).collect(),
+    };
+    let mut away = None;
+    while !subscriber.finished() {
+        if let Err(error) = subscriber.session(&mut away).await {
+            shared.wait(&mut away, &error).await?;
         }
+    }
+    Ok((subscriber.name, subscriber.spans))
+}
+
+impl Subscriber<'_> {
+    fn written(&self) -> bool {
+        self.shared.written.load(Ordering::Acquire)
+    }
+
+    fn progress(&self, timeline: usize) -> u64 {
+        self.shared.progress[timeline].load(Ordering::Relaxed)
     }
 
     fn finished(&mut self) -> bool {
-        if !self.shared.written.load(Ordering::Acquire) {
+        if !self.written() {
             return false;
         }
         let places = self.follower.places();
         let positions = places.iter().map(|place| place.position).sum();
-        if self.waiting.0.is_none() || self.waiting.1 != positions {
-            self.waiting = (Some(Instant::now()), positions);
-        }
         let reached = |place: &Place| {
-            let length = self.shared.progress[place.timeline].load(Ordering::Relaxed);
-            place.position >= length && place.stage != Stage::Leaving
+            place.position >= self.progress(place.timeline) && place.stage != Stage::Leaving
         };
-        let impatient = |since: Instant| since.elapsed() > self.options.patience;
-        places.iter().all(reached) || self.waiting.0.is_some_and(impatient)
+        let all = places.iter().all(reached);
+        if self.quiet.0 != positions {
+            self.quiet = (positions, Instant::now());
+        }
+        all || self.quiet.1.elapsed() > PATIENCE
     }
 
     /// One connection's life; ends without error when it is cut on purpose or all is done.
-    async fn session(&mut self, backoff: &mut Backoff, ear: &mut impl Ear) -> io::Result<()> {
+    async fn session(&mut self, away: &mut Option<Instant>) -> io::Result<()> {
         self.follower.connect(&self.shared.url, None).await?;
-        backoff.reset();
-        for due in &mut self.dues {
-            due.not_before = Instant::now();
-        }
-        let (least, most) = self.options.cut_after_ms;
-        let pause = Duration::from_millis(self.random.between(least, most));
-        let cutting = self.cuts_left > 0 && !self.shared.written.load(Ordering::Acquire);
-        let cut_at = cutting.then(|| Instant::now() + pause);
+        *away = None;
+        let now = Instant::now();
+        self.dues.iter_mut().for_each(|due| due.not_before = now);
+        let cut_at = now + Duration::from_millis(self.random.between(50, 600));
+        let cutting = self.cuts_left > 0 && !self.written();
         let mut look = tokio::time::interval(LOOK);
         loop {
+            let (follower, spans) = (&mut self.follower, &mut self.spans);
             let read = tokio::select! {
-                read = self.follower.read(|event| ear.hear(event)) => read,
+                read = follower.read(|event| hear(spans, event)) => read,
                 _ = look.tick() => {
                     if self.finished() {
                         return Ok(());
                     }
-                    if cut_at.is_some_and(|at| Instant::now() >= at) {
+                    if cutting && Instant::now() >= cut_at {
                         self.cuts_left -= 1;
                         return Ok(());
                     }
@@ -177,7 +145,8 @@ impl<'a> Subscriber<'a> {
                 }
             };
             for fault in self.follower.faults() {
-                ear.fault(format!("{}: {fault}", self.options.name));
+                let what = format!("{}: {fault}", self.name);
+                self.shared.verdict().fault(Rule::Wire, &what);
             }
             read?;
         }
@@ -185,21 +154,18 @@ impl<'a> Subscriber<'a> {
 
     /// Joins and leaves what is due.
     fn act(&mut self) {
-        let written = self.shared.written.load(Ordering::Acquire);
-        let now = Instant::now();
-        for (at, due) in self.dues.iter_mut().enumerate() {
-            let Place {
-                timeline,
-                position,
-                stage,
-            } = self.follower.places()[at];
-            let progress = self.shared.progress[timeline].load(Ordering::Relaxed);
-            if stage == Stage::Out && (progress >= due.join_at || written) && now >= due.not_before
-            {
+        let (now, written) = (Instant::now(), self.written());
+        for at in 0..self.dues.len() {
+            let place = self.follower.places()[at];
+            let begun = written || self.progress(place.timeline) >= self.dues[at].join_at;
+            let due = &mut self.dues[at];
+            if place.stage == Stage::Out && begun && now >= due.not_before {
                 due.not_before = now + AGAIN;
                 let limit = 1 + self.random.below(200);
                 self.follower.join(at, Some(limit));
-            } else if stage == Stage::Live && due.leave_at.is_some_and(|leave| position >= leave) {
+            } else if place.stage == Stage::Live
+                && due.leave_at.is_some_and(|leave| place.position >= leave)
+            {
                 due.leave_at = None;
                 due.not_before = now + OUT;
                 self.follower.leave(at);
@@ -208,86 +174,27 @@ impl<'a> Subscriber<'a> {
     }
 }
 
-/// What a subscriber saw, for the checker.
-#[derive(Default)]
-pub struct Outcome {
-    /// By timeline.
-    pub watched: Vec<(usize, Watched)>,
-    /// Broken promises that are seen here only.
-    pub complaints: Vec<String>,
-    /// Subscriptions that went on from a position.
-    pub resumes: u64,
-    /// Messages received.
-    pub received: u64,
-}
-
-/// As [`follow`], and records everything.
-///
-/// # Errors
-///
-/// As `follow`.
-pub async fn run(shared: Arc<Shared>, options: Options) -> Result<Outcome, Stop> {
-    let watched = |(timeline, _): &(usize, u64)| {
-        let watched = Watched {
-            subscriber: options.name.clone(),
-            spans: Vec::new(),
-            to_the_end: true,
-        };
-        (*timeline, watched)
-    };
-    let mut outcome = Outcome {
-        watched: options.follows.iter().map(watched).collect(),
-        ..Outcome::default()
-    };
-    outcome.watched.sort_by_key(|(timeline, _)| *timeline);
-    follow(&shared, &options, &mut outcome).await?;
-    Ok(outcome)
-}
-
-impl Ear for Outcome {
-    fn hear(&mut self, event: Event<'_>) -> Result<(), String> {
-        match event {
-            Event::Joined {
-                timeline, after, ..
-            } => {
-                self.resumes += u64::from(after > 0);
-                let marks = Vec::new();
-                self.spans(timeline)?.push(Span { after, marks });
-            }
-            Event::Heard(heard) => {
-                self.received += heard.count();
-                let span = self.spans(heard.timeline)?.last_mut();
-                let span = span.ok_or("messages before a subscription")?;
-                for message in heard.messages()?.iter() {
-                    let entry = message.entry.map(|entry| serde_json::from_str(entry.get()));
-                    let entry = entry.transpose().map_err(|odd| odd.to_string())?;
-                    let sender = message.sender.as_deref();
-                    span.marks.push(Mark {
-                        sequence: message.sequence,
-                        timestamp: message.timestamp,
-                        digest: digest(sender, &message.message_id, entry.as_ref()),
-                        id: String::new(),
-                    });
-                }
-            }
-            Event::Refused(_, refusal) if refusal.data.retry => {}
-            other if other.is_draining() => {}
-            other => return other.expected(),
+fn hear(spans: &mut BTreeMap<usize, Vec<Span>>, event: Event<'_>) -> Result<(), String> {
+    match event {
+        Event::Joined {
+            timeline, after, ..
+        } => {
+            let marks = Vec::new();
+            let spans = spans.get_mut(&timeline).ok_or("not followed")?;
+            spans.push(Span { after, marks });
         }
-        Ok(())
-    }
-
-    fn fault(&mut self, what: String) {
-        if self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push(what);
+        Event::Heard(heard) => {
+            let span = spans.get_mut(&heard.timeline).and_then(|of| of.last_mut());
+            let span = span.ok_or("messages before a subscription")?;
+            for message in heard.messages()? {
+                let mark = Mark::of(message).map_err(|odd| odd.to_string())?;
+                let id = String::new();
+                span.marks.push(Mark { id, ..mark });
+            }
         }
+        Event::Refused(_, refusal) if refusal.data.retry => {}
+        Event::Draining => {}
+        other => return other.expected(),
     }
-}
-
-impl Outcome {
-    fn spans(&mut self, timeline: usize) -> Result<&mut Vec<Span>, String> {
-        let at = self.watched.binary_search_by_key(&timeline, |(of, _)| *of);
-        let at = at.map_err(|_| "a timeline that it does not follow")?;
-        Ok(&mut self.watched[at].1.spans)
-    }
+    Ok(())
 }

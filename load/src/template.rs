@@ -5,8 +5,6 @@
 
 use std::ops::Range;
 
-use clap::ValueEnum;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::frame::put_text;
@@ -21,23 +19,13 @@ pub const SLOT: &str = "\0\0\0\0";
 /// Request numbers are 1000 + slot, so that all have four digits.
 pub const SLOT_BASE: u64 = 1_000;
 
-/// Whether messages carry the client's own ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MessageIds {
-    /// Every message does, and the server remembers it.
-    All,
-    /// The server makes them.
-    None,
-}
-
 /// A timeline's name; the number is padded so that all names are of one length.
-#[must_use]
 pub fn timeline_name(prefix: &str, number: u64) -> String {
     format!("{prefix}{number:0DIGITS$}")
 }
 
 /// A request, with places for numbers.
+#[derive(Clone)]
 pub struct Template {
     bytes: Vec<u8>,
     places: Vec<Range<usize>>,
@@ -45,13 +33,11 @@ pub struct Template {
 
 impl Template {
     /// Each run of zero bytes is a place.
-    #[must_use]
     pub fn new(text: impl Into<Vec<u8>>) -> Template {
         Template::behind(0, text.into())
     }
 
     /// As `new`, in a WebSocket frame.
-    #[must_use]
     pub fn framed(text: &str) -> Template {
         let mut frame = Vec::new();
         let start = put_text(&mut frame, text.as_bytes());
@@ -70,16 +56,13 @@ impl Template {
     }
 
     /// `message.append` of a text of `size` bytes: its places are the slot, the timeline's number behind `prefix`, and
-    /// the message's number behind `tag`, if it has an ID.
-    #[must_use]
-    pub fn append(prefix: &str, tag: &str, size: usize, ids: MessageIds, seed: u64) -> Template {
+    /// the message's number behind `tag`, if messages carry the client's own ID.
+    pub fn append(prefix: &str, tag: Option<&str>, size: usize, seed: u64) -> Template {
         let quoted = json!(prefix).to_string();
         let name = quoted.strip_suffix('"').unwrap_or_default();
         let text = Random::new(seed).text(size);
-        let id = match ids {
-            MessageIds::All => format!(r#","message_id":"{tag}{NUMBER}""#),
-            MessageIds::None => String::new(),
-        };
+        let id = tag.map(|tag| format!(r#","message_id":"{tag}{NUMBER}""#));
+        let id = id.unwrap_or_default();
         Template::framed(&format!(
             r#"{{"jsonrpc":"2.0","id":{SLOT},"method":"message.append","params":{{"timeline":{name}{NUMBER}","entry":{{"text":"{text}"}}{id}}}}}"#
         ))
@@ -90,16 +73,12 @@ impl Template {
         let base = out.len();
         out.extend_from_slice(&self.bytes);
         for (place, number) in self.places.iter().zip(numbers) {
-            digits(&mut out[base..][place.clone()], *number);
+            let mut number = *number;
+            for digit in out[base..][place.clone()].iter_mut().rev() {
+                *digit = b'0' + (number % 10) as u8;
+                number /= 10;
+            }
         }
-    }
-}
-
-/// Writes a number right-aligned over the bytes that are there.
-pub fn digits(place: &mut [u8], mut number: u64) {
-    for digit in place.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
     }
 }
 
@@ -109,8 +88,8 @@ mod tests {
 
     #[test]
     fn a_stamped_frame_is_the_json_of_its_numbers() {
-        for ids in [MessageIds::All, MessageIds::None] {
-            let template = Template::append("load-\"x/", "run-7-", 200, ids, 1);
+        for tag in [Some("run-7-"), None] {
+            let template = Template::append("load-\"x/", tag, 200, 1);
             let mut out = vec![1, 2, 3];
             template.stamp(&mut out, &[1_015, 9_999, 123_456]);
             assert_eq!(out.len(), 3 + template.bytes.len());
@@ -122,7 +101,7 @@ mod tests {
             assert_eq!(params["timeline"], timeline_name("load-\"x/", 9_999));
             assert_eq!(params["entry"]["text"].as_str().map(str::len), Some(200));
             let id = params.get("message_id").and_then(|id| id.as_str());
-            assert_eq!(id, (ids == MessageIds::All).then_some("run-7-000123456"));
+            assert_eq!(id, tag.map(|_| "run-7-000123456"));
         }
     }
 

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Reads `/metrics` of the server behind a `ws://` address.
 pub async fn metrics(url: &str) -> io::Result<Metrics> {
     let asking = async {
-        let (_, host) = place(url)?;
+        let (host, _) = place(url)?;
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let read = |answer: http::Answer<'_>| match answer.status {
             200 => Ok(parse(&String::from_utf8_lossy(answer.body))),

@@ -190,7 +190,7 @@ keys! {
     }
 }
 
-/// The credential of a server that nobody has configured; see [`Config::takes_development_key`].
+/// The credential of a server without configuration; see [`Config::takes_development_key`].
 const DEVELOPMENT: &str = "development:development";
 
 fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), ConfigError> {
@@ -217,7 +217,7 @@ impl Config {
         !self.listen.ip().to_canonical().is_loopback()
     }
 
-    /// Whether the key that everybody knows opens the tables: as long as nobody has set others, to this machine alone.
+    /// Whether the well-known key opens the tables: only while no other is set, and only to this machine.
     #[must_use]
     pub fn takes_development_key(&self) -> bool {
         !self.is_exposed() && self.tablestore_credentials == [DEVELOPMENT]
@@ -249,7 +249,7 @@ impl Config {
 
     fn check_tablestore(&self) -> Result<(), ConfigError> {
         for (at, credential) in self.tablestore_credentials.iter().enumerate() {
-            // A secret is not to be shown, and a broken one may stand anywhere in the text.
+            // A secret is not to be shown, and a broken one may be anywhere in the text.
             if !credential
                 .split_once(':')
                 .is_some_and(|(id, secret)| is_key_id(id) && !secret.is_empty())

@@ -117,7 +117,7 @@ mod tests {
         let took = Duration::from_millis(1);
         for method in Method::ALL {
             counters.count(Some(*method), Ok(()), took);
-            for reason in Reason::ALL {
+            for reason in Reason::ALL.iter().copied() {
                 counters.count(Some(*method), Err(&reason.into()), took);
             }
         }

@@ -98,7 +98,7 @@ async fn serve_http(
     (parts.io.into_inner(), parts.read_buf)
 }
 
-/// The answer to a request, and what becomes of a body that nobody wanted: a small one is read, so that the connection
+/// The answer to a request, and what becomes of an unread body: a small one is read, so that the connection
 /// can go on; otherwise the answer says that it is the last one, and [`farewell`] takes what still comes.
 async fn answer(
     mut request: Request<Incoming>,
@@ -201,7 +201,7 @@ fn shows_token(headers: &HeaderMap) -> bool {
     })
 }
 
-/// To take the call and leave the token aside would let its sender believe that somebody has checked it.
+/// If the call were taken and its token ignored, the sender would believe that the token was checked.
 fn no_authentication() -> Answer {
     let mut answer = say(StatusCode::UNAUTHORIZED, dispatch::NO_AUTHENTICATION);
     let bearer = HeaderValue::from_static("Bearer");

@@ -1,6 +1,6 @@
 //! Who may call: the check of `Host` and `Origin`.
 //!
-//! Owns: the rule against web pages that reach for a server on somebody's machine (foreign origins, DNS rebinding), and
+//! Owns: the rule against web pages that call a server on their reader's machine (foreign origins, DNS rebinding), and
 //! what is said to those who are refused. Promises: a name that was not configured is never taken as ours, whatever it
 //! resolves to. Must not: trust any other header.
 
@@ -30,7 +30,7 @@ pub(super) struct Admitted {
     pub(super) is_direct: bool,
 }
 
-/// Why a request may not be served; as text it is the line for whoever has to mend it.
+/// Why a request may not be served; its text names the setting that would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Foreign {
     /// No `Host`, or two, or one that is no text.
@@ -107,7 +107,7 @@ impl Allowed {
         })
     }
 
-    /// Tells the operator, who alone can mend it, and seldom, because anybody can cause it.
+    /// Warns the operator, who alone can change the setting. Seldom, because any client can cause it.
     pub(super) fn log(&self, foreign: &Foreign) {
         let (turns, setting) = match foreign {
             Foreign::NoHost | Foreign::Host(_) => (&self.refused_hosts, "allowed_hosts"),
@@ -142,7 +142,7 @@ fn is_own_address(host: &str, local: IpAddr) -> bool {
     if name == "localhost" {
         return true;
     }
-    // An IPv6 address stands in brackets, another one never does.
+    // Only an IPv6 address is in brackets.
     let literal = match name.strip_prefix('[') {
         Some(rest) => rest
             .strip_suffix(']')
@@ -158,7 +158,7 @@ fn is_of_proxy(name: &HeaderName) -> bool {
     *name == FORWARDED || *name == VIA || text.starts_with("x-forwarded-") || text == "x-real-ip"
 }
 
-/// What somebody sent, as it may stand in a line.
+/// What a client sent, made fit for one line of a log.
 fn shown(text: &str) -> String {
     let fit = |letter: &char| letter.is_ascii_graphic() && !['"', '\\'].contains(letter);
     text.chars().filter(fit).take(SHOWN_MAX).collect()
@@ -171,7 +171,7 @@ fn without_port(host: &str) -> &str {
         Some((name, port))
             if !name.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
         {
-            // An IPv6 address has colons of its own and stands in brackets.
+            // An IPv6 address has colons of its own and is in brackets.
             if name.contains(':') && !name.ends_with(']') {
                 host
             } else {

@@ -126,7 +126,7 @@ impl Write for Impatient {
     }
 }
 
-/// Closes a connection so that what was written last arrives. Bytes that nobody has read at a close make the system
+/// Closes a connection so that what was written last arrives. Bytes that are unread at a close make the system
 /// send a reset, which destroys what the client has not read yet: so what the client still sends is read and forgotten,
 /// until it ends, falls silent, or has had `time_max`.
 pub(super) async fn farewell(mut socket: TcpStream, time_max: Duration) {

@@ -1,4 +1,4 @@
-//! Warnings that anybody outside can cause.
+//! Warnings that any client can cause.
 //!
 //! Owns: how often such a line is logged. Promises: the first one at once, then one a minute with how many there were.
 //! Must not: know what the line says.

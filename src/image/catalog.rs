@@ -1,8 +1,8 @@
 //! The catalog: which runs there are, what they cover, of which parts they consist, which merges are under way.
 //!
-//! Owns: these types and the questions that readers and jobs ask them. Promises: runs stand newest first and their
-//! intervals tile (0, covered]; a catalog is never changed, a change makes a new one with the next version. Must not:
-//! touch LMDB. Its bytes are in `catalog_codec.rs`.
+//! Owns: these types and the questions that readers and jobs ask them. Promises: runs are in order, newest first and
+//! their intervals tile (0, covered]; a catalog is never changed, a change makes a new one with the next version. Must
+//! not: touch LMDB. Its bytes are in `catalog_codec.rs`.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -55,7 +55,7 @@ pub(super) struct Part {
     pub(super) counts: Vec<TableCounts>,
     /// The filter once it is in memory; an inner `None` = it can't be used.
     pub(super) filter: OnceLock<Option<Filter>>,
-    /// Its pages, once somebody has asked: as long as the catalog has this very part, they stay as they are.
+    /// Its pages, read when first asked for: while the catalog has this part, they do not change.
     pub(super) trees: OnceLock<Trees>,
 }
 

@@ -24,7 +24,7 @@ pub(super) const FORMAT: u32 = 1;
 pub(super) const VERSION_KEY: &[u8] = b"version";
 pub(super) const CATALOG_KEY: &[u8] = b"catalog";
 
-/// The small value that tells a reader whether the catalog it has is still right.
+/// The small value that shows a reader whether its catalog is still the current one.
 pub(super) fn encode_version(version: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(16);
     out.extend_from_slice(&FORMAT.to_be_bytes());

@@ -28,7 +28,7 @@ impl TreeCursor {
             return Ok(cursor);
         }
         // It is not there only if its neighbours are whole: else one of them may be it, with a wrong key; no other row
-        // can be, because keys rise. Perhaps the next leaf's separator is wrong: only the leaf itself tells.
+        // can be, because keys rise. Perhaps the next leaf's separator is wrong: only the leaf itself shows it.
         if let Some(leaf) = cursor.path.last()
             && leaf.at > 0
         {
@@ -62,7 +62,7 @@ impl TreeCursor {
         }
     }
 
-    /// Down to a leaf; `choose` tells the place in each page.
+    /// Goes down to a leaf; `choose` picks the place in each page.
     fn descend(
         &mut self,
         from: Option<Link>,

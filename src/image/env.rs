@@ -71,7 +71,7 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens the environment in `dir`, which must be on a local file system. Makes it if it is not there, unless it is
-    /// only to be read: then no file is made, written to, or expected to be writable. `is_sound` tells whether an entry
+    /// only to be read: then no file is made, written to, or expected to be writable. `is_sound` says whether an entry
     /// of the catalog is.
     pub(super) fn open(
         dir: &Path,
@@ -194,14 +194,14 @@ impl Store {
         Ok(self.env.write_txn()?)
     }
 
-    /// Whether a commit failed so late that nobody knows its outcome. An earlier failure has left nothing: LMDB marks
+    /// Whether a commit failed so late that its outcome is unknown. An earlier failure has left nothing: LMDB marks
     /// the environment only when the write of the meta page fails, and refuses all that follows.
     pub(super) fn is_unsettled(&self) -> bool {
         let begun = self.env.read_txn();
         matches!(begun, Err(heed::Error::Mdb(heed::MdbError::Panic)))
     }
 
-    /// Bytes that may still be written; `None` if nobody knows.
+    /// Bytes that may still be written; `None` if unknown.
     pub(super) fn left(&self) -> Option<u64> {
         left(&self.dir)
     }
@@ -334,10 +334,10 @@ fn open_env(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Env<Without
         .map_size(map_bytes)
         .max_readers(READERS_MAX)
         .max_dbs(u32::from(DBS_MAX));
-    // SAFETY: the map is sound as long as nobody changes the file behind LMDB's back. The caller holds an exclusive
-    // lock on `image.lock` in this directory for the environment's whole life, so no second process of ours opens it;
-    // heed refuses a second opening in this process. LMDB's own locking, which has to write, is turned off only for
-    // reading, under the same lock or in a copy that has none because nobody has ever written there.
+    // SAFETY: the map is sound as long as nothing else changes the file behind LMDB's back. The caller holds an
+    // exclusive lock on `image.lock` in this directory for the environment's whole life, so no second process of ours
+    // opens it; heed refuses a second opening in this process. LMDB's own locking, which has to write, is turned off
+    // only for reading, under the same lock or in a copy that has none because it was never written to.
     let opened = unsafe {
         if read_only {
             options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK);

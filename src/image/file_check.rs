@@ -60,7 +60,7 @@ pub(super) fn check(
             return Err(check.damaged(*page, "list of free pages", "is in use as well"));
         }
     }
-    // The file may end before its last page, but only if nobody uses what is not there.
+    // The file may end before its last page, but only if the missing pages are unused.
     let mut missing = check.pages.count()?..=meta.last_page;
     if let Some(page) = missing.find(|page| !check.free.has(*page)) {
         return Err(check.damaged(page, "meta page", "is in use, but the file ends before it"));

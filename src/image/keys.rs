@@ -132,7 +132,7 @@ pub(super) fn find<'k>(rows: &Arc<Tree>, key: &'k [u8]) -> Result<Option<StoredK
     })
 }
 
-/// The bound among stored keys that cuts where `bound` cuts among keys. `lower` tells which end of a range it is.
+/// The bound among stored keys that cuts where `bound` cuts among keys. `lower` says which end of a range it is.
 pub(super) fn stored_bound(
     rows: &Arc<Tree>,
     bound: Bound<&[u8]>,

@@ -86,7 +86,7 @@ struct Inner {
     state: Mutex<WritingState>,
     /// Told by `state`'s survey.
     shown: Shown,
-    /// Told by `state`'s slots, so that `pressure` waits for nobody.
+    /// Counted from `state`'s slots, so that `pressure` takes no lock.
     slots_left: SlotsLeft,
     /// A commit failed with an unknown outcome.
     stopped: AtomicBool,
@@ -233,7 +233,7 @@ impl Image {
         Ok(())
     }
 
-    /// Bytes that may still be written on the image's disk; `None` if nobody knows.
+    /// Bytes that may still be written on the image's disk; `None` if unknown.
     pub(crate) fn left(&self) -> Option<u64> {
         self.inner.store.left()
     }

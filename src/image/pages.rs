@@ -28,7 +28,7 @@ pub(super) struct Pages {
     leaves: Kept,
 }
 
-/// Pages that nobody uses: one bit each.
+/// Unused pages: one bit each.
 pub(super) struct FreePages {
     bits: Vec<u64>,
 }
@@ -170,7 +170,7 @@ impl Pages {
         }
     }
 
-    /// Pages as they stand in the file.
+    /// Pages as they are in the file.
     pub(super) fn read(&self, number: u64, count: usize, place: &str) -> Result<Bytes, Error> {
         let failed = |error: std::io::Error| {
             let what = format!("cannot be read: {error}");

@@ -29,7 +29,7 @@ pub(super) struct Room {
     pub(super) free_slots: usize,
     pub(super) bytes_used: u64,
     pub(super) map_bytes: u64,
-    /// Bytes that can still be written, to free pages of the file and to the disk; `None` if nobody knows.
+    /// Bytes that can still be written, to free pages of the file and to the disk; `None` if unknown.
     pub(super) disk_bytes: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn next(
 ) -> Option<Plan> {
     let sound = Sound { catalog, damaged };
     let mut plans: Vec<Plan> = levels(catalog)
-        .filter_map(|level| full_level(&sound, options, level))
+        .flat_map(|level| full_level(&sound, options, level))
         .chain(dead_run(&sound, dead, options))
         .chain(masked(&sound, dead, options))
         .collect();
@@ -97,21 +97,26 @@ impl Sound<'_> {
     }
 }
 
-/// The oldest runs of a level that has enough of them.
-fn full_level(sound: &Sound<'_>, options: &Options, level: u8) -> Option<Plan> {
-    if sound.is_busy(level) {
-        return None;
-    }
-    let enough = |idle: &Vec<&Run>| idle.len() >= options.fan_in.max(2);
-    let idle = sound.idle(level).filter(enough).last()?;
-    // Behind with merging, more at once cost fewer bytes each.
-    let skipped = idle.len().saturating_sub(2 * options.fan_in.max(2));
-    Some(Plan {
+/// The oldest runs of a level that has enough of them: many at once if merging is behind, because that costs fewer
+/// bytes each. Where there is no room for that, fewer: each merge gives some back, so that the next one may have more.
+fn full_level(sound: &Sound<'_>, options: &Options, level: u8) -> Vec<Plan> {
+    let fan_in = options.fan_in.max(2);
+    let enough = |idle: &Vec<&Run>| idle.len() >= fan_in;
+    let idle = match sound.is_busy(level) {
+        true => None,
+        false => sound.idle(level).filter(enough).last(),
+    };
+    let Some(idle) = idle else { return Vec::new() };
+    let counts = std::iter::successors(Some(2 * fan_in), |count| Some(count / 2));
+    let counts = counts.take_while(|count| *count >= 2);
+    let oldest = |count| &idle[idle.len().saturating_sub(count)..];
+    let plan = |count| Plan {
         level,
         output_level: level.saturating_add(1),
-        inputs: idle[skipped..].iter().map(|run| run.number).collect(),
+        inputs: oldest(count).iter().map(|run| run.number).collect(),
         freed_percent: 0,
-    })
+    };
+    counts.map(plan).collect()
 }
 
 /// The run with the largest share of dead rows, if it is mostly dead, or if the image as a whole has too many. Of equal

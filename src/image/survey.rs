@@ -31,7 +31,7 @@ pub(super) struct Survey {
     walked_ms: u64,
 }
 
-/// What is shown of it, so that nobody has to wait for a slice.
+/// A copy for observers, so that they do not wait for a slice.
 #[derive(Default)]
 pub(super) struct Shown {
     /// When the last whole walk ended, ms since 1970; 0 = none yet.

@@ -121,7 +121,7 @@ impl Tree {
     }
 
     /// The same tree, none of whose pages is among `strange` ones. Else an old version of a page, which fits as well as
-    /// the page itself does, could stand in its place.
+    /// the page itself does, could take its place.
     pub(super) fn without(mut self, strange: Option<&Arc<FreePages>>) -> Tree {
         self.strange = strange.cloned();
         self

@@ -40,7 +40,7 @@ pub(crate) struct VerifiedImage {
 }
 
 impl Image {
-    /// Reads the whole image and tells every problem. `Err` only if reading itself fails.
+    /// Reads the whole image and returns every problem. `Err` only if reading itself fails.
     pub(crate) fn verify(&self, report: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
         let snapshot = self.snapshot()?;
         let mut check = Check {

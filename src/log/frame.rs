@@ -7,11 +7,11 @@
 //!  6  2  zero                      64  4  CRC of the frame before
 //!  8  4  bytes of the payload      68  4  CRC-32C of bytes 0..68 and the payload
 //! 12  4  zero                      72     payload
-//! 16 16  log ID                           effects: count, each kind (1 byte), key length, key, value length, value
+//! 16 16  log ID                           entries: count, each kind (1 byte), key length, key, value length, value
 //! 32  8  term                             changes: count, each length, bytes
 //! ```
 //!
-//! "Effects" are the entries. Owns: this layout. Promises: decoding never panics and takes nothing for a frame
+//! Owns: this layout. Promises: decoding never panics and takes nothing for a frame
 //! that is not whole; keys and values are places in the frame's one buffer. Must not: touch files, or know which frame
 //! should come next. The place of magic, format, length, log ID and both CRCs stays the same in every later format.
 

@@ -143,7 +143,7 @@ impl Metrics {
         self.registry.upkeep();
     }
 
-    /// Starts a thread that does the upkeep each second, so that samples do not pile up when nobody scrapes. It ends
+    /// Starts a thread that does the upkeep each second, so that samples do not pile up without scrapes. It ends
     /// when what is returned is dropped.
     pub fn start_upkeep(self: &Arc<Metrics>) -> io::Result<Upkeep> {
         let (stop, stopped) = sync_channel(0);

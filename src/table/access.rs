@@ -52,35 +52,35 @@ pub fn scan<'v>(view: &'v View, from: &Key, to: &Key, direction: Direction) -> R
     )
 }
 
-/// Writes a whole row whose cells have `version`. Gives the number of the effect.
+/// Writes a whole row whose cells have `version`. Gives the number of the entry.
 pub fn put(txn: &mut Txn<'_>, key: Key, mut row: impl BorrowMut<RowWriter>, version: i64) -> u32 {
     txn.put(key.as_bytes(), row.borrow_mut().at(version))
 }
 
-/// Deletes a row. Gives the number of the effect.
+/// Deletes a row. Gives the number of the entry.
 pub fn delete(txn: &mut Txn<'_>, key: Key) -> u32 {
     txn.delete(key.as_bytes())
 }
 
-/// Records for the log's followers that `effects` rows from the effect `effect` on were treated so.
-pub fn record(txn: &mut Txn<'_>, table: TableId, action: Action, effect: u32, effects: u32) {
+/// Records for the log's followers that `entries` rows from the entry `first` on were treated so.
+pub fn record(txn: &mut Txn<'_>, table: TableId, action: Action, first: u32, entries: u32) {
     let change = Change {
         table,
         action,
-        effect,
-        effects,
+        first,
+        entries,
         delta: &[],
     };
     txn.change(change.encode());
 }
 
 /// The same of one row that was updated and written whole; `delta` is what was changed.
-pub(super) fn record_update(txn: &mut Txn<'_>, table: TableId, effect: u32, delta: &[u8]) {
+pub(super) fn record_update(txn: &mut Txn<'_>, table: TableId, first: u32, delta: &[u8]) {
     let change = Change {
         table,
         action: Action::Update,
-        effect,
-        effects: 1,
+        first,
+        entries: 1,
         delta,
     };
     txn.change(change.encode());

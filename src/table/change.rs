@@ -1,10 +1,10 @@
-//! Change records: what a follower of the log learns of a batch beside its effects.
+//! Change records: what a follower of the log learns of a batch beside its entries.
 //!
-//! Owns: the record's bytes. Promises: a record names effects of its own batch and adds only what they lack. A whole
-//! run of rows that were treated alike is one record. Must not: hold row contents that the effects do.
+//! Owns: the record's bytes. Promises: a record names entries of its own batch and adds only what they lack. A whole
+//! run of rows that were treated alike is one record. Must not: hold row contents that the entries do.
 //!
 //! ```text
-//! record = action, table, first effect, effects, [delta]    numbers in 7-bit groups; action: 1 put  2 update  3 delete
+//! record = action, table, first entry, entries, [delta]    numbers in 7-bit groups; action: 1 put  2 update  3 delete
 //! ```
 //! The delta is there where an update was written as the whole row that came of it, which does not show what changed.
 
@@ -32,11 +32,11 @@ pub struct Change<'a> {
     pub table: TableId,
     /// What was done to them.
     pub action: Action,
-    /// The first effect's index in its batch.
-    pub effect: u32,
-    /// How many effects one after the other.
-    pub effects: u32,
-    /// Of an update whose effect is a whole row: the delta that led to it; else empty.
+    /// The first entry's index in its batch.
+    pub first: u32,
+    /// How many entries one after the other.
+    pub entries: u32,
+    /// Of an update that was written as a whole row: the delta that led to it; else empty.
     pub delta: &'a [u8],
 }
 
@@ -45,8 +45,8 @@ impl<'a> Change<'a> {
         let mut out = Vec::with_capacity(8 + self.delta.len());
         out.push(self.action as u8);
         push_number(&mut out, u64::from(self.table.0));
-        push_number(&mut out, u64::from(self.effect));
-        push_number(&mut out, u64::from(self.effects));
+        push_number(&mut out, u64::from(self.first));
+        push_number(&mut out, u64::from(self.entries));
         out.extend_from_slice(self.delta);
         out
     }
@@ -62,24 +62,24 @@ impl<'a> Change<'a> {
         };
         let mut input = Input(rest);
         let mut number = || u32::try_from(input.number()?).map_err(|_| Malformed);
-        let (table, effect, effects) = (number()?, number()?, number()?);
+        let (table, first, entries) = (number()?, number()?, number()?);
         if !input.0.is_empty() && action != Action::Update {
             return Err(Malformed);
         }
         Ok(Change {
             table: TableId(table),
             action,
-            effect,
-            effects,
+            first,
+            entries,
             delta: input.0,
         })
     }
 
-    /// The indexes of its effects.
+    /// The indexes of its entries.
     #[must_use]
     pub fn indexes(&self) -> std::ops::Range<usize> {
-        let first = self.effect as usize;
-        first..first + self.effects as usize
+        let first = self.first as usize;
+        first..first + self.entries as usize
     }
 }
 
@@ -93,15 +93,15 @@ mod tests {
         #[test]
         fn records_come_back(
             table: u32,
-            effect: u32,
-            effects: u32,
+            first: u32,
+            entries: u32,
             delta: Vec<u8>,
             bytes: Vec<u8>,
         ) {
             for action in [Action::Put, Action::Update, Action::Delete] {
                 let is_update = action == Action::Update;
                 let delta = if is_update { &delta[..] } else { &[] };
-                let change = Change { table: TableId(table), action, effect, effects, delta };
+                let change = Change { table: TableId(table), action, first, entries, delta };
                 let mut record = change.encode();
                 prop_assert_eq!(Change::decode(&record), Ok(change));
                 record.push(0);

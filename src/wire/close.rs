@@ -3,58 +3,42 @@
 //! Owns: the list. Promises: 4000-4499 always mean "reconnect and resume", 4500-4999 "do not come back as you are";
 //! codes are never reused. Must not: decide when to close; sessions do.
 
-/// Why a connection is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Close {
-    /// The client said goodbye.
-    Normal,
-    /// The server goes away without having drained.
-    GoingAway,
-    /// A frame that RFC 6455 forbids.
-    ProtocolError,
-    /// A binary frame on a JSON connection, or a text frame on a MessagePack one.
-    UnsupportedData,
-    /// A text frame that is not UTF-8.
-    InvalidText,
-    /// A frame above the inbound limit.
-    TooBig,
-    /// A fault of the server.
-    InternalError,
-    /// A message that came in had no room among those of all connections.
-    Overloaded,
-    /// The reader stayed behind for too long.
-    SlowConsumer,
-    /// No sign of life for two heartbeat intervals.
-    Idle,
-    /// The server shuts down, and said so with a `draining` push.
-    Draining,
-    /// A message took too long from its first byte to its last.
-    SlowRequest,
-    /// The token is not valid, or no longer.
-    Unauthenticated,
-    /// The connection broke a rule of the server.
-    Policy,
+listed! {
+    /// Why a connection is closed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Close {
+        /// The client said goodbye.
+        Normal,
+        /// The server goes away without having drained.
+        GoingAway,
+        /// A frame that RFC 6455 forbids.
+        ProtocolError,
+        /// A binary frame on a JSON connection, or a text frame on a MessagePack one.
+        UnsupportedData,
+        /// A text frame that is not UTF-8.
+        InvalidText,
+        /// A frame above the inbound limit.
+        TooBig,
+        /// A fault of the server.
+        InternalError,
+        /// A message that came in had no room among those of all connections.
+        Overloaded,
+        /// The reader stayed behind for too long.
+        SlowConsumer,
+        /// No sign of life for two heartbeat intervals.
+        Idle,
+        /// The server shuts down, and said so with a `draining` push.
+        Draining,
+        /// A message took too long from its first byte to its last.
+        SlowRequest,
+        /// The token is not valid, or no longer.
+        Unauthenticated,
+        /// The connection broke a rule of the server.
+        Policy,
+    }
 }
 
 impl Close {
-    /// All of them.
-    pub const ALL: [Close; 14] = [
-        Close::Normal,
-        Close::GoingAway,
-        Close::ProtocolError,
-        Close::UnsupportedData,
-        Close::InvalidText,
-        Close::TooBig,
-        Close::InternalError,
-        Close::Overloaded,
-        Close::SlowConsumer,
-        Close::Idle,
-        Close::Draining,
-        Close::SlowRequest,
-        Close::Unauthenticated,
-        Close::Policy,
-    ];
-
     /// The number in the close frame.
     #[must_use]
     pub fn code(self) -> u16 {

@@ -7,6 +7,9 @@
 //! [`Reason`]. Must not: do I/O, know sockets or sessions, or import a layer above `ids`, `ordered`, `metrics` and
 //! `value`. JSON-RPC is one dialect (`jsonrpc`), in JSON or MessagePack; requests and replies know nothing of it.
 
+#[macro_use]
+mod listed;
+
 mod append;
 mod check;
 mod close;

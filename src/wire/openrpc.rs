@@ -101,10 +101,10 @@ fn errors() -> Map<String, Value> {
         let error = json!({ "code": reason.code(), "message": reason.message(), "data": data });
         (reason.name().to_owned(), error)
     };
-    Reason::ALL.into_iter().map(error).collect()
+    Reason::ALL.iter().copied().map(error).collect()
 }
 
 fn close_codes() -> Vec<Value> {
     let code = |close: Close| json!({ "code": close.code(), "reason": close.reason(), "reconnect": close.reconnect() });
-    Close::ALL.into_iter().map(code).collect()
+    Close::ALL.iter().copied().map(code).collect()
 }

@@ -6,78 +6,56 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a call was refused. Clients switch on it; one that they don't know they treat by its `retry`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// The bytes are not JSON (or MessagePack). Repair the encoder.
-    ParseError,
-    /// Not a JSON-RPC 2.0 request, or its id is neither text up to 64 bytes nor a 64-bit integer. Repair the client.
-    InvalidRequest,
-    /// No such method, or not on this transport. Ask `rpc.discover`.
-    MethodNotFound,
-    /// A parameter is missing, unknown, ill-typed or out of range; `field` says which. Repair the call.
-    InvalidParams,
-    /// A fault of the server; nothing was written. Report it.
-    InternalError,
-    /// No valid token. Get a new one, then open the session again.
-    Unauthenticated,
-    /// This user may not do this. Don't repeat it.
-    Forbidden,
-    /// No such timeline. Create it, or drop the name.
-    TimelineNotFound,
-    /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
-    MessageNotFound,
-    /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
-    /// again.
-    ConditionFailed,
-    /// The message ID was taken by another entry. Choose another ID, or find out why two entries share one.
-    MessageIdConflict,
-    /// The given epoch is not the current one: the history was replaced. Forget the timeline and start over.
-    EpochChanged,
-    /// This connection has a subscription on this timeline. Unsubscribe first, to move it.
-    AlreadySubscribed,
-    /// Larger than a limit; `limit` and `actual` say by how much. Send less.
-    TooLarge,
-    /// Too many calls. Wait for `retry_after_ms`.
-    RateLimited,
-    /// More work is queued than the server accepts. Wait a little longer each time, then repeat.
-    Busy,
-    /// This part of the store can't write (or read) now. Repeat later.
-    Unavailable,
-    /// The server stops. Reconnect after a random time and repeat.
-    ShuttingDown,
-    /// Perhaps written, perhaps not: the only reason that leaves this open. Repeat with the same message ID.
-    OutcomeUnknown,
-    /// The disk is full. Repeat later.
-    StorageFull,
+listed! {
+    /// Why a call was refused. Clients switch on it; one that they don't know they treat by its `retry`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Reason {
+        /// The bytes are not JSON (or MessagePack). Repair the encoder.
+        ParseError,
+        /// Not a JSON-RPC 2.0 request, or its id is neither text up to 64 bytes nor a 64-bit integer. Repair the client.
+        InvalidRequest,
+        /// No such method, or not on this transport. Ask `rpc.discover`.
+        MethodNotFound,
+        /// A parameter is missing, unknown, ill-typed or out of range; `field` says which. Repair the call.
+        InvalidParams,
+        /// A fault of the server; nothing was written. Report it.
+        InternalError,
+        /// No valid token. Get a new one, then open the session again.
+        Unauthenticated,
+        /// This user may not do this. Don't repeat it.
+        Forbidden,
+        /// No such timeline. Create it, or drop the name.
+        TimelineNotFound,
+        /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
+        MessageNotFound,
+        /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
+        /// again.
+        ConditionFailed,
+        /// The message ID was taken by another entry. Choose another ID, or find out why two entries share one.
+        MessageIdConflict,
+        /// The given epoch is not the current one: the history was replaced. Forget the timeline and start over.
+        EpochChanged,
+        /// This connection has a subscription on this timeline. Unsubscribe first, to move it.
+        AlreadySubscribed,
+        /// Larger than a limit; `limit` and `actual` say by how much. Send less.
+        TooLarge,
+        /// Too many calls. Wait for `retry_after_ms`.
+        RateLimited,
+        /// More work is queued than the server accepts. Wait a little longer each time, then repeat.
+        Busy,
+        /// This part of the store can't write (or read) now. Repeat later.
+        Unavailable,
+        /// The server stops. Reconnect after a random time and repeat.
+        ShuttingDown,
+        /// Perhaps written, perhaps not: the only reason that leaves this open. Repeat with the same message ID.
+        OutcomeUnknown,
+        /// The disk is full. Repeat later.
+        StorageFull,
+    }
 }
 
 impl Reason {
-    /// All reasons, in the order of their codes' classes.
-    pub const ALL: [Reason; 20] = [
-        Reason::ParseError,
-        Reason::InvalidRequest,
-        Reason::MethodNotFound,
-        Reason::InvalidParams,
-        Reason::InternalError,
-        Reason::Unauthenticated,
-        Reason::Forbidden,
-        Reason::TimelineNotFound,
-        Reason::MessageNotFound,
-        Reason::ConditionFailed,
-        Reason::MessageIdConflict,
-        Reason::EpochChanged,
-        Reason::AlreadySubscribed,
-        Reason::TooLarge,
-        Reason::RateLimited,
-        Reason::Busy,
-        Reason::Unavailable,
-        Reason::ShuttingDown,
-        Reason::OutcomeUnknown,
-        Reason::StorageFull,
-    ];
-
     /// The class of the reason, the `code` of an error: JSON-RPC's own numbers, else as HTTP's.
     #[must_use]
     pub fn code(self) -> i32 {

@@ -75,7 +75,6 @@ impl Profile for Appends {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        self.flow.check()?;
         let acked = Rc::new(RefCell::new(vec![0; self.timelines as usize]));
         let acks = self.flow.recorder(run, "ack");
         let text = Random::new(run.seed).text(self.size);
@@ -94,10 +93,7 @@ impl Profile for Appends {
             let acked = Rc::clone(&acked);
             Ok((pipe, Lane::new(self.wire, run, acked, number, &text)))
         };
-        let generator = self.flow.generator(run, vec![Rc::clone(&acks)]);
-        let running = generator.start(self.flow.connections, open).await?;
-        run.measure().await;
-        running.end().await?;
+        self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
         let faults = match self.wire {
             Wire::Redis => check_redis(&run.url, &acked.take()).await,

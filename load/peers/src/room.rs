@@ -58,7 +58,7 @@ impl Profile for Room {
         let mut publishing = Some((message, self.subscribers, self.in_flight));
         for _ in 0..self.subscribers {
             let lost = |error| Stop::Unreachable(format!("NATS: {error}"));
-            let pipe = upgrade(&run.url).await.map_err(lost)?;
+            let pipe = upgrade(&run.url, None).await.map_err(lost)?;
             spawn_local(Rc::clone(&hall).client(pipe, publishing.take()));
         }
         let is_ready = || hall.subscribed.get() == self.subscribers;

@@ -10,41 +10,42 @@
 //! connection for the caller's own requests.
 
 mod heard;
-mod push;
 mod timelines;
 
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, timeout};
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::Instant;
 
-use self::heard::Origin;
-use crate::frame::Lean;
+use self::heard::News;
+use crate::frame::{texts, upgrade};
+use crate::pipe::Pipe;
 use crate::rpc::{Answer, put_request};
-pub use heard::{Event, Heard, Message};
+pub use heard::{Event, Heard};
 pub use timelines::Timelines;
 
-/// How long one attempt to connect may take.
-const CONNECT: Duration = Duration::from_secs(20);
 /// More faults of one read say nothing new.
 const FAULTS_MAX: usize = 20;
 /// Request numbers: below are joins (the number of the place), from here on leaves.
 const LEAVE: u64 = 1 << 32;
 /// From here on they are the caller's own.
 pub const OWN: u64 = 1 << 33;
+/// How the text begins in which a server says that it shuts down.
+const DRAINING: &[u8] = br#"{"jsonrpc":"2.0","method":"draining""#;
 
 /// See the top.
 pub struct Follower {
     timelines: Arc<Timelines>,
     /// By timeline.
     places: Vec<Place>,
-    socket: Option<Lean>,
+    pipe: Option<Pipe>,
+    /// What has come of a text in fragments.
+    parts: Vec<u8>,
     out: Vec<u8>,
     faults: Vec<String>,
 }
@@ -83,25 +84,6 @@ struct Subscribe<'a> {
     limit: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct Unsubscribe<'a> {
-    timeline: &'a str,
-}
-
-#[derive(Deserialize)]
-struct Subscribed<'a> {
-    #[serde(borrow)]
-    timeline: Cow<'a, str>,
-    #[serde(borrow)]
-    epoch: Cow<'a, str>,
-    head: u64,
-    #[serde(borrow)]
-    messages: Vec<Message<'a>>,
-    more: bool,
-    #[serde(borrow)]
-    state: Cow<'a, str>,
-}
-
 impl Follower {
     /// One that follows these timelines, from their beginnings; not connected yet.
     #[must_use]
@@ -116,7 +98,8 @@ impl Follower {
         Follower {
             timelines: Arc::clone(timelines),
             places,
-            socket: None,
+            pipe: None,
+            parts: Vec::new(),
             out: Vec::new(),
             faults: Vec::new(),
         }
@@ -130,19 +113,14 @@ impl Follower {
     /// There is no server.
     pub async fn connect(&mut self, url: &str, receive_bytes: Option<u32>) -> io::Result<()> {
         self.cut();
-        let opening = async {
-            match receive_bytes {
-                None => Lean::open(url).await,
-                Some(bytes) => Lean::open_narrow(url, bytes).await,
-            }
-        };
-        self.socket = Some(timeout(CONNECT, opening).await??);
+        self.pipe = Some(upgrade(url, receive_bytes).await?);
         Ok(())
     }
 
     /// Drops the connection, as a network does that is gone.
     pub fn cut(&mut self) {
-        self.socket = None;
+        self.pipe = None;
+        self.parts.clear();
         self.out.clear();
         for place in &mut self.places {
             place.stage = Stage::Out;
@@ -184,8 +162,7 @@ impl Follower {
     /// Asks for the end of one.
     pub fn leave(&mut self, place: usize) {
         self.places[place].stage = Stage::Leaving;
-        let timeline = &self.timelines[self.places[place].timeline];
-        let params = Unsubscribe { timeline };
+        let params = json!({ "timeline": self.timelines[self.places[place].timeline] });
         put_request(&mut self.out, LEAVE + place as u64, "unsubscribe", &params);
     }
 
@@ -207,13 +184,14 @@ impl Follower {
         let Follower {
             timelines,
             places,
-            socket,
+            pipe,
+            parts,
             out,
             faults,
         } = self;
-        let socket = socket.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let pipe = pipe.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let mut now = None;
-        let take = |text: &[u8]| {
+        let mut take = |text: &[u8]| {
             let now = *now.get_or_insert_with(Instant::now);
             if let Err(what) = take(timelines, places, text, now, &mut each)
                 && faults.len() < FAULTS_MAX
@@ -222,7 +200,8 @@ impl Follower {
                 faults.push(format!("{what}, with {text:.300}"));
             }
         };
-        socket.exchange(out, take).await
+        pipe.exchange(out, |bytes, out| texts(bytes, out, parts, &mut take))
+            .await
     }
 
     /// Takes the faults since the last call.
@@ -245,29 +224,23 @@ fn take(
             None => answered(timelines, places, &answer, now, each),
         };
     }
-    let Some(found) = push::read(text) else {
-        return each(Event::Other(text));
+    let Some(news) = News::pushed(text) else {
+        let draining = text.starts_with(DRAINING);
+        return each(if draining {
+            Event::Draining
+        } else {
+            Event::Other
+        });
     };
-    let place = find(timelines, places, &found.timeline);
+    let place = find(timelines, places, &news.timeline);
     let place = place.ok_or("a push of a timeline that is not followed")?;
     if matches!(place.stage, Stage::Out | Stage::Joining) {
         return Err("a push outside of a subscription".into());
     }
-    if timelines.epoch(place.timeline) != Some(&found.epoch) {
+    if timelines.epoch(place.timeline) != Some(&news.epoch) {
         return Err("a push of another epoch".into());
     }
-    let after = std::mem::replace(&mut place.position, found.last);
-    let heard = Heard {
-        timeline: place.timeline,
-        after,
-        first: found.first,
-        last: found.last,
-        timestamp: found.timestamp,
-        in_order: found.in_order && found.first == after + 1,
-        now,
-        origin: Origin::Push(text),
-    };
-    hand_on(heard, found.head, each)
+    hear(place, &news, true, now, each)
 }
 
 /// The place of a timeline.
@@ -284,20 +257,28 @@ fn find<'a>(timelines: &Timelines, places: &'a mut [Place], name: &str) -> Optio
     places.get_mut(at)
 }
 
-fn hand_on(
-    heard: Heard<'_>,
-    head: u64,
+/// Messages came for a place.
+fn hear(
+    place: &mut Place,
+    news: &News<'_>,
+    live: bool,
+    now: Instant,
     each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
-    each(Event::Heard(&heard))?;
+    let heard = Heard::read(place, news.messages, live, now)?;
+    if heard.count > 0 {
+        each(Event::Heard(&heard))?;
+    } else if live {
+        return Err("a push without messages".into());
+    }
     let Heard {
         after, first, last, ..
     } = heard;
     if !heard.in_order {
         return Err(format!("{first} to {last} came after {after}"));
     }
-    if head < last {
-        return Err(format!("head {head} below {last}"));
+    if news.head < last {
+        return Err(format!("head {} below {last}", news.head));
     }
     Ok(())
 }
@@ -311,10 +292,9 @@ fn answered(
     each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
     let place = places.get_mut((answer.id % LEAVE) as usize);
-    let expected = if answer.id < LEAVE {
-        Stage::Joining
-    } else {
-        Stage::Leaving
+    let expected = match answer.id {
+        ..LEAVE => Stage::Joining,
+        _ => Stage::Leaving,
     };
     let place = place.filter(|place| place.stage == expected);
     let place = place.ok_or("a reply to what was not asked")?;
@@ -323,46 +303,33 @@ fn answered(
     let result = match &answer.outcome {
         Err(refusal) => return each(Event::Refused(timeline, refusal)),
         Ok(_) if expected == Stage::Leaving => return Ok(()),
-        Ok(result) => serde_json::from_slice::<Subscribed>(result),
+        Ok(result) => serde_json::from_slice::<News>(result),
     };
-    let Subscribed {
-        timeline: name,
-        epoch,
-        head,
-        messages,
-        more,
-        state,
-    } = result.map_err(|odd| format!("not what subscribe answers: {odd}"))?;
+    let news = result.map_err(|odd| format!("not what subscribe answers: {odd}"))?;
     place.stage = Stage::Live;
-    let after = place.position;
+    let (after, head) = (place.position, news.head);
     each(Event::Joined {
         timeline,
         after,
         head,
     })?;
-    let same = timelines.is_epoch(timeline, &epoch);
-    if state != "ok" || !same || timelines[timeline] != *name {
+    let same = timelines.is_epoch(timeline, &news.epoch) && timelines[timeline] == *news.timeline;
+    if !same || news.state.as_deref() != Some("ok") {
+        let News {
+            timeline,
+            epoch,
+            state,
+            ..
+        } = news;
         return Err(format!(
-            "subscribed after {after}: {state}, {name}, epoch {epoch}"
+            "subscribed after {after}: {state:?}, {timeline}, epoch {epoch}"
         ));
     }
-    let last = messages.last().map_or(after, |message| message.sequence);
-    if more != (last < head) {
-        return Err(format!("it ends at {last} of {head}, more: {more}"));
+    hear(place, &news, false, now, each)?;
+    let last = place.position;
+    if news.more != Some(last < head) {
+        let more = news.more;
+        return Err(format!("it ends at {last} of {head}, more: {more:?}"));
     }
-    let Some((first, timestamp)) = messages.first().map(|one| (one.sequence, one.timestamp)) else {
-        return Ok(());
-    };
-    place.position = last;
-    let heard = Heard {
-        timeline,
-        after,
-        first,
-        last,
-        timestamp,
-        in_order: messages.iter().map(|one| one.sequence).eq(after + 1..=last),
-        now,
-        origin: Origin::Reply(messages),
-    };
-    hand_on(heard, head, each)
+    Ok(())
 }

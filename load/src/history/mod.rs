@@ -7,10 +7,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use serde::Serialize;
 use serde_json::Value;
+
+use crate::rpc::Message;
 
 /// Everything known about one timeline.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +25,8 @@ pub struct History {
     pub stored: Vec<Mark>,
     /// `head` in the scan.
     pub head: u64,
-    /// What each subscriber saw.
-    pub watched: Vec<Watched>,
+    /// What each subscriber saw, under its name, to the end: its subscriptions, in order.
+    pub watched: Vec<(String, Vec<Span>)>,
 }
 
 /// One message of a writer.
@@ -33,7 +35,7 @@ pub struct Sent {
     /// Its message ID, unique within the timeline.
     pub id: String,
     /// Its writer: messages of one writer keep their order.
-    pub writer: u32,
+    pub writer: usize,
     /// Its digest (see [`digest`]).
     pub digest: u64,
     /// When it was first handed to a socket, ns since the run began.
@@ -68,17 +70,6 @@ pub struct Mark {
     pub digest: u64,
 }
 
-/// What one subscriber saw of the timeline.
-#[derive(Clone, Debug, Default)]
-pub struct Watched {
-    /// Which one.
-    pub subscriber: String,
-    /// One for each subscription, in order.
-    pub spans: Vec<Span>,
-    /// It must have reached the end.
-    pub to_the_end: bool,
-}
-
 /// One subscription: everything from the reply and the pushes, in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Span {
@@ -88,13 +79,15 @@ pub struct Span {
     pub marks: Vec<Mark>,
 }
 
-/// A broken rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A rule that can be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum Rule {
     /// A number is missing, or the head is not the last number.
     Hole,
     /// An acknowledged message is not there.
     Lost,
+    /// A message was never acknowledged.
+    Unanswered,
     /// A message is there twice.
     Doubled,
     /// A message is not at the number of its acknowledgement, or its time differs.
@@ -107,21 +100,8 @@ pub enum Rule {
     Foreign,
     /// A subscriber saw something else, or not each number once in order, or not all.
     Subscriber,
-}
-
-/// A broken rule and where.
-#[derive(Clone, Debug)]
-pub struct Fault {
-    /// Which rule.
-    pub rule: Rule,
-    /// Where and how.
-    pub what: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:?}: {}", self.rule, self.what)
-    }
+    /// A connection brought what the protocol does not allow.
+    Wire,
 }
 
 /// A number for sender, message ID and entry; equal entries have equal digests whatever the order of their names.
@@ -135,9 +115,33 @@ pub fn digest(sender: Option<&str>, id: &str, entry: Option<&Value>) -> u64 {
     hasher.finish()
 }
 
-/// Every broken rule of one timeline's history.
+impl Mark {
+    /// Of a message from the wire.
+    ///
+    /// # Errors
+    ///
+    /// Its entry cannot be read.
+    pub fn of(message: Message) -> serde_json::Result<Mark> {
+        let Message {
+            sequence,
+            timestamp,
+            message_id: id,
+            sender,
+            entry,
+        } = message;
+        let entry = entry.map(|entry| serde_json::from_str(entry.get()));
+        Ok(Mark {
+            sequence,
+            timestamp,
+            digest: digest(sender.as_deref(), &id, entry.transpose()?.as_ref()),
+            id,
+        })
+    }
+}
+
+/// Every broken rule of one timeline's history, and where and how.
 #[must_use]
-pub fn check(history: &History) -> Vec<Fault> {
+pub fn check(history: &History) -> Vec<(Rule, String)> {
     let mut check = Check {
         history,
         places: HashMap::with_capacity(history.stored.len()),
@@ -148,8 +152,8 @@ pub fn check(history: &History) -> Vec<Fault> {
     check.acknowledged();
     check.writers_order();
     check.real_time();
-    for watched in &history.watched {
-        check.subscriber(watched);
+    for (name, spans) in &history.watched {
+        check.subscriber(name, spans);
     }
     check.faults
 }
@@ -158,13 +162,13 @@ struct Check<'a> {
     history: &'a History,
     /// By message ID: where it is stored.
     places: HashMap<&'a str, &'a Mark>,
-    faults: Vec<Fault>,
+    faults: Vec<(Rule, String)>,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
     fn fault(&mut self, rule: Rule, what: String) {
         let what = format!("{}: {what}", self.history.name);
-        self.faults.push(Fault { rule, what });
+        self.faults.push((rule, what));
     }
 
     /// Numbers are 1..n and times do not fall.
@@ -185,62 +189,52 @@ impl Check<'_> {
         }
         let head = self.history.head;
         if head != last {
-            self.fault(
-                Rule::Hole,
-                format!("head is {head}, the last number is {last}"),
-            );
+            let what = format!("head is {head}, the last number is {last}");
+            self.fault(Rule::Hole, what);
         }
     }
 
     /// Each stored message was sent, once, with these bytes.
     fn contents(&mut self) {
-        let sent = self
-            .history
-            .sent
-            .iter()
-            .map(|sent| (&*sent.id, sent.digest));
-        let sent: HashMap<&str, u64> = sent.collect();
+        let sent = self.history.sent.iter();
+        let sent: HashMap<&str, u64> = sent.map(|sent| (&*sent.id, sent.digest)).collect();
         for mark in &self.history.stored {
             let (id, at) = (&*mark.id, mark.sequence);
             match sent.get(id) {
                 None => self.fault(Rule::Foreign, format!("{id} at {at} was never sent")),
                 Some(digest) if *digest != mark.digest => {
-                    self.fault(
-                        Rule::Altered,
-                        format!("{id} at {at} differs from what was sent"),
-                    );
+                    let what = format!("{id} at {at} differs from what was sent");
+                    self.fault(Rule::Altered, what);
                 }
                 Some(_) => {}
             }
             if let Some(first) = self.places.insert(id, mark) {
-                self.fault(
-                    Rule::Doubled,
-                    format!("{id} at {} and {at}", first.sequence),
-                );
+                let first = first.sequence;
+                self.fault(Rule::Doubled, format!("{id} at {first} and {at}"));
             }
         }
     }
 
-    /// Each acknowledged message is at its place.
+    /// Each message is acknowledged, and at the place that its acknowledgement says.
     fn acknowledged(&mut self) {
         let mut acknowledged = HashSet::new();
         for sent in &self.history.sent {
-            let Some(ack) = sent.ack else { continue };
-            let (id, at) = (&*sent.id, ack.sequence);
+            let id = &*sent.id;
+            let Some(ack) = sent.ack else {
+                self.fault(Rule::Unanswered, format!("{id} was never acknowledged"));
+                continue;
+            };
+            let at = ack.sequence;
             if !acknowledged.insert(at) {
-                self.fault(
-                    Rule::Doubled,
-                    format!("{at} was acknowledged twice, also for {id}"),
-                );
+                let what = format!("{at} was acknowledged twice, also for {id}");
+                self.fault(Rule::Doubled, what);
             }
             match self.places.get(id) {
                 None => self.fault(Rule::Lost, format!("{id}, acknowledged as {at}")),
                 Some(mark) if mark.sequence != at => {
                     let now = mark.sequence;
-                    self.fault(
-                        Rule::Moved,
-                        format!("{id} was acknowledged as {at} and is at {now}"),
-                    );
+                    let what = format!("{id} was acknowledged as {at} and is at {now}");
+                    self.fault(Rule::Moved, what);
                 }
                 Some(mark) if mark.timestamp != ack.timestamp => {
                     self.fault(Rule::Moved, format!("{id} at {at} changed its time"));
@@ -250,14 +244,19 @@ impl Check<'_> {
         }
     }
 
+    /// What was sent and is stored, with its number, in the order of sending.
+    fn stored(&self) -> Vec<(u64, &'a Sent)> {
+        let number = |sent: &'a Sent| Some((self.places.get(&*sent.id)?.sequence, sent));
+        self.history.sent.iter().filter_map(number).collect()
+    }
+
     /// The messages of one writer are stored in the order in which it sent them.
     fn writers_order(&mut self) {
-        let mut last: HashMap<u32, u64> = HashMap::new();
-        for sent in self.history.sent.iter().filter(|sent| !sent.refused) {
-            let Some(mark) = self.places.get(&*sent.id) else {
+        let mut last: HashMap<usize, u64> = HashMap::new();
+        for (at, sent) in self.stored() {
+            if sent.refused {
                 continue;
-            };
-            let at = mark.sequence;
+            }
             let before = last.entry(sent.writer).or_insert(0);
             if at < *before {
                 let what = format!("{} at {at} was sent after the one at {before}", sent.id);
@@ -269,67 +268,54 @@ impl Check<'_> {
 
     /// What was acknowledged before another was sent is stored before it.
     fn real_time(&mut self) {
-        let place = |sent: &'_ Sent| Some(self.places.get(&*sent.id)?.sequence);
-        let stored = self
-            .history
-            .sent
-            .iter()
-            .filter_map(|sent| Some((place(sent)?, sent)));
-        let mut stored: Vec<(u64, &Sent)> = stored.collect();
+        let mut stored = self.stored();
         stored.sort_by_key(|(at, _)| Reverse(*at));
         let mut earliest = u64::MAX;
         for (at, sent) in stored {
             if earliest < sent.sent_ns {
-                let what = format!(
-                    "{} at {at} was sent after a higher number was known",
-                    sent.id
-                );
+                let id = &sent.id;
+                let what = format!("{id} at {at} was sent after a higher number was known");
                 self.fault(Rule::OutOfOrder, what);
             }
             earliest = earliest.min(sent.ack.map_or(u64::MAX, |ack| ack.at_ns));
         }
     }
 
-    /// Each subscription is contiguous from its position and equal to what is stored; the next goes on where it ended.
-    fn subscriber(&mut self, watched: &Watched) {
-        let (name, mut position) = (&watched.subscriber, 0);
-        for (index, span) in watched.spans.iter().enumerate() {
+    /// Each subscription is contiguous from its position and equal to what is stored; the next goes on where it ended;
+    /// the last one reaches the end.
+    fn subscriber(&mut self, name: &str, spans: &[Span]) {
+        let history = self.history;
+        let mut fault = |what| self.fault(Rule::Subscriber, format!("{name} {what}"));
+        let mut position = 0;
+        for (index, span) in spans.iter().enumerate() {
             let after = span.after;
             if index > 0 && after != position {
-                let what = format!("{name} resumed after {after}, not {position}");
-                self.fault(Rule::Subscriber, what);
+                fault(format!("resumed after {after}, not {position}"));
             }
             position = after;
             for mark in &span.marks {
                 let at = mark.sequence;
                 if at != position + 1 {
-                    self.fault(
-                        Rule::Subscriber,
-                        format!("{name} saw {at} after {position}"),
-                    );
+                    fault(format!("saw {at} after {position}"));
                 }
-                if !self.is_stored(mark) {
-                    let what = format!("{name} saw something else at {at} than is stored");
-                    self.fault(Rule::Subscriber, what);
+                if !history.holds(mark) {
+                    fault(format!("saw something else at {at} than is stored"));
                 }
                 position = at;
             }
         }
-        let head = self.history.head;
-        if watched.to_the_end && position != head {
-            self.fault(
-                Rule::Subscriber,
-                format!("{name} got as far as {position} of {head}"),
-            );
+        if position != history.head {
+            let head = history.head;
+            fault(format!("got as far as {position} of {head}"));
         }
     }
+}
 
-    fn is_stored(&self, seen: &Mark) -> bool {
-        let index = seen
-            .sequence
-            .checked_sub(1)
-            .and_then(|at| usize::try_from(at).ok());
-        let stored = index.and_then(|index| self.history.stored.get(index));
+impl History {
+    /// Whether just this is stored, whatever its ID.
+    fn holds(&self, seen: &Mark) -> bool {
+        let index = usize::try_from(seen.sequence).ok();
+        let stored = index.and_then(|at| self.stored.get(at.checked_sub(1)?));
         let same = |mark: &Mark| (mark.sequence, mark.timestamp, mark.digest);
         stored.is_some_and(|stored| same(stored) == same(seen))
     }

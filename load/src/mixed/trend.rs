@@ -4,43 +4,30 @@
 //! Must not: judge it, or be taken for a leak by itself: memtables, caches and the log's retention grow up to their
 //! bounds; a slope that stays after they are reached is the news.
 
-use crate::outcome::{Better, Samples};
+use crate::outcome::Better::{self, Lower, Neither};
+use crate::outcome::Samples;
 use crate::run::Run;
 
 /// A shorter run says nothing about growth, s.
 const LONG: f64 = 1_800.0;
+/// What is looked at, and the figure of it.
+const GROWTH: [(&str, &str, Better); 4] = [
+    ("server_resident_bytes", "server_resident_growth", Lower),
+    ("server_descriptors", "server_descriptor_growth", Lower),
+    ("server_written_bytes", "server_written_growth", Neither),
+    (
+        "generator_resident_bytes",
+        "generator_resident_growth",
+        Neither,
+    ),
+];
 
 /// Enters what grew in a long run.
 pub(super) fn tell(run: &Run) {
-    if run.window().length().as_secs_f64() < LONG {
-        return;
-    }
-    for (sample, figure, unit, better) in [
-        (
-            "server_resident_bytes",
-            "server_resident_growth",
-            "bytes/h",
-            Better::Lower,
-        ),
-        (
-            "server_descriptors",
-            "server_descriptor_growth",
-            "1/h",
-            Better::Lower,
-        ),
-        (
-            "server_written_bytes",
-            "server_written_growth",
-            "bytes/h",
-            Better::Neither,
-        ),
-        (
-            "generator_resident_bytes",
-            "generator_resident_growth",
-            "bytes/h",
-            Better::Neither,
-        ),
-    ] {
+    let is_long = run.window().length().as_secs_f64() >= LONG;
+    for (sample, figure, better) in GROWTH.into_iter().filter(|_| is_long) {
+        let is_bytes = sample.ends_with("bytes");
+        let unit = if is_bytes { "bytes/h" } else { "1/h" };
         if let Some(slope) = run.samples(sample).as_ref().and_then(per_hour) {
             run.figure(figure, slope, unit, better);
         }
@@ -49,22 +36,20 @@ pub(super) fn tell(run: &Run) {
 
 /// How much it grows in an hour; `None` with fewer than ten samples in the second half.
 fn per_hour(samples: &Samples) -> Option<f64> {
-    let last = samples.at.last().copied()?;
-    let points = samples
-        .at
-        .iter()
-        .copied()
-        .zip(samples.value.iter().copied());
-    let half: Vec<(f64, f64)> = points.filter(|(at, _)| *at >= last / 2.0).collect();
-    if half.len() < 10 {
-        return None;
-    }
-    let mean = |of: fn(&(f64, f64)) -> f64| half.iter().map(of).sum::<f64>() / half.len() as f64;
-    let (mean_at, mean_value) = (mean(|point| point.0), mean(|point| point.1));
-    let square: f64 = half.iter().map(|(at, _)| (at - mean_at).powi(2)).sum();
-    let product = |(at, value): &(f64, f64)| (at - mean_at) * (value - mean_value);
-    let product: f64 = half.iter().map(product).sum();
-    (square > 0.0).then(|| product / square * 3_600.0)
+    let half = samples.at.last()? / 2.0;
+    let points = samples.at.iter().zip(&samples.value);
+    let points: Vec<_> = points.filter(|(at, _)| **at >= half).collect();
+    let count = points.len() as f64;
+    let sum = |of: fn(f64, f64) -> f64| {
+        points
+            .iter()
+            .map(|(at, value)| of(**at, **value))
+            .sum::<f64>()
+    };
+    let (mean_at, mean) = (sum(|at, _| at) / count, sum(|_, value| value) / count);
+    let rise = sum(|at, value| at * value) / count - mean_at * mean;
+    let run = sum(|at, _| at * at) / count - mean_at * mean_at;
+    (count >= 10.0 && run > 0.0).then(|| rise / run * 3_600.0)
 }
 
 #[cfg(test)]

@@ -111,14 +111,10 @@ impl Profile for Table {
         run.pass(self.settle).await;
         let recorder = |kind: Kind| self.flow.recorder(run, &kind.name());
         let recorders: Vec<Rc<Recorder>> = self.mix.kinds().map(recorder).collect();
-        let mut generator = self.flow.generator(run, recorders.clone());
-        generator.in_flight = 1;
         let open = async |number: usize| -> io::Result<_> {
             Ok((board.api.connect().await?, Rows::new(number, &board)))
         };
-        let running = generator.start(self.flow.connections, open).await?;
-        run.measure().await;
-        running.end().await?;
+        self.flow.measure(run, &recorders, open).await?;
         tell(run, &board, &recorders);
         let mut connection = Connection::open(&board.api).await?;
         if let Err(trouble) = self.read_back(&board, &mut connection).await {
@@ -133,15 +129,12 @@ impl Profile for Table {
 
 impl Table {
     fn check(&self) -> Result<(), Stop> {
-        self.flow.check()?;
         let counts = [self.columns, self.wide_columns, self.range_rows];
         let each = self.row_bytes / self.columns.max(1);
         let is_wide = self.mix.kinds().any(Kind::is_wide);
         let cells = self.wide_rows * self.wide_columns as u64;
         let what = if counts.contains(&0) || self.rows == 0 || self.partition_keys == 0 {
             "a count of 0"
-        } else if self.flow.in_flight != 1 {
-            "a connection has one request on the way"
         } else if each.min(self.wide_value_bytes) < ledger::DIGITS {
             "values have at least 8 bytes: more bytes, or fewer columns"
         } else if self.columns > 1_000 || self.wide_columns > 100_000 || self.row_bytes > 2_000_000

@@ -223,6 +223,8 @@ impl Rows {
 }
 
 impl Talk for Rows {
+    const WINDOW_MAX: usize = 1;
+
     fn put(&mut self, out: &mut Vec<u8>, _slot: usize) {
         let kind = self.board.mix.draw(&mut self.random);
         let (signer, due) = match self.board.kind(kind) {

@@ -82,7 +82,7 @@ pub(super) struct Api {
 impl Api {
     /// Of the server behind a `ws://` address; the listener is the same.
     pub(super) fn new(url: &str, account: &Account) -> Result<Api, Trouble> {
-        let (_, host) = place(url).map_err(wrong)?;
+        let (host, _) = place(url).map_err(wrong)?;
         let account = account.clone();
         Ok(Api { host, account })
     }

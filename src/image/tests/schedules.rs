@@ -275,3 +275,29 @@ fn merges_leave_few_runs_and_clear_what_they_passed() {
     assert!(pressure.file_bytes < 4 * pressure.bytes_used + (1 << 20));
     check_snapshot(&image.snapshot().unwrap(), &model, 1);
 }
+
+#[test]
+fn without_room_for_a_large_merge_there_are_small_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        map_bytes: 10 << 20,
+        fan_in: 4,
+        ..Options::default()
+    };
+    let image = open(dir.path(), options);
+    let mut model = Model::default();
+    for round in 0..20u32 {
+        let key = |row: u32| format!("key{:05}", row * 100 + round).into_bytes();
+        let rows = (0..250).map(|row| (key(row), put(&super::cell(1, &[1; 1_000]))));
+        flush(&image, &mut model, rows.collect());
+    }
+    let used = image.pressure().bytes_used;
+    let (run, left) = (used / 20, (10 << 20) - used);
+    // A merge needs thrice its part.
+    assert!(3 * 4 * run > left && 3 * 2 * run < left, "{run} {left}");
+    assert_eq!(image.pressure().level0_runs, 20);
+    while image.compact(1, &|_| None).unwrap().more {}
+    let left = image.pressure().level0_runs;
+    assert!(left < 4, "{left} runs of level 0 are left");
+    check_snapshot(&image.snapshot().unwrap(), &model, 1);
+}

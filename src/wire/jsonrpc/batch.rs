@@ -106,7 +106,22 @@ fn beyond_short(request: &Request) -> usize {
                 APPENDED_BYTES + id.map_or(0, |id| ESCAPED * id.len())
             })
             .sum(),
-        _ => 0,
+        Request::Ping(_)
+        | Request::TimelineCreate(_)
+        | Request::TimelineGet(_)
+        | Request::TimelineUpdate(_)
+        | Request::TimelineDelete(_)
+        | Request::TimelineTrim(_)
+        | Request::TimelineList(_)
+        | Request::MessageAppend(_)
+        | Request::MessageGet(_)
+        | Request::MessageRange(_)
+        | Request::MessageUpdate(_)
+        | Request::MessageDelete(_)
+        | Request::Sync(_)
+        | Request::Subscribe(_)
+        | Request::Unsubscribe(_)
+        | Request::Discover(_) => 0,
     }
 }
 

@@ -16,58 +16,42 @@ use super::table::{defined_columns, missing, new_table, table_name, table_update
 use super::write::{Kind, Parts, WriteRow};
 use crate::model::{DefinedColumn, NewTable, TableUpdate, check_column_name};
 
-/// What can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// Makes a table.
-    CreateTable,
-    /// Changes a table's options or throughput.
-    UpdateTable,
-    /// Describes a table.
-    DescribeTable,
-    /// Lists the names of all tables.
-    ListTable,
-    /// Deletes a table and its rows.
-    DeleteTable,
-    /// Gives columns a type.
-    AddDefinedColumn,
-    /// Takes columns' types away.
-    DeleteDefinedColumn,
-    /// Reads a row.
-    GetRow,
-    /// Writes a whole row.
-    PutRow,
-    /// Changes columns of a row.
-    UpdateRow,
-    /// Deletes a row.
-    DeleteRow,
-    /// Reads rows of one or more tables.
-    BatchGetRow,
-    /// Writes rows of one or more tables.
-    BatchWriteRow,
-    /// Reads the rows between two keys.
-    GetRange,
+listed! {
+    /// What can be asked for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Operation {
+        /// Makes a table.
+        CreateTable,
+        /// Changes a table's options or throughput.
+        UpdateTable,
+        /// Describes a table.
+        DescribeTable,
+        /// Lists the names of all tables.
+        ListTable,
+        /// Deletes a table and its rows.
+        DeleteTable,
+        /// Gives columns a type.
+        AddDefinedColumn,
+        /// Takes columns' types away.
+        DeleteDefinedColumn,
+        /// Reads a row.
+        GetRow,
+        /// Writes a whole row.
+        PutRow,
+        /// Changes columns of a row.
+        UpdateRow,
+        /// Deletes a row.
+        DeleteRow,
+        /// Reads rows of one or more tables.
+        BatchGetRow,
+        /// Writes rows of one or more tables.
+        BatchWriteRow,
+        /// Reads the rows between two keys.
+        GetRange,
+    }
 }
 
 impl Operation {
-    /// Every operation.
-    pub const ALL: &[Operation] = &[
-        Operation::CreateTable,
-        Operation::UpdateTable,
-        Operation::DescribeTable,
-        Operation::ListTable,
-        Operation::DeleteTable,
-        Operation::AddDefinedColumn,
-        Operation::DeleteDefinedColumn,
-        Operation::GetRow,
-        Operation::PutRow,
-        Operation::UpdateRow,
-        Operation::DeleteRow,
-        Operation::BatchGetRow,
-        Operation::BatchWriteRow,
-        Operation::GetRange,
-    ];
-
     /// As in the path.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -3,7 +3,7 @@
 //! Owns: a planted fault for each of its checks. Promises: `Follower::feed` does what `read` does with a text. Must
 //! not: open a socket.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 

@@ -1,0 +1,398 @@
+//! What was sent, and what came of it: one account for all members of an audience.
+//!
+//! Owns: each message as it was sent, how long each timeline is, the counts. Promises: a number of a timeline is that
+//! of one message only, and each follower has just the messages that are acknowledged, or it is a fault. Must not:
+//! allocate for a push, or parse one that it does not compare.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::Member;
+use crate::follower::{Event, Follower, Heard, OWN, Timelines};
+use crate::machine::wall_micros;
+use crate::random::Random;
+use crate::recorder::{self, Recorder};
+use crate::rpc::{Answer, Appended, Refusal, put_request};
+use crate::run::{Phase, Run};
+
+/// Of so many pushes one is compared whole, where pushes are many.
+const SAMPLE: u64 = 64;
+
+/// Who appends, and so: how it is known which message has a number of a timeline.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writers {
+    /// One member, which sends the messages in their order.
+    One,
+    /// Many members: the message's ID says it.
+    Many,
+    /// No member; `expect` says how long timelines are.
+    Others,
+}
+
+/// See the top.
+pub(crate) struct Account {
+    pub(crate) run: Rc<Run>,
+    pub(crate) timelines: Arc<Timelines>,
+    writers: Writers,
+    pub(super) entry: Box<RawValue>,
+    pub(super) acks: Option<Rc<Recorder>>,
+    pub(super) delivery: Option<Rc<Recorder>>,
+    /// By member.
+    pub(super) desks: Vec<Desk>,
+    /// Message k at k - 1.
+    sent: RefCell<Vec<Sent>>,
+    /// By timeline.
+    written: Vec<Written>,
+    pub(crate) counts: Counts,
+    /// A message has reached all its followers.
+    pub(crate) news: Notify,
+    /// True when nothing more is to come.
+    pub(super) over: watch::Sender<bool>,
+}
+
+/// What a member shall send.
+#[derive(Default)]
+pub(super) struct Desk {
+    pub(super) frames: RefCell<Vec<u8>>,
+    pub(super) news: Notify,
+}
+
+#[derive(Clone, Copy)]
+struct Sent {
+    timeline: usize,
+    scheduled: Instant,
+    /// Followers that it has not reached.
+    left: u64,
+}
+
+/// One timeline.
+#[derive(Default)]
+struct Written {
+    followers: u64,
+    sent: Cell<u64>,
+    /// Of these, acknowledged.
+    length: Cell<u64>,
+    /// Which message has number k, at k - 1; 0 as long as that is not known.
+    numbers: RefCell<Vec<usize>>,
+}
+
+/// What came, to all members together.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) answered: Cell<u64>,
+    pub(crate) acked: Cell<u64>,
+    /// Messages that all their followers have.
+    pub(crate) reached: Cell<u64>,
+    /// Messages that came; of these, in replies.
+    pub(crate) deliveries: Cell<u64>,
+    pub(crate) resumed: Cell<u64>,
+    /// Replies and pushes that brought them; of these, compared whole.
+    pub(crate) pushes: Cell<u64>,
+    compared: Cell<u64>,
+    /// In the measurement: subscriptions that went on from a position.
+    pub(crate) resumes: Cell<u64>,
+}
+
+fn add(count: &Cell<u64>, more: u64) {
+    count.set(count.get() + more);
+}
+
+#[derive(Serialize)]
+struct Append<'a> {
+    timeline: &'a str,
+    message_id: &'a str,
+    entry: &'a RawValue,
+}
+
+impl Account {
+    /// For these timelines and members, by what each follows; one that follows nothing only appends. Entries have
+    /// `size` bytes of text. `measured` is what counts of latencies, if they do.
+    pub(crate) fn new(
+        run: &Rc<Run>,
+        writers: Writers,
+        measured: Option<recorder::Counts>,
+        size: usize,
+        timelines: Vec<String>,
+        follows: Vec<Vec<u64>>,
+    ) -> (Rc<Account>, Vec<Member>) {
+        let mut written: Vec<_> = timelines.iter().map(|_| Written::default()).collect();
+        for timeline in follows.iter().flatten() {
+            written[*timeline as usize].followers += 1;
+        }
+        let entry = json!({ "text": Random::new(run.seed).text(size) });
+        let acking = measured.filter(|_| writers != Writers::Others);
+        let account = Rc::new(Account {
+            run: Rc::clone(run),
+            timelines: Timelines::new(timelines),
+            writers,
+            entry: to_raw_value(&entry).expect("a text has a JSON form"),
+            acks: acking.map(|counts| run.recorder("ack", counts)),
+            delivery: measured.map(|counts| run.recorder("delivery", counts)),
+            desks: follows.iter().map(|_| Desk::default()).collect(),
+            sent: RefCell::default(),
+            written,
+            counts: Counts::default(),
+            news: Notify::new(),
+            over: watch::Sender::new(false),
+        });
+        let place = |timeline: u64| timeline as usize;
+        let member = |(number, follows): (usize, Vec<u64>)| Member {
+            account: Rc::clone(&account),
+            follower: Follower::new(&account.timelines, follows.into_iter().map(place)),
+            timed: true,
+            receive_bytes: None,
+            number,
+        };
+        let members = follows.into_iter().enumerate().map(member).collect();
+        (account, members)
+    }
+
+    /// Has a member send one more message to a timeline, soon.
+    pub(crate) fn put(&self, member: usize, timeline: usize, scheduled: Instant) {
+        let (written, desk) = (&self.written[timeline], &self.desks[member]);
+        let mut sent = self.sent.borrow_mut();
+        sent.push(Sent {
+            timeline,
+            scheduled,
+            left: written.followers,
+        });
+        add(&written.sent, 1);
+        if self.writers == Writers::One {
+            written.numbers.borrow_mut().push(sent.len());
+        }
+        let params = Append {
+            timeline: &self.timelines[timeline],
+            message_id: &self.message_id(sent.len()),
+            entry: &self.entry,
+        };
+        let (out, id) = (&mut desk.frames.borrow_mut(), OWN + sent.len() as u64);
+        put_request(out, id, "message.append", &params);
+        desk.news.notify_one();
+    }
+
+    pub(super) fn message_id(&self, number: usize) -> String {
+        format!("{}-{number}", self.run.tag)
+    }
+
+    fn message(&self, number: usize) -> Option<Sent> {
+        self.sent.borrow().get(number.wrapping_sub(1)).copied()
+    }
+
+    /// Others make the timelines so long.
+    pub(crate) fn expect(&self, length: impl Fn(usize) -> u64) {
+        for (timeline, written) in self.written.iter().enumerate() {
+            written.sent.set(length(timeline));
+            written.length.set(length(timeline));
+        }
+    }
+
+    /// Something came to a member. The error is a fault.
+    pub(super) fn hear(&self, event: &Event<'_>, timed: bool) -> Result<(), String> {
+        match event {
+            Event::Joined {
+                timeline,
+                after,
+                head,
+            } => {
+                let most = self.written[*timeline].sent.get();
+                if *head > most {
+                    return Err(format!("a head of {head} after {most} messages"));
+                }
+                let resumes = *after > 0 && self.run.phase() == Phase::Measuring;
+                add(&self.counts.resumes, resumes.into());
+                Ok(())
+            }
+            Event::Heard(heard) if heard.in_order => self.heard(heard, timed),
+            // The follower has entered the fault.
+            Event::Heard(_) => Ok(()),
+            Event::Answered(number, answer, now) => self.answered(*number, answer, *now),
+            other => other.expected(),
+        }
+    }
+
+    /// The answer to an append came.
+    fn answered(&self, number: u64, answer: &Answer<'_>, now: Instant) -> Result<(), String> {
+        let sent = self.message(number as usize);
+        let sent = sent.ok_or("an answer to what was not asked")?;
+        add(&self.counts.answered, 1);
+        // With one writer a message that is not appended would shift the numbers of those behind it.
+        let may_be = self.writers == Writers::Many;
+        let busy = |refusal: &Refusal| may_be && refusal.data.reason == "busy";
+        if answer.outcome.as_ref().is_err_and(busy) {
+            return Ok(());
+        }
+        let appended: Appended = answer.result()?;
+        let placed = self.place(sent.timeline, &appended.message_id, appended.sequence)?;
+        if placed as u64 != number || appended.duplicate {
+            return Err(format!("the answer to message {number} is of another"));
+        }
+        add(&self.written[sent.timeline].length, 1);
+        add(&self.counts.acked, 1);
+        if let Some(acks) = &self.acks {
+            acks.record(sent.scheduled, now);
+        }
+        Ok(())
+    }
+
+    /// The message with this ID has this number in this timeline, and no other has. Returns which message it is.
+    fn place(&self, timeline: usize, id: &str, sequence: u64) -> Result<usize, String> {
+        let digits = id.strip_prefix(self.run.tag.as_str());
+        let digits = digits.and_then(|rest| rest.strip_prefix('-'));
+        let number = digits.and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        let sent = self.message(number);
+        if sent.is_none_or(|sent| sent.timeline != timeline) {
+            return Err(format!("{id} was not sent there"));
+        }
+        let written = &self.written[timeline];
+        let mut numbers = written.numbers.borrow_mut();
+        let least = sequence.min(written.sent.get()) as usize;
+        let length = numbers.len().max(least);
+        numbers.resize(length, 0);
+        let known = numbers.get_mut((sequence as usize).wrapping_sub(1));
+        let known = known.filter(|known| [0, number].contains(known));
+        *known.ok_or_else(|| format!("{sequence} is not the number of {id}"))? = number;
+        Ok(number)
+    }
+
+    /// Messages came to a member, in order.
+    fn heard(&self, heard: &Heard<'_>, timed: bool) -> Result<(), String> {
+        let sent = self.written[heard.timeline].sent.get();
+        if heard.last > sent {
+            return Err(format!("{} came after {sent} were sent", heard.last));
+        }
+        let (counts, others) = (&self.counts, self.writers == Writers::Others);
+        let compare = others || counts.pushes.get().is_multiple_of(SAMPLE);
+        add(&counts.pushes, 1);
+        add(&counts.deliveries, heard.count);
+        if compare {
+            add(&counts.compared, 1);
+            let same = |entry: &RawValue| entry.get() == self.entry.get();
+            let messages = heard.messages()?;
+            let odd = messages
+                .iter()
+                .find(|one| !one.entry.as_deref().is_some_and(same));
+            if let Some(odd) = odd {
+                return Err(format!("{} was not sent so", odd.sequence));
+            }
+        }
+        if !others && (compare || self.writers == Writers::Many) {
+            self.identify(heard)?;
+        }
+        // What a subscription resumes with has no latency: it waited by choice.
+        let delivery = self.delivery.as_deref().filter(|_| timed && heard.live);
+        if !heard.live {
+            add(&counts.resumed, heard.count);
+        }
+        match delivery {
+            _ if !others => self.deliver(heard, delivery)?,
+            Some(delivery) => {
+                // The server's clock is this machine's, in ms.
+                let took = wall_micros().saturating_sub(heard.timestamp * 1_000);
+                let committed = heard.now.checked_sub(Duration::from_micros(took));
+                let committed = committed.unwrap_or(heard.now);
+                delivery.record_many(committed, heard.now, heard.count);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Each message has the ID of one that was sent there.
+    fn identify(&self, heard: &Heard<'_>) -> Result<(), String> {
+        let (mut sequence, mut placed) = (heard.first, Ok(0));
+        heard.ids(|id| {
+            if placed.is_ok() {
+                placed = self.place(heard.timeline, id, sequence);
+            }
+            sequence += 1;
+        })?;
+        placed.map(drop)
+    }
+
+    /// Ticks the messages off, and times them.
+    fn deliver(&self, heard: &Heard<'_>, delivery: Option<&Recorder>) -> Result<(), String> {
+        let numbers = self.written[heard.timeline].numbers.borrow();
+        let span = numbers.get(heard.first as usize - 1..heard.last as usize);
+        let span = span.ok_or("messages without an ID")?;
+        let mut sent = self.sent.borrow_mut();
+        for number in span {
+            let message = sent.get_mut(number.wrapping_sub(1));
+            let message = message.filter(|message| message.left > 0);
+            let message = message.ok_or_else(|| format!("message {number} came once more"))?;
+            message.left -= 1;
+            if message.left == 0 {
+                add(&self.counts.reached, 1);
+                self.news.notify_one();
+            }
+        }
+        let time = |number: &usize| sent[number - 1].scheduled;
+        // Messages that were sent together have one time: most pushes are one entry in the histogram.
+        for same in span.chunk_by(|one, next| time(one) == time(next)) {
+            if let Some(delivery) = delivery {
+                delivery.record_many(time(&same[0]), heard.now, same.len() as u64);
+            }
+        }
+        Ok(())
+    }
+
+    /// Deliveries that belong to the measurement.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivery
+            .as_ref()
+            .map_or(0, |delivery| delivery.count())
+    }
+
+    /// Messages that were sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.borrow().len() as u64
+    }
+
+    /// Sent and not answered.
+    pub(super) fn unanswered(&self) -> u64 {
+        self.sent() - self.counts.answered.get()
+    }
+
+    /// So many messages of a timeline are acknowledged.
+    pub(super) fn length(&self, timeline: usize) -> u64 {
+        self.written[timeline].length.get()
+    }
+
+    /// At the end: enters what was checked, and what is missing.
+    pub(crate) fn close(&self, members: &[Member]) {
+        let (checks, unanswered) = (&self.run.checks, self.unanswered());
+        if unanswered > 0 {
+            checks.fault(format_args!("{unanswered} appends without an answer"));
+        }
+        for (name, written) in self.timelines.iter().zip(&self.written) {
+            let (length, numbers) = (written.length.get(), written.numbers.borrow());
+            let seen = numbers.len() as u64;
+            let all = seen == length && !numbers.contains(&0);
+            if !all && self.writers != Writers::Others {
+                checks.fault(format_args!("{name}: {length} appended, {seen} seen"));
+            }
+            checks.made("messages appended", length);
+        }
+        for member in members {
+            let places = member.follower.places();
+            for place in places {
+                let (name, position) = (&self.timelines[place.timeline], place.position);
+                let length = self.length(place.timeline);
+                if position != length {
+                    member.fault(format_args!("{name} came as far as {position} of {length}"));
+                }
+            }
+            checks.made("subscriptions up to the end", places.len() as u64);
+        }
+        checks.made("deliveries in order", self.counts.deliveries.get());
+        checks.made("pushes compared whole", self.counts.compared.get());
+        checks.made("timelines complete", self.timelines.len() as u64);
+    }
+}

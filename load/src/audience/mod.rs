@@ -1,0 +1,208 @@
+//! An audience: members that follow timelines, some of which append, and one account of what was sent and what came.
+//!
+//! Owns: how members come, live by a habit, and end. Promises: what a member hears goes into the account; at the end
+//! each has come as far as was acknowledged, or it is a fault. Must not: decide when a member is cut, or stops reading:
+//! those are habits of profiles. All of it is on one thread.
+//!
+//! Use: `Account::new`, `open`, `Member::live` for each, `by_the_clock`, `Account::end`.
+
+mod account;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::task::{JoinHandle, spawn_local};
+use tokio::time::{Instant, timeout};
+
+use crate::exit::Stop;
+use crate::follower::{Follower, Place, Stage};
+use crate::outcome::Better;
+use crate::pace::Pace;
+use crate::run::Phase;
+pub(crate) use account::{Account, Writers};
+
+/// A member that has not caught up within this is lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// So long members read on at the end: what comes then is too much.
+const LINGER: Duration = Duration::from_millis(50);
+/// So many messages without an answer mean that the server does not keep up.
+const UNANSWERED_MAX: u64 = 50_000;
+
+/// One connection, and how far it is.
+pub(crate) struct Member {
+    pub(crate) account: Rc<Account>,
+    pub(crate) follower: Follower,
+    /// The latency of what it is pushed counts.
+    pub(crate) timed: bool,
+    /// Its receive buffer, if it is to be a small one.
+    pub(crate) receive_bytes: Option<u32>,
+    number: usize,
+}
+
+impl Member {
+    /// Connects, in place of the connection it had, and subscribes from its positions, with at most so many messages in
+    /// each reply.
+    pub(crate) async fn connect(&mut self, limit: Option<u64>) -> io::Result<()> {
+        let url = &self.account.run.url;
+        self.follower.connect(url, self.receive_bytes).await?;
+        let places = 0..self.follower.places().len();
+        places.for_each(|place| self.follower.join(place, limit));
+        Ok(())
+    }
+
+    /// Reads once. Cancel-safe.
+    async fn read(&mut self) -> io::Result<()> {
+        let (account, timed) = (&*self.account, self.timed);
+        let read = self.follower.read(|event| account.hear(&event, timed));
+        let read = read.await;
+        let faults: Vec<String> = self.follower.faults().collect();
+        faults.iter().for_each(|fault| self.fault(fault));
+        read
+    }
+
+    fn fault(&self, what: impl fmt::Display) {
+        let (number, checks) = (self.number, &self.account.run.checks);
+        checks.fault(format_args!("follower {number}: {what}"));
+    }
+
+    /// A habit: reads until the connection is lost. Cancel-safe.
+    pub(crate) async fn read_on(&mut self) -> io::Result<()> {
+        loop {
+            self.read().await?;
+        }
+    }
+
+    /// A habit: reads all the time, so that the server never waits for it, and sends what is put on its desk.
+    pub(crate) async fn publish(&mut self) -> io::Result<()> {
+        let account = Rc::clone(&self.account);
+        let desk = &account.desks[self.number];
+        loop {
+            self.follower.out().append(&mut desk.frames.borrow_mut());
+            tokio::select! {
+                read = self.read() => read?,
+                () = desk.news.notified() => {}
+            }
+        }
+    }
+
+    /// A habit: connects, subscribes, and catches up.
+    pub(crate) async fn come(&mut self) -> io::Result<()> {
+        self.connect(None).await?;
+        self.catch_up().await
+    }
+
+    /// A habit: reads until it is subscribed and has all that is acknowledged, or something is wrong. Cancel-safe.
+    pub(crate) async fn catch_up(&mut self) -> io::Result<()> {
+        let account = Rc::clone(&self.account);
+        let behind = |place: &Place| {
+            place.stage != Stage::Live || place.position < account.length(place.timeline)
+        };
+        let reading = async {
+            while account.run.checks.faults() == 0 && self.follower.places().iter().any(behind) {
+                self.read().await?;
+            }
+            Ok(())
+        };
+        timeout(PATIENCE, reading).await?
+    }
+
+    /// Lives by a habit in a task of its own, until that ends or nothing more is to come. A connection that it loses is
+    /// a fault.
+    pub(crate) fn live(
+        mut self,
+        habit: impl AsyncFnOnce(&mut Member) -> io::Result<()> + 'static,
+    ) -> JoinHandle<Member> {
+        spawn_local(async move {
+            let mut over = self.account.over.subscribe();
+            let lived = tokio::select! {
+                biased;
+                lived = habit(&mut self) => lived,
+                _ = over.wait_for(|over| *over) => self.finish().await,
+            };
+            if let Err(error) = lived {
+                self.fault(error);
+            }
+            self
+        })
+    }
+
+    /// Comes back if it was away, reads to the end, and a little longer.
+    async fn finish(&mut self) -> io::Result<()> {
+        let mut places = self.follower.places().iter();
+        if places.any(|place| place.stage == Stage::Out) {
+            self.connect(None).await?;
+        }
+        self.catch_up().await?;
+        let more = timeout(LINGER, self.read_on()).await;
+        more.unwrap_or(Ok(()))
+    }
+}
+
+/// All members come. The error: one has no connection, or no subscription.
+pub(crate) async fn open(account: &Account, members: Vec<Member>) -> Result<Vec<Member>, Stop> {
+    let members = all(members, Member::come).await?;
+    let first = account.run.checks.checked().told.into_iter().next();
+    first.map_or(Ok(members), |fault| Err(Stop::Unreachable(fault)))
+}
+
+/// All members do the same, each in a task of its own. Returns them when the last one is through.
+pub(crate) async fn all(
+    members: Vec<Member>,
+    habit: impl AsyncFnOnce(&mut Member) -> io::Result<()> + Clone + 'static,
+) -> Result<Vec<Member>, Stop> {
+    let live = |member: Member| member.live(habit.clone());
+    joined(members.into_iter().map(live).collect()).await
+}
+
+async fn joined(living: Vec<JoinHandle<Member>>) -> Result<Vec<Member>, Stop> {
+    let members = join_all(living).await.into_iter().collect::<Result<_, _>>();
+    members.map_err(|error| Stop::Own(format!("a follower's task: {error}")))
+}
+
+/// Waits until nothing is on its way any more, or something is wrong, or it takes too long; then ends all habits, and
+/// enters what was checked, what is missing, and the figures that all audiences have.
+pub(crate) async fn end(account: &Account, living: Vec<JoinHandle<Member>>) -> Result<(), Stop> {
+    let (run, counts) = (&account.run, &account.counts);
+    let complete = || account.unanswered() == 0 && counts.reached >= counts.acked;
+    run.checks.wait_for(complete).await;
+    account.over.send_replace(true);
+    account.close(&joined(living).await?);
+    if let Some(acks) = &account.acks {
+        run.rate("appends_per_second", acks.count());
+    }
+    run.rate("deliveries_per_second", account.delivered());
+    let pushes = counts.pushes.get().max(1) as f64;
+    let together = counts.deliveries.get() as f64 / pushes;
+    run.figure("messages_per_push", together, "1", Better::Neither);
+    Ok(())
+}
+
+/// Lets `put` put a message whenever one is due, until the run ends. Ends a run that the server does not keep up with:
+/// latency would be that of the queue here.
+pub(crate) async fn by_the_clock(account: &Account, mut pace: Pace, mut put: impl FnMut(Instant)) {
+    let run = &account.run;
+    while run.phase() != Phase::Ending && run.checks.faults() == 0 {
+        tokio::select! {
+            () = pace.wait() => {}
+            () = run.ended() => break,
+        }
+        let now = Instant::now();
+        while let Some(scheduled) = pace.due(now) {
+            put(scheduled);
+        }
+        if account.unanswered() > UNANSWERED_MAX {
+            run.invalid(format!(
+                "the server does not keep up with the rate: {UNANSWERED_MAX} messages without an answer"
+            ));
+            break;
+        }
+    }
+    run.end_early();
+    run.paced(&pace);
+}

@@ -1,0 +1,106 @@
+//! Subscribers that are cut again and again and go on where they were.
+//!
+//! Owns: when they are cut. Promises: from the first subscription to the end each message comes once, in order, over
+//! all connections of a subscriber; at the end it has come as far as was acknowledged; or it is a fault. Must not: know
+//! who appends.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Mixed, SIZE};
+use crate::audience::{self, Account, Member, Writers};
+use crate::exit::Stop;
+use crate::outcome::Better;
+use crate::random::Random;
+use crate::recorder::Counts;
+use crate::run::{Phase, Run};
+
+/// All subscribers of a run.
+pub(super) struct Subscribers {
+    pub(super) account: Rc<Account>,
+    living: Vec<JoinHandle<Member>>,
+    cutter: Rc<Cutter>,
+}
+
+impl Subscribers {
+    /// One for each list of timelines, all subscribed before the first message.
+    pub(super) async fn open(
+        run: &Rc<Run>,
+        mixed: &Mixed,
+        timelines: Vec<String>,
+        follows: Vec<Vec<u64>>,
+    ) -> Result<Subscribers, Stop> {
+        let (writers, measured) = (Writers::Others, Some(Counts::Ended));
+        let (account, members) = Account::new(run, writers, measured, SIZE, timelines, follows);
+        let members = audience::open(&account, members).await?;
+        // How many messages will come is not known.
+        account.expect(|_| u64::MAX);
+        let connected = run.gauge("subscribers");
+        connected.set(members.len() as f64);
+        let cutter = Rc::new(Cutter {
+            mean: mixed.cut_seconds,
+            cuts: Cell::new(0),
+            connected,
+        });
+        let live = |(number, member): (u64, Member)| {
+            let random = Random::new(run.seed_of((1 << 38) + number));
+            let cutter = Rc::clone(&cutter);
+            member.live(async move |member| cutter.cut(member, random).await)
+        };
+        Ok(Subscribers {
+            living: (0..).zip(members).map(live).collect(),
+            account,
+            cutter,
+        })
+    }
+
+    /// Waits until each has as much as was acknowledged, and enters what they did.
+    pub(super) async fn end(self, acked: &[u32]) -> Result<(), Stop> {
+        let (account, counts) = (&self.account, &self.account.counts);
+        account.expect(|timeline| acked[timeline].into());
+        audience::end(account, self.living).await?;
+        let (run, resumed) = (&account.run, counts.resumed.get());
+        let pushed = counts.deliveries.get() - resumed;
+        run.checks.made("messages pushed in order", pushed);
+        run.checks.made("messages resumed in order", resumed);
+        for (name, count) in [("cuts", &self.cutter.cuts), ("resumes", &counts.resumes)] {
+            run.figure(name, count.get() as f64, "1", Better::Neither);
+        }
+        Ok(())
+    }
+}
+
+/// What all cuts share.
+struct Cutter {
+    /// Seconds until a cut; 0 = there is none.
+    mean: f64,
+    /// In the measurement.
+    cuts: Cell<u64>,
+    connected: Rc<Cell<f64>>,
+}
+
+impl Cutter {
+    /// A habit: loses its connection again and again, and comes back at once.
+    async fn cut(&self, member: &mut Member, mut random: Random) -> io::Result<()> {
+        if self.mean == 0.0 {
+            return member.read_on().await;
+        }
+        loop {
+            let pause = Duration::from_secs_f64(self.mean * (0.5 + random.unit()));
+            if let Ok(lost) = timeout(pause, member.read_on()).await {
+                return lost;
+            }
+            let measuring = member.account.run.phase() == Phase::Measuring;
+            self.cuts.update(|cuts| cuts + u64::from(measuring));
+            self.connected.update(|connected| connected - 1.0);
+            // A reply need not have all that was missed: the rest comes live.
+            member.connect(Some(1 + random.below(200))).await?;
+            self.connected.update(|connected| connected + 1.0);
+        }
+    }
+}
