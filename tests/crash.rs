@@ -9,12 +9,12 @@ use std::fs;
 use std::path::Path;
 
 use clap::Parser;
-use serde_json::Value;
 use tideline_load::cli::Cli;
 use tideline_load::exit::{Stop, Verdict};
+use tideline_load::outcome::Outcome;
 
 /// Runs the tool with the words of a line. Returns what it found, too.
-fn tool(folder: &Path, line: &str) -> Result<(Verdict, Value), Stop> {
+fn tool(folder: &Path, line: &str) -> Result<(Verdict, Outcome), Stop> {
     let json = folder.join("found.json");
     let binary = env!("CARGO_BIN_EXE_tideline");
     let line = format!(
@@ -23,31 +23,32 @@ fn tool(folder: &Path, line: &str) -> Result<(Verdict, Value), Stop> {
         json.display()
     );
     let verdict = Cli::parse_from(line.split_whitespace()).command.run()?;
-    let found = fs::read_to_string(json).expect("a result");
-    Ok((verdict, serde_json::from_str(&found).expect("JSON")))
+    Ok((verdict, Outcome::load(&json)?))
 }
 
-fn crash(flags: &str) -> (Verdict, Value) {
+fn crash(flags: &str) -> (Verdict, Outcome) {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let line = format!("crash --rounds 5 --kill-after-ms-max 1000 {flags}");
+    let line = format!("crash --quiet --rounds 5 {flags}");
     tool(folder.path(), &line).expect("the server comes back each time")
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     let (verdict, found) = crash("");
-    assert_eq!(verdict, Verdict::Held, "{found:#}");
-    assert_eq!(found["kills"], 5);
-    for what in ["messages", "received", "resumes", "reconnects"] {
-        assert!(found[what].as_u64() > Some(10), "{what}: {found:#}");
+    assert_eq!(verdict, Verdict::Held, "{:#?}", found.checks);
+    assert_eq!(found.figures["kills"].value, 5.0);
+    for what in ["reconnects", "resumes"] {
+        assert!(found.figures[what].value > 10.0, "{what}");
     }
+    let made = &found.checks.made;
+    assert!(made["messages read back"] > 1_000 && made["messages pushed or resumed with"] > 1_000);
 }
 
 /// A server that acknowledges before the log append must be caught, or the test above proves nothing.
 #[test]
 #[cfg(feature = "faults")]
 fn acknowledging_before_the_log_append_is_caught() {
-    let caught = (0..4).any(|_| crash("--env TIDELINE_FAULT=ack_before_log").0 == Verdict::Broken);
+    let caught = (0..8).any(|_| crash("--env TIDELINE_FAULT=ack_before_log").0 == Verdict::Broken);
     assert!(
         caught,
         "no round noticed that acknowledged messages were not in the log"
@@ -72,21 +73,17 @@ fn a_replay_holds_under_kills_and_once_more_and_refuses_other_lines() {
         tool(folder.path(), &line)
     };
     let (verdict, found) = replay("--kills 2 --connections 3").expect("a replay");
-    assert_eq!(verdict, Verdict::Held, "{found:#}");
+    assert_eq!(verdict, Verdict::Held, "{:#?}", found.checks);
+    let figure = |name: &str, found: &Outcome| found.figures[name].value;
     assert_eq!(
-        (&found["kills"], &found["messages"]),
-        (&2.into(), &18_000.into())
+        (figure("kills", &found), figure("lines_not_utf8", &found)),
+        (2.0, 6.0)
     );
-    assert_eq!(
-        (&found["lines_replaced"], &found["timelines"]),
-        (&6.into(), &6.into())
-    );
+    assert_eq!(found.checks.made["messages read back"], 18_000);
     let (verdict, found) = replay("").expect("the same again");
-    assert_eq!(verdict, Verdict::Held, "{found:#}");
-    assert_eq!(
-        (&found["duplicates_answered"], &found["messages"]),
-        (&18_000.into(), &18_000.into())
-    );
+    assert_eq!(verdict, Verdict::Held, "{:#?}", found.checks);
+    assert_eq!(figure("duplicates", &found), 18_000.0);
+    assert_eq!(found.checks.made["messages read back"], 18_000);
     write(3, 2);
     assert!(
         matches!(replay(""), Err(Stop::Occupied(_))),

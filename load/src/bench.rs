@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use crate::exit::Stop;
+use crate::exit::{Stop, joined};
 use crate::machine::cpu_seconds;
 use crate::outcome::Outcome;
 use crate::process::Launch;
@@ -124,8 +124,7 @@ impl Bench {
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, Stop> {
-    let done = spawn_blocking(work).await;
-    done.map_err(|error| Stop::Own(format!("a task failed: {error}")))?
+    joined(spawn_blocking(work)).await
 }
 
 /// Does the work, or ends it with a signal: then all that it holds is dropped, and a measurement whose server is gone

@@ -3,16 +3,14 @@
 //! Owns: the names. Promises: a scenario file means what the same words mean on the command line, because it comes
 //! through here too. Must not: hold any of the work; each profile is a module of its own.
 
-use std::path::PathBuf;
-
 use clap::{Parser, Subcommand};
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::scenario::Words;
 use crate::{
-    append, chat, compare, connect, crash, fill, growth, judge, mixed, pages, poll, profile,
-    replay, report, room, scenario, slow, storm, table,
+    append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, profile, replay, room,
+    scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -70,6 +68,10 @@ profiles! {
     Room(room::Room),
     /// Polling many timelines for news: polls per second and per second of the server's processor time
     Poll(poll::Poll),
+    /// Send real IRC logs, listen in several ways, check every line
+    Replay(replay::Replay),
+    /// Kill the server under load again and again, then check everything
+    Crash(crash::Crash),
 }
 
 /// Profiles and commands.
@@ -91,12 +93,6 @@ pub enum Command {
     /// Put the tables of results into a document (Markdown), between its markers
     #[command(after_help = exit::CODES)]
     Fill(fill::Fill),
-    /// Send real IRC logs, listen in several ways, check every line
-    #[command(after_help = exit::CODES)]
-    Replay(replay::Replay),
-    /// Kill the server under load again and again, then check everything
-    #[command(after_help = exit::CODES)]
-    Crash(crash::Crash),
 }
 
 impl Command {
@@ -108,8 +104,6 @@ impl Command {
             Command::Run(args) => scenario::run(&args, parse, Command::run),
             Command::Compare(args) => compare::run(&args),
             Command::Fill(args) => fill::run(&args),
-            Command::Replay(args) => judged(args.json.clone(), replay::run(args)),
-            Command::Crash(args) => judged(args.json.clone(), crash::run(args)),
         }
     }
 }
@@ -135,26 +129,10 @@ fn parse(run: &Words) -> Result<Command, Stop> {
     let words = std::iter::once("tideline-load").chain(run.words.iter().map(String::as_str));
     let label = &run.label;
     match Cli::try_parse_from(words).map(|cli| cli.command) {
-        Ok(command @ (Command::Load(_) | Command::Replay(_) | Command::Crash(_))) => Ok(command),
+        Ok(command @ Command::Load(_)) => Ok(command),
         Ok(_) => Err(Stop::Usage(format!("{label}: not a profile"))),
         Err(error) => Err(Stop::Usage(format!("{label}: {error}"))),
     }
-}
-
-/// For what checks more than it measures: on several threads.
-fn judged(
-    json: Option<PathBuf>,
-    work: impl Future<Output = Result<judge::Verdict, Stop>>,
-) -> Result<Verdict, Stop> {
-    let runtime = tokio::runtime::Runtime::new();
-    let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    let verdict = runtime.block_on(work)?;
-    for fault in &verdict.faults {
-        report::note(&format!("fault: {fault}"));
-    }
-    report::say(&verdict.summary());
-    report::save(&verdict, json.as_deref())?;
-    Ok(Verdict::of(verdict.held(), true))
 }
 
 #[cfg(test)]

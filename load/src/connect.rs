@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
-use crate::exit::Stop;
-use crate::judge::joined;
+use crate::exit::{Stop, joined};
+
 use crate::machine::Usage;
 use crate::outcome::Better;
 use crate::pace::Gaps;
@@ -121,11 +121,11 @@ impl Idle {
         subscriptions: usize,
         number: usize,
     ) -> Result<(), Stop> {
-        let mut client = open(run, subscriptions, number).await?;
+        let client = open(run, subscriptions, number).await?;
         let held = Rc::clone(&self.0);
         held.set(held.get() + 1.0);
         spawn_local(async move {
-            while client.receive().await.is_ok() {}
+            client.idle().await;
             held.set(held.get() - 1.0);
         });
         Ok(())

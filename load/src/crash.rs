@@ -1,155 +1,87 @@
 //! `crash`: a server that is killed again and again under writers and subscribers, and the check that nothing was lost.
 //!
-//! Owns: the rounds. Promises: the same seed gives the same kill times and messages (not the same interleaving); the
-//! verdict covers every message of all rounds. Must not: be taken as a proof about power cuts: a killed process keeps
-//! the page cache.
+//! Owns: the messages. Promises: the same seed gives the same messages, and kills at the same of them (not the same
+//! interleaving). Must not: be taken as a proof about power cuts: a killed process keeps the page cache.
 
-use std::iter::from_fn;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::rc::Rc;
 
-use indicatif::ProgressBar;
+use serde::Serialize;
 use serde_json::json;
-use tokio::time::sleep;
 
 use crate::exit::Stop;
-use crate::judge::{Shared, Verdict};
-use crate::process::Launch;
+use crate::profile::Profile;
 use crate::random::Random;
-use crate::setup::pair;
-use crate::subscriber::Habit::{Cut, FromTheStart, Midway};
-use crate::trial;
-use crate::writer::{self, Outgoing};
+use crate::run::Run;
+use crate::setup::Setup;
+use crate::trial::{Outgoing, Source, Trial};
 
 /// Connections that write, each to a timeline of its own and to those that all share.
-const WRITERS: usize = 16;
-const SHARED_TIMELINES: usize = 4;
-/// Messages on the way per writer.
-const IN_FLIGHT: usize = 8;
-/// Mean pause per message of a writer: keeps the histories at a size that can be checked.
-const PAUSE: Duration = Duration::from_millis(2);
+const WRITERS: u64 = 16;
+const SHARED_TIMELINES: u64 = 4;
+/// Messages of each writer from one kill to the next.
+const MESSAGES: u64 = 150;
 
 /// Arguments of `crash`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Crash {
-    /// The server's binary
-    #[arg(long)]
-    pub binary: PathBuf,
-    /// Its data directory; has to be new
-    #[arg(long, default_value = "./data/crash")]
-    pub data: PathBuf,
-    /// How often it is killed
+    /// What every profile has; warm-up and seconds are not used: it ends when all is written
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) setup: Setup,
+    /// How often the server is killed
     #[arg(long, default_value_t = 20)]
-    pub rounds: u32,
-    /// Shortest time between start and kill, ms
-    #[arg(long, default_value_t = 200)]
-    pub kill_after_ms_min: u64,
-    /// Longest time between start and kill, ms
-    #[arg(long, default_value_t = 2_000)]
-    pub kill_after_ms_max: u64,
-    /// Environment of the server, NAME=VALUE
-    #[arg(long = "env", value_parser = pair)]
-    pub environment: Vec<(String, String)>,
-    /// Seed of messages and kill times
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// Write the result as JSON into this file
-    #[arg(long)]
-    pub json: Option<PathBuf>,
+    pub(crate) rounds: u32,
 }
 
-/// Runs all rounds and judges.
-pub async fn run(args: Crash) -> Result<Verdict, Stop> {
-    let (shortest, longest) = (args.kill_after_ms_min, args.kill_after_ms_max);
-    if longest < shortest {
-        let what = "the longest time is below the shortest";
-        return Err(Stop::Usage(what.into()));
+impl Profile for Crash {
+    const NAME: &'static str = "crash";
+
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
-    if std::fs::read_dir(&args.data).is_ok_and(|mut inside| inside.next().is_some()) {
-        let what = format!(
-            "{} is not empty: choose another --data",
-            args.data.display()
-        );
-        return Err(Stop::Occupied(what));
+
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        let prefix = run.prefix(None, "crash");
+        // Half of a writer's messages go to its own timeline, half to the shared ones.
+        let messages = MESSAGES * (u64::from(self.rounds) + 1);
+        let all = messages / 2 * WRITERS / SHARED_TIMELINES;
+        let shared = (0..SHARED_TIMELINES).map(|number| (format!("{prefix}all/{number}"), all));
+        let own = (0..WRITERS).map(|number| (format!("{prefix}own/{number}"), messages / 2));
+        let sources = (0..WRITERS).map(|writer| {
+            let user = format!("writer-{writer}");
+            let mut random = Random::new(run.seed_of(1_000 + writer));
+            let made = (0..messages).map({
+                let user = user.clone();
+                move |number| message(&user, writer, number, &mut random)
+            });
+            Source {
+                user,
+                in_flight: 8,
+                messages: Box::new(made),
+            }
+        });
+        Trial::run(
+            run,
+            shared.chain(own).collect(),
+            sources.collect(),
+            self.rounds,
+        )
+        .await
     }
-    let mut launch = Launch::on_free_port(&args.binary, &args.data)?;
-    launch.environment = args.environment;
-    let names = (0..SHARED_TIMELINES).map(|number| format!("crash/all/{number}"));
-    let names = names.chain((0..WRITERS).map(|number| format!("crash/own/{number}")));
-    let shared = Shared::new(launch.url(), names, ProgressBar::hidden());
-    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    shared.verdict().seed = seed;
-    let mut server = launch.start()?;
-    // How long they get is open; joining in the hundreds is midway enough.
-    let lengths = [300; SHARED_TIMELINES + WRITERS];
-    let habits = [FromTheStart, Midway, Cut(u32::MAX), Cut(u32::MAX)];
-    let listening = trial::listen(&shared, &habits, 1, &lengths);
-    let stop = Arc::new(AtomicBool::new(false));
-    let writers = (0..WRITERS).map(|number| {
-        let user = format!("writer-{number}");
-        let random = Random::new(seed ^ ((number as u64 + 1) << 32));
-        let own = SHARED_TIMELINES + number;
-        let source = chatter(Arc::clone(&stop), user.clone(), own, random);
-        let options = writer::Options {
-            number,
-            user,
-            window: IN_FLIGHT,
-        };
-        (options, source)
-    });
-    let kills = async {
-        let mut random = Random::new(seed);
-        for _ in 0..args.rounds {
-            let pause = random.between(shortest, longest + 1);
-            sleep(Duration::from_millis(pause)).await;
-            server = trial::kill(&shared, server).await?;
-        }
-        // After the last restart some more is written, then what is unanswered is repeated until it is answered.
-        sleep(Duration::from_millis(shortest)).await;
-        stop.store(true, Ordering::Release);
-        Ok(Some(server))
+}
+
+fn message(user: &str, writer: u64, number: u64, random: &mut Random) -> Outgoing {
+    let timeline = match random.below(2) {
+        0 => SHARED_TIMELINES + writer,
+        _ => random.below(SHARED_TIMELINES),
     };
-    trial::run(&shared, listening, writers, kills).await
-}
-
-/// Endless messages of different sizes until the run says stop.
-fn chatter(
-    stop: Arc<AtomicBool>,
-    user: String,
-    own: usize,
-    mut random: Random,
-) -> impl Iterator<Item = Option<Outgoing>> {
-    let (mut made, mut burst_left, mut not_before) = (0, 0, Instant::now());
-    from_fn(move || {
-        if stop.load(Ordering::Acquire) {
-            return None;
-        }
-        let now = Instant::now();
-        if now < not_before {
-            return Some(None);
-        }
-        made += 1;
-        // In bursts, so that several are on the way when the server dies.
-        if burst_left > 0 {
-            burst_left -= 1;
-        } else {
-            burst_left = random.below(16) as u32;
-            not_before = now + PAUSE * burst_left;
-        }
-        let timeline = match random.below(2) {
-            0 => own,
-            _ => random.below(SHARED_TIMELINES as u64) as usize,
-        };
-        // Mostly short, now and then above a page, so that frames of many sizes are torn.
-        let is_long = random.below(50) == 0;
-        let length = random.below(if is_long { 20_000 } else { 300 }) as usize;
-        Some(Some(Outgoing {
-            timeline,
-            id: format!("{user}:{made}"),
-            entry: json!({ "number": made, "text": random.text(length) }),
-            expect_head: None,
-        }))
-    })
+    // Mostly short, now and then above a page, so that frames of many sizes are torn.
+    let is_long = random.below(50) == 0;
+    let length = random.below(if is_long { 20_000 } else { 300 });
+    Outgoing {
+        timeline: timeline as usize,
+        id: format!("{user}:{number}"),
+        entry: json!({ "number": number, "text": random.text(length as usize) }),
+        expect_head: None,
+    }
 }

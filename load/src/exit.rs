@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use tokio::task::JoinHandle;
+
 /// The table that `--help` prints.
 pub const CODES: &str = "Exit codes:
   0  everything that was checked held
@@ -86,4 +88,14 @@ impl Verdict {
             Verdict::Worse => 7,
         }
     }
+}
+
+/// The result of a task that can fail; a panic in it is an error of this tool.
+///
+/// # Errors
+///
+/// The task's.
+pub async fn joined<T>(task: JoinHandle<Result<T, Stop>>) -> Result<T, Stop> {
+    task.await
+        .map_err(|error| Stop::Own(format!("a task failed: {error}")))?
 }

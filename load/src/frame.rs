@@ -88,11 +88,8 @@ pub async fn upgrade(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> 
 }
 
 /// Hands every whole text at the start of the bytes to `each`, answers pings into `out`, keeps the fragments of a text
-/// in `parts`, and returns how many bytes that were.
-///
-/// # Errors
-///
-/// The server said goodbye ([`close_code`]), or sent what it may not.
+/// in `parts`, and returns how many bytes that were. A goodbye ([`close_code`]) and what the server may not send are
+/// errors.
 pub fn texts(
     bytes: &[u8],
     out: &mut Vec<u8>,
@@ -154,17 +151,19 @@ fn find(bytes: &[u8]) -> io::Result<Option<(u8, &[u8], &[u8])>> {
         let what = "a masked or reserved frame from the server";
         return Err(io::Error::other(what));
     }
-    let length = match second {
-        126 => rest
-            .split_first_chunk()
-            .map(|(length, rest)| (u16::from_be_bytes(*length).into(), rest)),
-        127 => rest
-            .split_first_chunk()
-            .map(|(length, rest)| (u64::from_be_bytes(*length), rest)),
-        short => Some((u64::from(*short), rest)),
+    let digits = match second {
+        126 => 2,
+        127 => 8,
+        _ => 0,
     };
-    let Some((length, rest)) = length else {
+    let Some((long, rest)) = rest.split_at_checked(digits) else {
         return Ok(None);
+    };
+    let long = long.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    let length = if digits == 0 {
+        u64::from(*second)
+    } else {
+        long
     };
     if length > FRAME_BYTES_MAX {
         return Err(io::Error::other("a frame above 8 MiB"));
@@ -180,18 +179,14 @@ pub fn put_text(out: &mut Vec<u8>, payload: &[u8]) -> usize {
 }
 
 fn put(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
-    out.push(FINAL | opcode);
-    match payload.len() {
-        length @ ..126 => out.push(MASKED | length as u8),
-        length @ ..0x1_0000 => {
-            out.push(MASKED | 126);
-            out.extend_from_slice(&(length as u16).to_be_bytes());
-        }
-        length => {
-            out.push(MASKED | 127);
-            out.extend_from_slice(&(length as u64).to_be_bytes());
-        }
-    }
+    let length = payload.len() as u64;
+    let (short, digits) = match length {
+        ..126 => (length as u8, 0),
+        ..0x1_0000 => (126, 2),
+        _ => (127, 8),
+    };
+    out.extend_from_slice(&[FINAL | opcode, MASKED | short]);
+    out.extend_from_slice(&length.to_be_bytes()[8 - digits..]);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(payload);
 }

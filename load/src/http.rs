@@ -24,10 +24,6 @@ pub struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// The answer at the start of the bytes and its length, if it is whole.
-    ///
-    /// # Errors
-    ///
-    /// It is none.
     pub fn find(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = Response::new(&mut headers);
@@ -60,10 +56,6 @@ impl<'a> Answer<'a> {
 }
 
 /// Writes a request and gives its answer, which is next on this connection, to `read`.
-///
-/// # Errors
-///
-/// The connection was lost, or the answer is none.
 pub async fn ask<R>(
     pipe: &mut Pipe,
     request: &[u8],

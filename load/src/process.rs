@@ -94,17 +94,6 @@ impl Server {
         drop(self);
     }
 
-    /// Kills it and starts it again in its place. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// It does not come back.
-    pub fn again(self) -> Result<Server, Stop> {
-        let launch = self.launch.clone();
-        self.kill();
-        launch.start()
-    }
-
     fn wait_until_ready(&mut self) -> Result<(), Stop> {
         let began = Instant::now();
         while began.elapsed() < self.launch.patience {

@@ -57,6 +57,7 @@ pub fn measure<P: Profile>(profile: &P) -> Result<Outcome, Stop> {
         .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
     let local = tokio::task::LocalSet::new();
     let run = Run::new(setup, url, pid);
+    run.server.replace(launched);
     local.block_on(&runtime, profile.drive(&run))?;
     run.outcome(P::NAME, profile)
 }

@@ -2,161 +2,114 @@
 //!
 //! Owns: the plan of a replay: who writes which file, who listens and how, when the server is killed. Promises: a
 //! repeated replay of the same data changes nothing (all answers are duplicates); timelines that hold something else
-//! are refused before anything is written. Must not: judge; that is `judge` and `history`.
+//! are refused before anything is written. Must not: judge; that is `trial` and `history`.
 
 use std::collections::VecDeque;
 use std::iter::from_fn;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::rc::Rc;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use serde_json::json;
-use tokio::time::sleep;
 
 use crate::exit::Stop;
 use crate::irc::{self, Log};
-use crate::judge::{Shared, Verdict};
-use crate::process::Launch;
-use crate::random::Random;
+use crate::outcome::Better;
+use crate::profile::Profile;
 use crate::rpc::{Client, Message};
+use crate::run::Run;
 use crate::scan;
-use crate::subscriber::Habit::{Cut, FromTheStart, Midway};
-use crate::trial;
-use crate::writer::{self, Outgoing};
+use crate::setup::Setup;
+use crate::trial::{Outgoing, Source, Trial};
 
 /// The user that all messages are sent as; message IDs are unique per sender, so it is part of what makes a repetition
 /// one.
 const USER: &str = "replay";
-/// Connections per kind of subscriber; each kind follows every timeline.
-const SUBSCRIBERS: usize = 4;
-/// How often each subscriber is cut that is.
-const CUTS: u32 = 5;
 
 /// Arguments of `replay`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Replay {
+    /// What every profile has; warm-up and seconds are not used: it ends when all is sent
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) setup: Setup,
     /// The folder with the logs
-    pub dir: PathBuf,
+    #[serde(skip)]
+    pub(crate) dir: PathBuf,
     /// Which files of it: those whose names end so
     #[arg(long, default_value = ".raw.txt")]
-    pub suffix: String,
-    /// The server
-    #[arg(long, default_value = "ws://127.0.0.1:7070/v1/connect")]
-    pub url: String,
+    pub(crate) suffix: String,
     /// Connections that write; the files are dealt out among them
     #[arg(long, default_value_t = 16)]
-    pub connections: usize,
+    pub(crate) connections: usize,
     /// Messages on the way per writing connection
     #[arg(long, default_value_t = 64)]
-    pub in_flight: usize,
+    pub(crate) in_flight: usize,
     /// Put before each file's name to make the timeline's
     #[arg(long, default_value = "irc/")]
-    pub prefix: String,
-    /// Start this server binary instead of using --url
-    #[arg(long, requires = "data")]
-    pub binary: Option<PathBuf>,
-    /// Data directory of the server that is started
-    #[arg(long)]
-    pub data: Option<PathBuf>,
-    /// Kill the started server (SIGKILL) and start it again so often, evenly over the replay
+    pub(crate) prefix: String,
+    /// Kill the started server (SIGKILL) and start it again so often while messages are sent
     #[arg(long, default_value_t = 0, requires = "binary")]
-    pub kills: u32,
-    /// Seed of the random times
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// No progress bar
-    #[arg(long)]
-    pub quiet: bool,
-    /// Write the result as JSON into this file
-    #[arg(long)]
-    pub json: Option<PathBuf>,
+    pub(crate) kills: u32,
 }
 
-/// Reads, sends, listens, reads back, judges.
-pub async fn run(args: Replay) -> Result<Verdict, Stop> {
-    let logs = Arc::new(read(&args)?);
-    let lengths: Vec<u64> = logs.iter().map(|log| log.lines.len() as u64).collect();
-    let lines = lengths.iter().sum();
-    let launch = match (&args.binary, &args.data) {
-        (Some(binary), Some(data)) => Some(Launch::on_free_port(binary, data)?),
-        _ => None,
-    };
-    let url = launch
-        .as_ref()
-        .map_or_else(|| args.url.clone(), Launch::url);
-    let names = logs
-        .iter()
-        .map(|log| format!("{}{}", args.prefix, log.name));
-    let shared = Shared::new(url, names, bar(lines, args.quiet));
-    shared.verdict().seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    shared.verdict().lines_replaced = logs.iter().map(|log| log.replaced).sum();
-    let mut server = launch.as_ref().map(Launch::start).transpose()?;
-    preflight(&shared, &logs).await?;
-    let habits = [FromTheStart, Midway, Cut(CUTS)];
-    let listening = trial::listen(&shared, &habits, SUBSCRIBERS, &lengths);
-    let writers = (0..args.connections).map(|number| {
-        let options = writer::Options {
-            number,
-            user: USER.to_owned(),
-            window: args.in_flight,
+impl Profile for Replay {
+    const NAME: &'static str = "replay";
+
+    fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        let logs = Rc::new(self.read()?);
+        let replaced: u64 = logs.iter().map(|log| log.replaced).sum();
+        run.figure("lines_not_utf8", replaced as f64, "1", Better::Neither);
+        let timeline = |log: &Log| {
+            let name = format!("{}{}", self.prefix, log.name);
+            (name, log.lines.len() as u64)
         };
-        let files = (number..logs.len()).step_by(args.connections).collect();
-        (options, in_turn(Arc::clone(&logs), files).map(Some))
-    });
-    let kills = async {
-        for kill in 1..=u64::from(args.kills) {
-            let at = lines * kill / (u64::from(args.kills) + 1);
-            while shared.bar.position() < at && !shared.written.load(Ordering::Acquire) {
-                sleep(Duration::from_millis(1)).await;
+        let timelines: Vec<(String, u64)> = logs.iter().map(timeline).collect();
+        preflight(&run.url, &timelines, &logs).await?;
+        let source = |number: usize| {
+            let files = (number..logs.len()).step_by(self.connections);
+            Source {
+                user: USER.to_owned(),
+                in_flight: self.in_flight,
+                messages: Box::new(in_turn(Rc::clone(&logs), files.collect())),
             }
-            if let Some(old) = server.take() {
-                server = Some(trial::kill(&shared, old).await?);
-            }
+        };
+        let sources = (0..self.connections).map(source).collect();
+        Trial::run(run, timelines, sources, self.kills).await
+    }
+}
+
+impl Replay {
+    fn read(&self) -> Result<Vec<Log>, Stop> {
+        let (dir, suffix) = (self.dir.display(), &self.suffix);
+        let logs = irc::read_folder(&self.dir, suffix);
+        let logs = logs.map_err(|error| Stop::Own(format!("{dir}: {error}")))?;
+        if logs.is_empty() || self.connections == 0 || self.in_flight == 0 {
+            let what = format!("{dir}: no files *{suffix}, or a count of 0");
+            return Err(Stop::Usage(what));
         }
-        Ok(server)
-    };
-    trial::run(&shared, listening, writers, kills).await
-}
-
-fn read(args: &Replay) -> Result<Vec<Log>, Stop> {
-    let (dir, suffix) = (args.dir.display(), &args.suffix);
-    let logs = irc::read_folder(&args.dir, suffix);
-    let logs = logs.map_err(|error| Stop::Own(format!("{dir}: {error}")))?;
-    if logs.is_empty() || args.connections == 0 || args.in_flight == 0 {
-        let what = format!("{dir}: no files *{suffix}, or a count of 0");
-        return Err(Stop::Usage(what));
+        Ok(logs)
     }
-    Ok(logs)
-}
-
-fn bar(lines: u64, quiet: bool) -> ProgressBar {
-    if quiet {
-        return ProgressBar::hidden();
-    }
-    // The template is a constant that parses; without it the plain bar does.
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} lines {per_sec} {eta}");
-    ProgressBar::new(lines).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Refuses timelines that hold something else than an earlier replay of the same lines.
-async fn preflight(shared: &Shared, logs: &[Log]) -> Result<(), Stop> {
-    let unreachable = |error| Stop::Unreachable(format!("before the start: {error}"));
-    let mut client = Client::open(&shared.url).await.map_err(unreachable)?;
-    for (name, log) in shared.timelines.iter().zip(logs) {
+async fn preflight(url: &str, timelines: &[(String, u64)], logs: &[Log]) -> Result<(), Stop> {
+    let mut client = Client::open(url).await?;
+    for ((name, length), log) in timelines.iter().zip(logs) {
         if name.len() > 255 || message_id(log, log.lines.len()).len() > 64 {
             return Err(Stop::Usage(format!("{name}: the file's name is too long")));
         }
-        let page = scan::page(&mut client, name, 1, 100).await;
-        let Some(page) = page.map_err(unreachable)? else {
+        let Some(page) = scan::page(&mut client, name, 1, 100).await? else {
             continue;
         };
         let ours = |(index, message): (usize, &Message)| {
             message.sequence == index as u64 + 1 && message.message_id == message_id(log, index)
         };
-        let same = page.messages.iter().enumerate().all(ours);
-        if !same || page.head > log.lines.len() as u64 {
+        if !page.messages.iter().enumerate().all(ours) || page.head > *length {
             return Err(Stop::Occupied(format!(
                 "timeline {name} already holds other data ({} messages): choose another --prefix, \
                  or an empty data directory",
@@ -172,7 +125,7 @@ fn message_id(log: &Log, index: usize) -> String {
 }
 
 /// The lines of some files, one of each in turn.
-fn in_turn(logs: Arc<Vec<Log>>, files: Vec<usize>) -> impl Iterator<Item = Outgoing> {
+fn in_turn(logs: Rc<Vec<Log>>, files: Vec<usize>) -> impl Iterator<Item = Outgoing> {
     // File and next line.
     let mut open: VecDeque<(usize, usize)> = files.into_iter().map(|file| (file, 0)).collect();
     from_fn(move || {
@@ -206,7 +159,7 @@ mod tests {
 
     #[test]
     fn files_take_turns_and_keep_their_order() {
-        let logs = Arc::new(vec![
+        let logs = Rc::new(vec![
             log("a", &["1", "2", "3"]),
             log("b", &[]),
             log("c", &["4"]),

@@ -2,17 +2,16 @@
 //!
 //! Owns: the JSON around requests and answers; one connection's request numbers. Promises: requests leave in the order
 //! of the calls; answers come out in the order of arrival; what is neither a result nor a refusal is no answer, so that
-//! the caller can read it as a push. Must not: know what is asked, or reconnect and repeat anything. [`Client`] is for
-//! preparing and reading back: it copies each answer.
+//! the caller can read it as a push. Must not: know what is asked, or reconnect and repeat anything.
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::exit::Stop;
 use crate::frame::{put_text, texts, upgrade};
@@ -86,11 +85,7 @@ impl<'a> Answer<'a> {
         Some(Answer { id, outcome })
     }
 
-    /// The result as a type.
-    ///
-    /// # Errors
-    ///
-    /// The refusal, or what does not fit the type, in words.
+    /// The result as a type. The error is the refusal, or what does not fit the type, in words.
     pub fn result<R: DeserializeOwned>(&self) -> Result<R, String> {
         match &self.outcome {
             Ok(result) => read(result),
@@ -204,93 +199,65 @@ impl From<CallError> for Stop {
     }
 }
 
-/// One connection.
+/// A connection that asks one thing at a time.
 pub struct Client {
     pipe: Pipe,
     parts: Vec<u8>,
-    /// Requests on their way out.
-    out: Vec<u8>,
-    arrived: VecDeque<Vec<u8>>,
     next_id: u64,
 }
 
-/// An answer to keep: the request's number, and the result's JSON or why there is none.
-pub type Reply = (u64, Result<Vec<u8>, Refusal>);
-
 impl Client {
     /// Connects to `ws://host:port/path`.
-    ///
-    /// # Errors
-    ///
-    /// There is no server, or it is no Tideline.
     pub async fn open(url: &str) -> Result<Client, CallError> {
         let pipe = upgrade(url, None).await;
         Ok(Client {
             pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
             parts: Vec::new(),
-            out: Vec::new(),
-            arrived: VecDeque::new(),
             next_id: 1,
         })
     }
 
-    /// Queues a request, which leaves with the next `receive`. Returns its number.
-    pub fn send(&mut self, method: &str, params: &impl Serialize) -> u64 {
-        let id = self.next_id;
-        self.next_id += 1;
-        put_request(&mut self.out, id, method, params);
-        id
-    }
-
-    /// The next answer, or `None` for a push; what was queued leaves meanwhile. Cancel-safe.
-    ///
-    /// # Errors
-    ///
-    /// The connection is gone, or the server sent what it may not.
-    pub async fn receive(&mut self) -> Result<Option<Reply>, CallError> {
-        loop {
-            if let Some(text) = self.arrived.pop_front() {
-                return match Answer::read(&text) {
-                    Some(Answer { id, outcome }) => Ok(Some((id, outcome.map(<[u8]>::to_vec)))),
-                    None if text.starts_with(PUSH) => Ok(None),
-                    None => {
-                        let text = String::from_utf8_lossy(&text);
-                        let what = format!("neither an answer nor a push: {text:.300}");
-                        Err(CallError::Lost(what))
-                    }
-                };
-            }
-            let (parts, arrived) = (&mut self.parts, &mut self.arrived);
-            let read = self.pipe.exchange(&mut self.out, |bytes, out| {
-                texts(bytes, out, parts, |text| arrived.push_back(text.to_vec()))
-            });
-            let lost = |error| CallError::Lost(format!("connection lost: {error}"));
-            read.await.map_err(lost)?;
-        }
-    }
-
-    /// Sends one request and waits for its answer; pushes that come before are dropped.
-    ///
-    /// # Errors
-    ///
-    /// A refusal, no answer in time, or as `receive`.
+    /// Sends one request and waits for its answer, but not forever; pushes that come before are dropped.
     pub async fn call<R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: impl Serialize,
     ) -> Result<R, CallError> {
-        let id = self.send(method, &params);
-        let answered = async {
-            loop {
-                match self.receive().await? {
-                    Some((of, outcome)) if of == id => return outcome.map_err(CallError::Refused),
-                    _ => {}
+        let (id, mut out, mut found) = (self.next_id, Vec::new(), None);
+        self.next_id += 1;
+        put_request(&mut out, id, method, &params);
+        let late = Instant::now() + PATIENCE;
+        loop {
+            let each = |text: &[u8]| match Answer::read(text) {
+                Some(answer) if answer.id == id => {
+                    let result = answer.outcome.map_err(CallError::Refused);
+                    found = Some(result.and_then(|result| read(result).map_err(CallError::Lost)));
                 }
+                None if !text.starts_with(PUSH) => {
+                    let text = String::from_utf8_lossy(text);
+                    let what = format!("neither an answer nor a push: {text:.300}");
+                    found = Some(Err(CallError::Lost(what)));
+                }
+                _ => {}
+            };
+            let exchanged = timeout_at(late, self.exchange(&mut out, each)).await;
+            if let Some(found) = found {
+                return found;
             }
-        };
-        let late = |_| CallError::Lost(format!("no answer to {method} in time"));
-        let result = timeout(PATIENCE, answered).await.map_err(late)??;
-        read(&result).map_err(CallError::Lost)
+            let lost = |error| CallError::Lost(format!("no answer to {method}: {error}"));
+            exchanged.map_err(io::Error::from).flatten().map_err(lost)?;
+        }
+    }
+
+    /// Answers the server's pings until the connection ends.
+    pub async fn idle(mut self) {
+        while self.exchange(&mut Vec::new(), |_| ()).await.is_ok() {}
+    }
+
+    async fn exchange(&mut self, out: &mut Vec<u8>, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let Client { pipe, parts, .. } = self;
+        let texts = |bytes: &[u8], out: &mut Vec<u8>| texts(bytes, out, parts, &mut each);
+        pipe.exchange(out, texts).await
     }
 }
 

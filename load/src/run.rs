@@ -23,6 +23,7 @@ use crate::exit::Stop;
 use crate::machine::{Machine, Usage, wall_micros};
 use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples};
 use crate::pace::{Gaps, LATE_SHARE_MAX, Pace};
+use crate::process::{Launch, Server};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::recorder::{Counts, Recorded, Recorder, Window};
@@ -57,6 +58,8 @@ pub struct Run {
     phase: Cell<Phase>,
     window: Arc<Window>,
     ended: Notify,
+    /// The server, if it was started here.
+    pub server: RefCell<Option<(Launch, Server)>>,
     recorders: RefCell<Vec<Rc<Recorder>>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
     /// The result, as far as it is known.
@@ -82,6 +85,7 @@ impl Run {
             phase: Cell::new(Phase::WarmingUp),
             window: Arc::new(Window::default()),
             ended: Notify::new(),
+            server: RefCell::default(),
             recorders: RefCell::default(),
             gauges: RefCell::default(),
             outcome: RefCell::new(Outcome {

@@ -39,17 +39,17 @@ pub(crate) struct Numbered {
 
 /// A timeline as it is stored; all of it empty if there is none.
 #[derive(Default)]
-pub struct Scan {
+pub(crate) struct Scan {
     /// Its messages from the first.
-    pub marks: Vec<Mark>,
+    pub(crate) marks: Vec<Mark>,
     /// The last page's head.
-    pub head: u64,
+    pub(crate) head: u64,
     /// Its epoch.
-    pub epoch: String,
+    pub(crate) epoch: String,
 }
 
 /// Reads from the first message to the end.
-pub async fn whole(client: &mut Client, timeline: &str) -> Result<Scan, CallError> {
+pub(crate) async fn whole(client: &mut Client, timeline: &str) -> Result<Scan, CallError> {
     let (mut scan, mut next) = (Scan::default(), Some(1));
     while let Some(from) = next
         && let Some(page) = page(client, timeline, from, 1_000).await?

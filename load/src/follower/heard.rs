@@ -53,10 +53,6 @@ pub enum Event<'a> {
 
 impl Event<'_> {
     /// What a caller makes of an event that it does not know: what it did not ask for is a fault.
-    ///
-    /// # Errors
-    ///
-    /// The fault.
     pub fn expected(&self) -> Result<(), String> {
         match self {
             Event::Joined { .. } | Event::Heard(_) => Ok(()),
@@ -216,19 +212,11 @@ impl<'a> Heard<'a> {
     }
 
     /// The messages, parsed whole.
-    ///
-    /// # Errors
-    ///
-    /// A message lacks something.
     pub fn messages(&self) -> Result<Vec<Message>, String> {
         serde_json::from_slice(self.messages).map_err(|odd| odd.to_string())
     }
 
-    /// Hands the ID of each message to `each`, in order.
-    ///
-    /// # Errors
-    ///
-    /// As `messages`, or an ID has an escape: those that the tool gives have none.
+    /// Hands the ID of each message to `each`, in order. One with an escape is an error: the tool gives none.
     pub fn ids(&self, mut each: impl FnMut(&str)) -> Result<(), String> {
         if !self.usual {
             let messages = self.messages()?;

@@ -10,15 +10,15 @@
 //! connection for the caller's own requests.
 
 mod heard;
-mod timelines;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
-use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -27,7 +27,6 @@ use crate::frame::{texts, upgrade};
 use crate::pipe::Pipe;
 use crate::rpc::{Answer, put_request};
 pub use heard::{Event, Heard};
-pub use timelines::Timelines;
 
 /// More faults of one read say nothing new.
 const FAULTS_MAX: usize = 20;
@@ -37,6 +36,52 @@ const LEAVE: u64 = 1 << 32;
 pub const OWN: u64 = 1 << 33;
 /// How the text begins in which a server says that it shuts down.
 const DRAINING: &[u8] = br#"{"jsonrpc":"2.0","method":"draining""#;
+
+/// The timelines of a run, for all threads: as a slice, their names.
+pub struct Timelines {
+    names: Vec<String>,
+    numbers: HashMap<String, usize>,
+    /// The first that any follower was given.
+    epochs: Vec<OnceLock<String>>,
+}
+
+impl Timelines {
+    /// Those with these names.
+    #[must_use]
+    pub fn new(names: impl IntoIterator<Item = String>) -> Arc<Timelines> {
+        let names: Vec<String> = names.into_iter().collect();
+        Arc::new(Timelines {
+            numbers: names.iter().cloned().zip(0..).collect(),
+            epochs: vec![OnceLock::new(); names.len()],
+            names,
+        })
+    }
+
+    /// The number of a name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    /// The epoch of a timeline, once a follower was given it.
+    #[must_use]
+    pub fn epoch(&self, timeline: usize) -> Option<&str> {
+        self.epochs[timeline].get().map(String::as_str)
+    }
+
+    /// Whether this is the epoch that all followers were given; the first one makes it so.
+    pub fn is_epoch(&self, timeline: usize, epoch: &str) -> bool {
+        self.epochs[timeline].get_or_init(|| epoch.to_owned()) == epoch
+    }
+}
+
+impl Deref for Timelines {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.names
+    }
+}
 
 /// See the top.
 pub struct Follower {
@@ -74,16 +119,6 @@ pub enum Stage {
     Leaving,
 }
 
-#[derive(Serialize)]
-struct Subscribe<'a> {
-    timeline: &'a str,
-    after: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    epoch: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<u64>,
-}
-
 impl Follower {
     /// One that follows these timelines, from their beginnings; not connected yet.
     #[must_use]
@@ -107,10 +142,6 @@ impl Follower {
 
     /// Connects, in place of the connection it had. With `receive_bytes`, the server notices soon when it stops
     /// reading.
-    ///
-    /// # Errors
-    ///
-    /// There is no server.
     pub async fn connect(&mut self, url: &str, receive_bytes: Option<u32>) -> io::Result<()> {
         self.cut();
         self.pipe = Some(upgrade(url, receive_bytes).await?);
@@ -150,12 +181,14 @@ impl Follower {
             timeline, position, ..
         } = self.places[place];
         self.places[place].stage = Stage::Joining;
-        let params = Subscribe {
-            timeline: &self.timelines[timeline],
-            after: position,
-            epoch: self.timelines.epoch(timeline),
-            limit,
-        };
+        let name = &self.timelines[timeline];
+        let mut params = json!({ "timeline": name, "after": position });
+        if let Some(epoch) = self.timelines.epoch(timeline) {
+            params["epoch"] = epoch.into();
+        }
+        if let Some(limit) = limit {
+            params["limit"] = limit.into();
+        }
         put_request(&mut self.out, place as u64, "subscribe", &params);
     }
 
@@ -172,11 +205,7 @@ impl Follower {
     }
 
     /// Sends what there is to send, waits until something comes, and hands all of that to `each`, whose errors are
-    /// faults. Cancel-safe.
-    ///
-    /// # Errors
-    ///
-    /// The connection ended (`frame::close_code` reads a goodbye), or there is none.
+    /// faults. Cancel-safe. It is an error if there is no connection any more (`frame::close_code` reads a goodbye).
     pub async fn read(
         &mut self,
         mut each: impl FnMut(Event<'_>) -> Result<(), String>,
@@ -246,15 +275,13 @@ fn take(
 /// The place of a timeline.
 fn find<'a>(timelines: &Timelines, places: &'a mut [Place], name: &str) -> Option<&'a mut Place> {
     // A subscriber of a room has one timeline only: it does without a search.
-    let at = match &*places {
-        [only] => (timelines[only.timeline] == name).then_some(0)?,
-        _ => {
-            let timeline = timelines.number(name)?;
-            let at = places.binary_search_by_key(&timeline, |place| place.timeline);
-            at.ok()?
-        }
-    };
-    places.get_mut(at)
+    if let [only] = &*places {
+        let is_it = timelines[only.timeline] == name;
+        return places.first_mut().filter(|_| is_it);
+    }
+    let timeline = timelines.number(name)?;
+    let at = places.binary_search_by_key(&timeline, |place| place.timeline);
+    places.get_mut(at.ok()?)
 }
 
 /// Messages came for a place.

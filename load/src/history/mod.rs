@@ -9,79 +9,70 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::rpc::Message;
 
 /// Everything known about one timeline.
 #[derive(Clone, Debug, Default)]
-pub struct History {
-    /// The timeline's name, for the reports.
-    pub name: String,
+pub(crate) struct History {
+    pub(crate) name: String,
     /// Messages that were sent at least once.
-    pub sent: Vec<Sent>,
+    pub(crate) sent: Vec<Sent>,
     /// What a scan from the first number shows at the end, as it came.
-    pub stored: Vec<Mark>,
+    pub(crate) stored: Vec<Mark>,
     /// `head` in the scan.
-    pub head: u64,
+    pub(crate) head: u64,
     /// What each subscriber saw, under its name, to the end: its subscriptions, in order.
-    pub watched: Vec<(String, Vec<Span>)>,
+    pub(crate) watched: Vec<(String, Vec<Span>)>,
 }
 
 /// One message of a writer.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// Its message ID, unique within the timeline.
-    pub id: String,
+    pub(crate) id: String,
     /// Its writer: messages of one writer keep their order.
-    pub writer: usize,
-    /// Its digest (see [`digest`]).
-    pub digest: u64,
+    pub(crate) writer: usize,
+    /// See [`digest`].
+    pub(crate) digest: u64,
     /// When it was first handed to a socket, ns since the run began.
-    pub sent_ns: u64,
-    /// The first acknowledgement.
-    pub ack: Option<Ack>,
+    pub(crate) sent_ns: u64,
+    pub(crate) ack: Option<Ack>,
     /// The server refused it once while others were on the way, so its place among them is open.
-    pub refused: bool,
+    pub(crate) refused: bool,
 }
 
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug)]
-pub struct Ack {
-    /// The message's number.
-    pub sequence: u64,
-    /// The message's time, ms since 1970.
-    pub timestamp: u64,
+pub(crate) struct Ack {
+    pub(crate) sequence: u64,
+    pub(crate) timestamp: u64,
     /// When it came, ns since the run began.
-    pub at_ns: u64,
+    pub(crate) at_ns: u64,
 }
 
 /// A message as stored or pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Its number.
-    pub sequence: u64,
-    /// Its time, ms since 1970.
-    pub timestamp: u64,
+pub(crate) struct Mark {
+    pub(crate) sequence: u64,
+    pub(crate) timestamp: u64,
     /// Its message ID; left empty for pushes, whose digest covers it.
-    pub id: String,
-    /// Its digest.
-    pub digest: u64,
+    pub(crate) id: String,
+    pub(crate) digest: u64,
 }
 
 /// One subscription: everything from the reply and the pushes, in the order of arrival.
 #[derive(Clone, Debug, Default)]
-pub struct Span {
+pub(crate) struct Span {
     /// The position it asked for.
-    pub after: u64,
-    /// What came.
-    pub marks: Vec<Mark>,
+    pub(crate) after: u64,
+    pub(crate) marks: Vec<Mark>,
 }
 
 /// A rule that can be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub enum Rule {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Rule {
     /// A number is missing, or the head is not the last number.
     Hole,
     /// An acknowledged message is not there.
@@ -100,13 +91,10 @@ pub enum Rule {
     Foreign,
     /// A subscriber saw something else, or not each number once in order, or not all.
     Subscriber,
-    /// A connection brought what the protocol does not allow.
-    Wire,
 }
 
 /// A number for sender, message ID and entry; equal entries have equal digests whatever the order of their names.
-#[must_use]
-pub fn digest(sender: Option<&str>, id: &str, entry: Option<&Value>) -> u64 {
+pub(crate) fn digest(sender: Option<&str>, id: &str, entry: Option<&Value>) -> u64 {
     let mut hasher = DefaultHasher::new();
     sender.unwrap_or("").hash(&mut hasher);
     id.hash(&mut hasher);
@@ -117,11 +105,7 @@ pub fn digest(sender: Option<&str>, id: &str, entry: Option<&Value>) -> u64 {
 
 impl Mark {
     /// Of a message from the wire.
-    ///
-    /// # Errors
-    ///
-    /// Its entry cannot be read.
-    pub fn of(message: Message) -> serde_json::Result<Mark> {
+    pub(crate) fn of(message: Message) -> serde_json::Result<Mark> {
         let Message {
             sequence,
             timestamp,
@@ -140,8 +124,7 @@ impl Mark {
 }
 
 /// Every broken rule of one timeline's history, and where and how.
-#[must_use]
-pub fn check(history: &History) -> Vec<(Rule, String)> {
+pub(crate) fn check(history: &History) -> Vec<(Rule, String)> {
     let mut check = Check {
         history,
         places: HashMap::with_capacity(history.stored.len()),

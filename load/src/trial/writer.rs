@@ -6,70 +6,43 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
 
+use super::{Outgoing, PATIENCE, Source, Trial};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, OWN};
-use crate::history::{Ack, Rule, Sent, digest};
-use crate::judge::{PATIENCE, Shared, Wrote};
+use crate::history::{Ack, Sent, digest};
 use crate::rpc::{Appended, Refusal, put_request};
 
-/// One message to append.
-pub(crate) struct Outgoing {
-    /// Index of its timeline in the run's list.
-    pub(crate) timeline: usize,
-    /// Its message ID.
-    pub(crate) id: String,
-    pub(crate) entry: Value,
-    /// Append only behind this head.
-    pub(crate) expect_head: Option<u64>,
-}
+/// All that was sent, in order, each with its timeline.
+pub(super) type Wrote = Vec<(usize, Sent)>;
 
-/// How one writer works.
-pub(crate) struct Options {
-    /// Its number in the histories.
-    pub(crate) number: usize,
-    /// The user its session opens as.
-    pub(crate) user: String,
-    /// Messages on the way at once.
-    pub(crate) window: usize,
-}
-
-struct Writer<'a, S> {
-    shared: &'a Shared,
-    options: Options,
-    source: S,
-    finished: bool,
+struct Writer<'a> {
+    trial: &'a Trial,
+    number: usize,
+    source: Source,
     /// All of the source so far. A message's index in it and 1 are its request's number; 0 is the session's.
     sent: Wrote,
     /// Sent and not answered, by index.
     on_the_way: BTreeMap<usize, Outgoing>,
     /// Refused, or lost with a connection, by index: nothing new is sent before these went out again.
     again: BTreeMap<usize, Outgoing>,
-    /// Before what is sent next, if nothing is on the way.
+    /// Before that.
     pause: Duration,
     /// The answer to `session.open`.
     opened: Option<Result<IgnoredAny, String>>,
 }
 
-/// Sends all that `source` gives, whatever happens to the connection; ends when all is answered. The source's `None` is
-/// its end, `Some(None)` is nothing for now.
-pub(crate) async fn run(
-    shared: Arc<Shared>,
-    options: Options,
-    source: impl Iterator<Item = Option<Outgoing>>,
-) -> Result<Wrote, Stop> {
+/// Sends all messages of a source, whatever happens to the connection; ends when all are answered.
+pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<Wrote, Stop> {
     let mut writer = Writer {
-        shared: &shared,
-        options,
+        trial,
+        number,
         source,
-        finished: false,
         sent: Vec::new(),
         on_the_way: BTreeMap::new(),
         again: BTreeMap::new(),
@@ -78,73 +51,66 @@ pub(crate) async fn run(
     };
     let mut away = None;
     while let Err(error) = writer.session(&mut away).await {
-        shared.verdict().reconnects += 1;
-        shared.wait(&mut away, &error).await?;
+        trial.count("reconnects", 1);
+        trial.wait(&mut away, &error).await?;
     }
     Ok(writer.sent)
 }
 
-impl<S: Iterator<Item = Option<Outgoing>>> Writer<'_, S> {
-    /// One connection's life.
+impl Writer<'_> {
+    /// One connection's life; it ends without error when all is answered.
     async fn session(&mut self, away: &mut Option<Instant>) -> io::Result<()> {
+        let Trial { run, timelines, .. } = self.trial;
         self.again.append(&mut self.on_the_way);
-        let mut follower = Follower::new(&self.shared.timelines, []);
-        follower.connect(&self.shared.url, None).await?;
-        // Nothing is sent before it is answered: it says who the session's user is.
+        let mut follower = Follower::new(timelines, []);
+        follower.connect(&run.url, None).await?;
+        // It says who the session's user is: nothing is sent before it is answered.
         self.opened = None;
-        let user = json!({ "user": self.options.user });
+        let user = json!({ "user": self.source.user });
         put_request(follower.out(), OWN, "session.open", &user);
         loop {
-            match &self.opened {
-                None => {}
-                Some(Err(why)) => return Err(io::Error::other(why.clone())),
-                Some(Ok(_)) => {
-                    if self.on_the_way.is_empty() && !self.pause.is_zero() {
-                        sleep(std::mem::take(&mut self.pause)).await;
-                    }
-                    self.send(follower.out());
-                    if self.on_the_way.is_empty() {
-                        if self.finished {
-                            return Ok(());
-                        }
-                        self.pause = Duration::from_millis(2);
-                        continue;
-                    }
+            if let Some(opened) = &self.opened {
+                if let Err(why) = opened {
+                    return Err(io::Error::other(why.clone()));
+                }
+                if self.on_the_way.is_empty() && !self.again.is_empty() {
+                    sleep(std::mem::take(&mut self.pause)).await;
+                    self.repeat(follower.out());
+                }
+                self.fill(follower.out());
+                if self.on_the_way.is_empty() {
+                    return Ok(());
                 }
             }
             let read = timeout(PATIENCE, follower.read(|event| self.take(&event))).await;
-            for what in follower.faults() {
-                self.shared.verdict().fault(Rule::Wire, &what);
-            }
+            follower.faults().for_each(|what| run.checks.fault(what));
             read??;
             *away = None;
         }
     }
 
-    fn send(&mut self, out: &mut Vec<u8>) {
-        if self.on_the_way.is_empty() {
-            std::mem::swap(&mut self.on_the_way, &mut self.again);
-            for (index, message) in &self.on_the_way {
-                self.put(out, *index, message);
-            }
+    /// Sends again, in order, what has to go out again.
+    fn repeat(&mut self, out: &mut Vec<u8>) {
+        std::mem::swap(&mut self.on_the_way, &mut self.again);
+        for (index, message) in &self.on_the_way {
+            self.put(out, *index, message);
         }
-        while !self.finished && self.again.is_empty() && self.on_the_way.len() < self.options.window
-        {
-            let message = match self.source.next() {
-                Some(Some(message)) => message,
-                Some(None) => break,
-                None => {
-                    self.finished = true;
-                    break;
-                }
+    }
+
+    /// Sends new messages while there is room.
+    fn fill(&mut self, out: &mut Vec<u8>) {
+        while self.again.is_empty() && self.on_the_way.len() < self.source.in_flight {
+            let Some(message) = self.source.messages.next() else {
+                return;
             };
             let index = self.sent.len();
             self.put(out, index, &message);
+            let user = Some(self.source.user.as_str());
             let sent = Sent {
                 id: message.id.clone(),
-                writer: self.options.number,
-                digest: digest(Some(&self.options.user), &message.id, Some(&message.entry)),
-                sent_ns: self.shared.now_ns(),
+                writer: self.number,
+                digest: digest(user, &message.id, Some(&message.entry)),
+                sent_ns: self.ns(Instant::now()),
                 ack: None,
                 refused: false,
             };
@@ -155,7 +121,7 @@ impl<S: Iterator<Item = Option<Outgoing>>> Writer<'_, S> {
 
     fn put(&self, out: &mut Vec<u8>, index: usize, message: &Outgoing) {
         let mut append = json!({
-            "timeline": self.shared.timelines[message.timeline],
+            "timeline": self.trial.timelines[message.timeline],
             "entry": message.entry,
             "message_id": message.id,
         });
@@ -165,19 +131,22 @@ impl<S: Iterator<Item = Option<Outgoing>>> Writer<'_, S> {
         put_request(out, OWN + 1 + index as u64, "message.append", &append);
     }
 
+    fn ns(&self, at: Instant) -> u64 {
+        (at - self.trial.began).as_nanos() as u64
+    }
+
     fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event {
             Event::Answered(0, answer, _) => {
                 self.opened = Some(answer.result());
                 Ok(())
             }
-            Event::Answered(number, answer, _) => {
+            Event::Answered(number, answer, now) => {
                 let index = *number as usize - 1;
                 let message = self.on_the_way.remove(&index);
-                let message = message
-                    .ok_or_else(|| format!("a reply to {number}, which is not on the way"))?;
+                let message = message.ok_or("a reply to what is not on the way")?;
                 match &answer.outcome {
-                    Ok(_) => self.acknowledged(index, &message, answer.result()?),
+                    Ok(_) => self.acknowledged(index, &message, &answer.result()?, *now),
                     Err(refusal) => self.refused(index, message, refusal),
                 }
             }
@@ -190,20 +159,24 @@ impl<S: Iterator<Item = Option<Outgoing>>> Writer<'_, S> {
         &mut self,
         index: usize,
         message: &Outgoing,
-        appended: Appended,
+        appended: &Appended,
+        now: Instant,
     ) -> Result<(), String> {
-        self.sent[index].1.ack = Some(Ack {
+        let (trial, at_ns) = (self.trial, self.ns(now));
+        let sent = &mut self.sent[index].1;
+        sent.ack = Some(Ack {
             sequence: appended.sequence,
             timestamp: appended.timestamp,
-            at_ns: self.shared.now_ns(),
+            at_ns,
         });
-        self.shared.progress[message.timeline].fetch_add(1, Ordering::Relaxed);
-        self.shared.bar.inc(1);
-        if appended.duplicate {
-            self.shared.verdict().duplicates_answered += 1;
-        }
-        let (id, kept) = (&message.id, appended.message_id);
-        if kept != *id {
+        trial
+            .acks
+            .record(trial.began + Duration::from_nanos(sent.sent_ns), now);
+        let acknowledged = &trial.acknowledged[message.timeline];
+        acknowledged.set(acknowledged.get() + 1);
+        trial.count("duplicates", u64::from(appended.duplicate));
+        let (id, kept) = (&sent.id, &appended.message_id);
+        if id != kept {
             return Err(format!("{id} was acknowledged as {kept}"));
         }
         Ok(())
@@ -222,12 +195,12 @@ impl<S: Iterator<Item = Option<Outgoing>>> Writer<'_, S> {
         let behind = data.reason == "condition_failed"
             && before.any(|(_, message)| message.timeline == timeline);
         if data.retry || behind || data.reason == "outcome_unknown" {
-            self.shared.verdict().refusals += 1;
+            self.trial.count("refusals", 1);
             self.pause = Duration::from_millis(data.retry_after_ms.unwrap_or(20).min(1_000));
             self.again.insert(index, message);
             return Ok(());
         }
-        let name = &self.shared.timelines[timeline];
+        let name = &self.trial.timelines[timeline];
         Err(format!("{name}: refused: {refusal}"))
     }
 }

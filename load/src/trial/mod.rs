@@ -1,0 +1,211 @@
+//! A trial: known messages through a server that is killed under them. What was sent, acknowledged, pushed and stored
+//! must be one history. `replay` and `crash` are two of them.
+//!
+//! Owns: who writes, who listens, when the server is killed, the evidence. Promises: subscribers are there before the
+//! first message; every message is accounted for. Must not: know where messages come from.
+
+mod subscriber;
+mod writer;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{try_join_all, try_join4};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+use self::subscriber::{Habit, Saw};
+use self::writer::Wrote;
+use crate::exit::{Stop, joined};
+use crate::follower::Timelines;
+use crate::history::{self, History};
+use crate::outcome::Better;
+use crate::random::Random;
+use crate::recorder::{Counts, Recorder};
+use crate::rpc::Client;
+use crate::run::Run;
+use crate::scan;
+
+/// Subscribers of each habit, who follow every timeline together.
+const SUBSCRIBERS: usize = 4;
+/// How long a server that is away is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One message to append.
+pub(crate) struct Outgoing {
+    /// Index of its timeline.
+    pub(crate) timeline: usize,
+    /// Its message ID.
+    pub(crate) id: String,
+    pub(crate) entry: Value,
+    /// Append only behind this head.
+    pub(crate) expect_head: Option<u64>,
+}
+
+/// A connection that writes.
+pub(crate) struct Source {
+    /// The user its session opens as.
+    pub(crate) user: String,
+    /// Messages on the way at once.
+    pub(crate) in_flight: usize,
+    pub(crate) messages: Box<dyn Iterator<Item = Outgoing>>,
+}
+
+/// See the top.
+pub(crate) struct Trial {
+    run: Rc<Run>,
+    timelines: Arc<Timelines>,
+    /// How many messages each timeline gets, or about.
+    lengths: Vec<u64>,
+    /// How many of them are acknowledged.
+    acknowledged: Vec<Cell<u64>>,
+    acks: Rc<Recorder>,
+    began: Instant,
+    /// The writers are done: `acknowledged` is how long each timeline is.
+    written: Cell<bool>,
+    counts: RefCell<BTreeMap<&'static str, u64>>,
+}
+
+impl Trial {
+    /// Sends all messages, kills the server so often meanwhile, and checks all that can be seen of them.
+    pub(crate) async fn run(
+        run: &Rc<Run>,
+        timelines: Vec<(String, u64)>,
+        sources: Vec<Source>,
+        kills: u32,
+    ) -> Result<(), Stop> {
+        let (names, lengths): (Vec<String>, Vec<u64>) = timelines.into_iter().unzip();
+        let trial = Trial {
+            run: Rc::clone(run),
+            acknowledged: lengths.iter().map(|_| Cell::new(0)).collect(),
+            timelines: Timelines::new(names),
+            lengths,
+            acks: run.recorder("ack", Counts::Ended),
+            began: Instant::now(),
+            written: Cell::new(false),
+            counts: RefCell::default(),
+        };
+        let kinds = [Habit::FromTheStart, Habit::Midway, Habit::Cut];
+        let seats = kinds
+            .into_iter()
+            .flat_map(|habit| (0..SUBSCRIBERS).map(move |number| (habit, number)));
+        let listening = try_join_all(seats.map(|(habit, number)| trial.listen(habit, number)));
+        let showing = async {
+            run.pass(f64::INFINITY).await;
+            Ok(())
+        };
+        let together = try_join4(trial.write(sources), listening, trial.kill(kills), showing);
+        let (wrote, saw, (), ()) = Box::pin(together).await?;
+        run.finish().await;
+        trial.judge(wrote, saw).await
+    }
+
+    async fn listen(&self, habit: Habit, number: usize) -> Result<Saw, Stop> {
+        let all = self.lengths.iter().copied().enumerate();
+        let follows = all.skip(number).step_by(SUBSCRIBERS).collect();
+        subscriber::run(self, habit, number, follows).await
+    }
+
+    async fn write(&self, sources: Vec<Source>) -> Result<Vec<Wrote>, Stop> {
+        // The subscribers from the start are to be there before the first message.
+        sleep(Duration::from_millis(300)).await;
+        self.run.begin().await;
+        let sources = sources.into_iter().enumerate();
+        let writers = sources.map(|(number, source)| writer::run(self, number, source));
+        let wrote = try_join_all(writers).await?;
+        self.written.set(true);
+        self.run.end_early();
+        Ok(wrote)
+    }
+
+    /// Kills the server, each time somewhere in another part of the messages, and starts it again.
+    async fn kill(&self, kills: u32) -> Result<(), Stop> {
+        let (all, kills) = (self.lengths.iter().sum::<u64>(), u64::from(kills));
+        let mut random = Random::new(self.run.seed);
+        let mut slowest = Duration::ZERO;
+        for kill in 0..kills {
+            let at = (all * kill + random.below(all)) / kills;
+            while self.acks.count() < at && !self.written.get() {
+                sleep(Duration::from_millis(1)).await;
+            }
+            let server = self.run.server.take();
+            let none = || Stop::Usage("only a server of --binary can be killed".into());
+            let (launch, server) = server.ok_or_else(none)?;
+            let began = Instant::now();
+            let again = spawn_blocking(move || {
+                server.kill();
+                launch.start().map(|server| (launch, server))
+            });
+            self.run.server.replace(Some(joined(again).await?));
+            slowest = slowest.max(began.elapsed());
+        }
+        let seconds = slowest.as_secs_f64();
+        self.run
+            .figure("ready_after_kill_max", seconds, "s", Better::Lower);
+        self.run.figure("kills", kills as f64, "1", Better::Neither);
+        Ok(())
+    }
+
+    /// Reads all timelines back, puts them beside what writers and subscribers recorded, and judges.
+    async fn judge(&self, wrote: Vec<Wrote>, saw: Vec<Saw>) -> Result<(), Stop> {
+        let checks = &self.run.checks;
+        let mut client = Client::open(&self.run.url).await?;
+        let mut histories = Vec::new();
+        for (index, name) in self.timelines.iter().enumerate() {
+            let scan = scan::whole(&mut client, name).await?;
+            let epoch = self.timelines.epoch(index);
+            if epoch.is_some_and(|epoch| epoch != scan.epoch) {
+                checks.fault(format_args!("{name}: its epoch changed"));
+            }
+            histories.push(History {
+                name: name.clone(),
+                stored: scan.marks,
+                head: scan.head,
+                ..History::default()
+            });
+        }
+        for (timeline, sent) in wrote.into_iter().flatten() {
+            checks.made("messages acknowledged", 1);
+            histories[timeline].sent.push(sent);
+        }
+        for (timeline, name, spans) in saw.into_iter().flatten() {
+            for span in &spans {
+                checks.made("messages pushed or resumed with", span.marks.len() as u64);
+                self.count("resumes", u64::from(span.after > 0));
+            }
+            histories[timeline].watched.push((name, spans));
+        }
+        for history in &histories {
+            checks.made("messages read back", history.stored.len() as u64);
+            for (rule, what) in history::check(history) {
+                checks.fault(format_args!("{rule:?}: {what}"));
+            }
+        }
+        for (name, count) in self.counts.take() {
+            self.run.figure(name, count as f64, "1", Better::Neither);
+        }
+        Ok(())
+    }
+
+    fn count(&self, what: &'static str, more: u64) {
+        *self.counts.borrow_mut().entry(what).or_default() += more;
+    }
+
+    /// Waits before the next attempt to connect, longer each time, or says that it has been long enough. `away` is
+    /// since when there is no server.
+    async fn wait(&self, away: &mut Option<Instant>, why: &io::Error) -> Result<(), Stop> {
+        let away = away.get_or_insert_with(Instant::now).elapsed();
+        if away > PATIENCE {
+            let what = format!("no server for {PATIENCE:?}: {why}");
+            return Err(Stop::Unreachable(what));
+        }
+        let pause = away.clamp(Duration::from_millis(10), Duration::from_millis(500));
+        sleep(pause).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! A subscriber: follows many timelines on one connection by a habit, until all that was written has come.
+//!
+//! Owns: when it joins, leaves, is cut and resumes; the record for the checker of histories. Promises: the record holds
+//! what came exactly as it came, so that the checker sees each gap and repetition. Must not: mend anything.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use tokio::time::{Instant, interval};
+
+use super::Trial;
+use crate::exit::Stop;
+use crate::follower::{Event, Follower, Place, Stage};
+use crate::history::{Mark, Span};
+use crate::random::Random;
+
+/// How often a subscriber looks what is due. So long it stays out of a timeline that it left, or was refused.
+const LOOK: Duration = Duration::from_millis(50);
+/// Without news for this long after the writing it gives up, and the checker sees what is missing.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// When and how a subscriber listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Habit {
+    /// From before the first message to the end.
+    FromTheStart,
+    /// Joins when a part of a timeline is written, leaves it later, and resumes.
+    Midway,
+    /// Loses its connection again and again while there is writing, and resumes.
+    Cut,
+}
+
+/// Of each timeline its number, who saw it, and the subscriptions.
+pub(super) type Saw = Vec<(usize, String, Vec<Span>)>;
+
+struct Subscriber<'a> {
+    trial: &'a Trial,
+    habit: Habit,
+    follower: Follower,
+    /// By the follower's places: join when so much is written, leave behind this number.
+    dues: Vec<(u64, Option<u64>)>,
+    /// All positions together after the writing, and since when they are so.
+    quiet: (u64, Instant),
+    random: Random,
+    spans: BTreeMap<usize, Vec<Span>>,
+}
+
+/// Follows timelines, given with the lengths that they may get, and records everything until all that was written has
+/// come, or nothing comes for too long.
+pub(super) async fn run(
+    trial: &Trial,
+    habit: Habit,
+    number: usize,
+    follows: BTreeMap<usize, u64>,
+) -> Result<Saw, Stop> {
+    let due = |length: &u64| match habit {
+        Habit::Midway => (length / 3, Some(length * 2 / 3)),
+        _ => (0, None),
+    };
+    let mut subscriber = Subscriber {
+        trial,
+        habit,
+        follower: Follower::new(&trial.timelines, follows.keys().copied()),
+        dues: follows.values().map(due).collect(),
+        quiet: (u64::MAX, trial.began),
+        random: Random::new(trial.run.seed_of(number as u64)),
+        spans: follows.keys().map(|one| (*one, Vec::new())).collect(),
+    };
+    let mut away = None;
+    while !subscriber.is_through() {
+        if let Err(error) = subscriber.session(&mut away).await {
+            trial.wait(&mut away, &error).await?;
+        }
+    }
+    let spans = subscriber.spans.into_iter();
+    let name = format!("{habit:?}-{number}");
+    Ok(spans
+        .map(|(timeline, spans)| (timeline, name.clone(), spans))
+        .collect())
+}
+
+impl Subscriber<'_> {
+    fn is_through(&mut self) -> bool {
+        if !self.trial.written.get() {
+            return false;
+        }
+        let places = self.follower.places();
+        let reached = |place: &Place| {
+            let length = self.trial.acknowledged[place.timeline].get();
+            place.position >= length && place.stage != Stage::Leaving
+        };
+        let positions = places.iter().map(|place| place.position).sum();
+        if self.quiet.0 != positions {
+            self.quiet = (positions, Instant::now());
+        }
+        places.iter().all(reached) || self.quiet.1.elapsed() > PATIENCE
+    }
+
+    /// One connection's life; ends without error when it is cut on purpose or all is through.
+    async fn session(&mut self, away: &mut Option<Instant>) -> io::Result<()> {
+        let Trial { run, written, .. } = self.trial;
+        self.follower.connect(&run.url, None).await?;
+        *away = None;
+        let cut_at = Instant::now() + Duration::from_millis(self.random.between(50, 600));
+        let cutting = self.habit == Habit::Cut && !written.get();
+        let mut look = interval(LOOK);
+        loop {
+            let spans = &mut self.spans;
+            tokio::select! {
+                read = self.follower.read(|event| hear(spans, event)) => {
+                    let faults = self.follower.faults();
+                    faults.for_each(|fault| run.checks.fault(fault));
+                    read?;
+                }
+                now = look.tick() => {
+                    if self.is_through() || cutting && now >= cut_at {
+                        return Ok(());
+                    }
+                    self.act();
+                }
+            }
+        }
+    }
+
+    /// Joins and leaves what is due.
+    fn act(&mut self) {
+        for (at, (join_at, leave_at)) in self.dues.iter_mut().enumerate() {
+            let place = self.follower.places()[at];
+            let length = self.trial.acknowledged[place.timeline].get();
+            let is_due = length >= *join_at || self.trial.written.get();
+            if place.stage == Stage::Out && is_due {
+                let limit = 1 + self.random.below(200);
+                self.follower.join(at, Some(limit));
+            } else if place.stage == Stage::Live
+                && leave_at
+                    .take_if(|leave_at| place.position >= *leave_at)
+                    .is_some()
+            {
+                self.follower.leave(at);
+            }
+        }
+    }
+}
+
+fn hear(spans: &mut BTreeMap<usize, Vec<Span>>, event: Event<'_>) -> Result<(), String> {
+    match event {
+        Event::Joined {
+            timeline, after, ..
+        } => {
+            let marks = Vec::new();
+            spans
+                .entry(timeline)
+                .or_default()
+                .push(Span { after, marks });
+        }
+        Event::Heard(heard) => {
+            let span = spans.get_mut(&heard.timeline).and_then(|of| of.last_mut());
+            let span = span.ok_or("messages before a subscription")?;
+            for message in heard.messages()? {
+                let mark = Mark::of(message).map_err(|odd| odd.to_string())?;
+                let id = String::new();
+                span.marks.push(Mark { id, ..mark });
+            }
+        }
+        Event::Refused(_, refusal) if refusal.data.retry => {}
+        Event::Draining => {}
+        other => return other.expected(),
+    }
+    Ok(())
+}
