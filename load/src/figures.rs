@@ -137,6 +137,7 @@ impl Table {
 
 /// A result that is tables.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Sheet {
     /// What a document calls it: `growth`, `peers`.
     pub name: String,
