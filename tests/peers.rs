@@ -52,9 +52,9 @@ fn the_floor_is_measured_beside_tideline() {
     // The echo, and the disk both ways.
     assert_eq!(outcome.rows.len(), 3, "{}", outcome.summary());
     for row in &outcome.rows {
-        assert_eq!(row.verdict, Verdict::NoBar);
-        assert!(row.tideline.is_some_and(|value| value > 0.0));
-        assert!(row.other.is_some_and(|value| value > 0.0) && row.ratio.is_some());
+        assert_eq!(row.verdict(), Verdict::NoBar);
+        assert!(row.tideline().is_some_and(|value| value > 0.0));
+        assert!(row.other().is_some_and(|value| value > 0.0) && row.ratio().is_some());
     }
     let json = serde_json::to_value(&outcome).expect("JSON");
     let pair = &json["rows"][0]["pairs"][0];
@@ -70,7 +70,7 @@ fn the_table_names_what_is_not_installed_and_goes_on() {
     let lines: Vec<String> = outcome.rows.iter().map(Row::text).collect();
     let table = [lines.join("\n"), outcome.summary()].join("\n");
     let missing = |name: &str, program: &str| {
-        let of = |row: &&Row| row.name == name && row.verdict == Verdict::Missing;
+        let of = |row: &&Row| row.name == name && row.verdict() == Verdict::Missing;
         let why = format!("missing |\n  {name}: {program} is not installed: apt-get install");
         let named = outcome.rows.iter().filter(of).count();
         assert_eq!(table.matches(&why).count(), named, "{table}");
@@ -82,7 +82,7 @@ fn the_table_names_what_is_not_installed_and_goes_on() {
     assert_eq!(missing("ack", "redis-server"), 1, "{table}");
     assert_eq!(missing("jetstream", "nats-server"), 2, "{table}");
     // What needs nobody else is measured all the same.
-    let measured = outcome.rows.iter().filter(|row| row.tideline.is_some());
+    let measured = outcome.rows.iter().filter(|row| row.tideline().is_some());
     assert_eq!(measured.count(), 2, "{table}");
     assert!(table.contains("6 missing, 0 invalid, 0 failed"), "{table}");
 }
@@ -96,7 +96,7 @@ fn a_row_that_fails_says_why_and_leaves_the_others() {
     assert_eq!(outcome.sheet.verdict(), exit::Verdict::Invalid);
     assert!(outcome.whole && outcome.sheet.invalid.len() == 2);
     for (row, name) in outcome.rows.iter().zip(["poll", "idle"]) {
-        assert_eq!((row.verdict, &*row.name), (Verdict::Failed, name));
+        assert_eq!((row.verdict(), &*row.name), (Verdict::Failed, name));
         assert!(row.text().contains("Cargo.toml"), "{}", row.text());
     }
 }

@@ -2,8 +2,8 @@
 //! tool's `append`; in Redis' language (RESP2) as far as `XADD` and `XLEN` need it, and in that of NATS as far as
 //! JetStream's acknowledgements do.
 //!
-//! Owns: both protocols. Promises: what was acknowledged must be there at the end; a refusal is a fault; any bytes are a
-//! unit, a reason to wait for more, or an error, never a panic. Must not: allocate per request, so that these clients
+//! Owns: both protocols. Promises: what was acknowledged must be there at the end; a refusal is a fault; any bytes are
+//! a unit, a reason to wait for more, or an error, never a panic. Must not: allocate per request, so that these clients
 //! cost no more than the one that drives Tideline: the official ones do.
 
 use std::cell::RefCell;
@@ -11,37 +11,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 
-use clap::{Parser, ValueEnum, value_parser};
+use clap::{ValueEnum, value_parser};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tideline_load::exit::Stop;
 use tideline_load::generator::{Answer, Flow, Talk};
-use tideline_load::outcome::Outcome;
 use tideline_load::pipe::Pipe;
-use tideline_load::profile::{self, Profile};
+use tideline_load::profile::Profile;
 use tideline_load::random::Random;
 use tideline_load::run::Run;
 use tideline_load::setup::Setup;
 use tideline_load::template::{NUMBER, SLOT, Template, timeline_name};
-
-use crate::room::Room;
-
-/// A line of the load tool, for a server that is not Tideline.
-#[derive(Parser)]
-#[command(no_binary_name = true, args_override_self = true)]
-enum Line {
-    Append(Appends),
-    Room(Room),
-}
-
-/// Runs a line's words for the result alone. Blocks.
-pub(crate) fn measure(words: &[String]) -> Result<Outcome, Stop> {
-    let wrong = |error: clap::Error| Stop::Usage(format!("{}: {error}", words.join(" ")));
-    match Line::try_parse_from(words).map_err(wrong)? {
-        Line::Append(load) => profile::measure(&load),
-        Line::Room(load) => profile::measure(&load),
-    }
-}
 
 /// A protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
@@ -52,7 +32,7 @@ enum Wire {
 
 /// The load.
 #[derive(clap::Args, Serialize)]
-struct Appends {
+pub(crate) struct Appends {
     #[command(flatten)]
     #[serde(flatten)]
     setup: Setup,
@@ -396,13 +376,13 @@ mod tests {
 
     /// A connection of four timelines, and what it says and hears.
     fn lane(wire: Wire) -> Lane {
-        #[derive(Parser)]
+        #[derive(clap::Parser)]
         struct Flags {
             #[command(flatten)]
             setup: Setup,
         }
         let run = Run::new(
-            &Flags::parse_from(["test", "--quiet"]).setup,
+            &<Flags as clap::Parser>::parse_from(["test", "--quiet"]).setup,
             String::new(),
             None,
         );

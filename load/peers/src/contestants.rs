@@ -10,16 +10,18 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use serde::Deserialize;
 use tideline_load::bench::{Bench, Measure, Running, blocking, rest};
 use tideline_load::exit::Stop;
 use tideline_load::outcome::{Better, Figure, Outcome};
-use tideline_load::{cli, report};
+use tideline_load::{cli, profile, report};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::appends;
+use crate::appends::Appends;
 use crate::disk::{self, Batch, Counter};
 use crate::echo;
+use crate::room::Room;
 
 /// The line that installs what is compared with; the documents say the same.
 const INSTALL: &str = "apt-get install -y redis-server prometheus python3-venv && python3 -m venv .venv && .venv/bin/pip install \
@@ -181,7 +183,7 @@ impl Field {
     async fn load(&mut self, plan: &Contestant, line: &str, on: &Running) -> Result<Outcome, Stop> {
         let (title, line) = (&plan.title, format!("{line} {}", plan.flags));
         let measure: Measure = match plan.kind {
-            Kind::Program => appends::measure,
+            Kind::Program => measure,
             _ => cli::measure,
         };
         if plan.rest {
@@ -226,6 +228,23 @@ impl Field {
         let failed = |error| Stop::Own(format!("{}: {error}", place.path().display()));
         let parts = [("batch_messages", messages), ("batch_bytes", bytes)];
         Ok(with_rate(rate.map_err(failed)? * messages, &parts))
+    }
+}
+
+/// A line of the load tool, for a server that is not Tideline.
+#[derive(Parser)]
+#[command(no_binary_name = true, args_override_self = true)]
+enum Line {
+    Append(Appends),
+    Room(Room),
+}
+
+/// Runs a line's words for the result alone. Blocks.
+fn measure(words: &[String]) -> Result<Outcome, Stop> {
+    let wrong = |error: clap::Error| Stop::Usage(format!("{}: {error}", words.join(" ")));
+    match Line::try_parse_from(words).map_err(wrong)? {
+        Line::Append(load) => profile::measure(&load),
+        Line::Room(load) => profile::measure(&load),
     }
 }
 
