@@ -2,8 +2,8 @@
 //!
 //! Owns: both counts. What was written is what the disk below a directory says (log, segments made ahead, image, what
 //! merging wrote again, the file system's own bookkeeping). Promises: it waits until nothing more is written, so that
-//! owed merges are paid. Must not: believe `write_bytes` of `/proc/PID/io`: a file system with large folios counts up to
-//! a megabyte there for each small write.
+//! owed merges are paid. Must not: believe `write_bytes` of `/proc/PID/io`: a file system with large folios counts up
+//! to a megabyte there for each small write.
 
 use std::fs::File;
 use std::io::{self, Write as _};
