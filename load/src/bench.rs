@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use crate::exit::{Stop, joined};
-use crate::machine::cpu_seconds;
+use crate::machine::used;
 use crate::outcome::Outcome;
 use crate::process::Launch;
 use crate::random::Random;
@@ -153,11 +153,12 @@ const QUIET_SECONDS: u32 = 3;
 /// or nothing if it went on.
 pub async fn rest(pid: Option<u32>) -> Option<Duration> {
     let began = Instant::now();
-    let (mut quiet, mut used) = (0, cpu_seconds(pid?)?);
+    let cpu = || used(pid?, "cpu_seconds");
+    let (mut quiet, mut now) = (0, cpu()?);
     while began.elapsed() < REST_MAX {
         sleep(Duration::from_secs(1)).await;
-        let before = std::mem::replace(&mut used, cpu_seconds(pid?)?);
-        let is_quiet = used - before < QUIET_CPU_SECONDS;
+        let before = std::mem::replace(&mut now, cpu()?);
+        let is_quiet = now - before < QUIET_CPU_SECONDS;
         quiet = if is_quiet { quiet + 1 } else { 0 };
         if quiet == QUIET_SECONDS {
             let waited = Duration::from_secs(QUIET_SECONDS.into());

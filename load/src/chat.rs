@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
+use crate::generator::rate;
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
@@ -27,29 +28,28 @@ const GAPS: u64 = 3;
 /// Arguments of `chat`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Chat {
-    /// What every profile has.
     #[command(flatten)]
     #[serde(flatten)]
-    pub setup: Setup,
+    setup: Setup,
     /// Users, each one connection
     #[arg(long, default_value_t = 200)]
-    pub users: u64,
+    users: u64,
     /// Conversations
-    #[arg(long, default_value_t = 1_000)]
-    pub timelines: u64,
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    timelines: u64,
     /// Members of a timeline, all of them readers and writers: `2..50` = from 2 to 50, small ones more often, `2..` =
     /// up to all users, `10` = all alike
     #[arg(long, default_value = "2..50")]
-    pub members: String,
+    members: String,
     /// How unevenly messages go to timelines (exponent of Zipf's law; 0 = evenly)
     #[arg(long, default_value_t = 1.0)]
-    pub skew: f64,
+    skew: f64,
     /// Messages a second over all users
-    #[arg(long, default_value_t = 1_000.0)]
-    pub rate: f64,
+    #[arg(long, default_value_t = 1_000.0, value_parser = rate)]
+    rate: f64,
     /// Bytes of text in each entry, {"text": …}
     #[arg(long, default_value_t = 200)]
-    pub size: usize,
+    size: usize,
 }
 
 impl Profile for Chat {
@@ -62,9 +62,6 @@ impl Profile for Chat {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let sizes = sizes(&self.members, self.users);
         let sizes = sizes.ok_or_else(|| Stop::Usage("--members is no range of users".into()))?;
-        if self.timelines == 0 || !(self.rate.is_finite() && self.rate > 0.0) {
-            return Err(Stop::Usage("a count or rate of 0".into()));
-        }
         let zipf = Zipf::new(self.timelines as f64, self.skew);
         let zipf = zipf.map_err(|odd| Stop::Usage(format!("--skew: {odd}")))?;
         need_files(run, self.users)?;
@@ -81,7 +78,7 @@ impl Profile for Chat {
             Account::new(run, Writers::Many, measured, self.size, names, follows);
         run.tell("the users come");
         let members = audience::open(&account, members).await?.into_iter();
-        let living = members.map(|member| member.live(Member::publish)).collect();
+        let living = members.map(|member| member.live(Member::attend)).collect();
         let mut random = Random::new(run.seed_of(CHOICES));
         let pace = run.pace(self.rate, Gaps::Exponential, GAPS);
         let sending = audience::by_the_clock(&account, pace, |scheduled| {
@@ -108,11 +105,8 @@ impl Profile for Chat {
 fn sizes(text: &str, users: u64) -> Option<(u64, u64)> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let least = least.parse().ok()?;
-    let most = if most.is_empty() {
-        users
-    } else {
-        most.parse().ok()?
-    };
+    let all = most.is_empty().then_some(users);
+    let most = all.or_else(|| most.parse().ok())?;
     (0 < least && least <= most.min(users)).then_some((least, most.min(users)))
 }
 

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
+use crate::generator::rate;
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
@@ -25,22 +26,21 @@ const GLANCE: Duration = Duration::from_millis(1);
 /// Arguments of `room`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Room {
-    /// What every profile has.
     #[command(flatten)]
     #[serde(flatten)]
-    pub setup: Setup,
+    setup: Setup,
     /// Subscribers, each on a connection of its own
-    #[arg(long, default_value_t = 1_000)]
-    pub subscribers: u64,
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    subscribers: u64,
     /// Closed loop: so many messages may not have reached everybody yet
-    #[arg(long, default_value_t = 64)]
-    pub in_flight: u64,
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    in_flight: u64,
     /// Open loop instead: so many messages a second; latency then counts from the scheduled time
-    #[arg(long, conflicts_with = "in_flight")]
-    pub rate: Option<f64>,
+    #[arg(long, conflicts_with = "in_flight", value_parser = rate)]
+    rate: Option<f64>,
     /// Bytes of text in each entry, {"text": …}
     #[arg(long, default_value_t = 200)]
-    pub size: usize,
+    size: usize,
 }
 
 impl Profile for Room {
@@ -51,10 +51,6 @@ impl Profile for Room {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let rate_wrong = self.rate.is_some_and(|rate| !(rate > 0.0 && rate < 1e7));
-        if self.subscribers == 0 || self.in_flight == 0 || rate_wrong {
-            return Err(Stop::Usage("a count or rate of 0".into()));
-        }
         need_files(run, self.subscribers)?;
         let timeline = format!("room-{}", run.tag);
         run.detail("timeline", &timeline);
@@ -65,13 +61,17 @@ impl Profile for Room {
         let timelines = vec![timeline];
         let (account, members) =
             Account::new(run, Writers::One, measured, self.size, timelines, follows);
-        let mut members = audience::open(&account, members).await?.into_iter();
-        let publisher = members.next().map(|member| member.live(Member::publish));
-        let reading = members.map(|member| member.live(Member::read_on));
-        let living = publisher.into_iter().chain(reading).collect();
+        let members = audience::open(&account, members).await?.into_iter();
+        let living = members.map(|member| member.live(Member::attend)).collect();
         tokio::join!(self.publish(&account), run.measure());
         audience::end(&account, living).await?;
-        self.tell(run, &account);
+        let deliveries = account.delivered();
+        run.rate("messages_per_second", deliveries / self.subscribers);
+        if let Some(used) = run.value("server_cpu_seconds") {
+            let each = used * 1e9 / (deliveries as f64).max(1.0);
+            run.figure("server_cpu_per_delivery", each, "ns", Better::Lower);
+        }
+        run.checks.made("messages sent", account.sent());
         Ok(())
     }
 }
@@ -85,23 +85,13 @@ impl Room {
         }
         while run.phase() != Phase::Ending && run.checks.faults() == 0 {
             let on_way = account.sent() - account.counts.reached.get();
-            (on_way..self.in_flight).for_each(|_| put(Instant::now()));
+            let now = Instant::now();
+            (on_way..self.in_flight).for_each(|_| put(now));
             tokio::select! {
                 () = account.news.notified() => {}
                 () = sleep(GLANCE) => {}
             }
         }
         run.end_early();
-    }
-
-    /// Enters what was found.
-    fn tell(&self, run: &Run, account: &Account) {
-        let deliveries = account.delivered();
-        run.rate("messages_per_second", deliveries / self.subscribers);
-        if let Some(used) = run.value("server_cpu_seconds") {
-            let each = used * 1e9 / (deliveries as f64).max(1.0);
-            run.figure("server_cpu_per_delivery", each, "ns", Better::Lower);
-        }
-        run.checks.made("messages sent", account.sent());
     }
 }

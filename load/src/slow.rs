@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -16,7 +17,8 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::frame::close_code;
-use crate::machine::Usage;
+use crate::generator::rate;
+use crate::machine::used;
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
@@ -38,29 +40,29 @@ const RECEIVE_BYTES: u32 = 4_096;
 /// Arguments of `slow`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Slow {
-    /// What every profile has; measuring goes on for --seconds, or until the stalled readers were closed if that is
+    /// Measuring goes on for --seconds, or until the stalled readers were closed if that is
     /// later
     #[command(flatten)]
     #[serde(flatten)]
-    pub setup: Setup,
+    setup: Setup,
     /// Readers that read all the time
-    #[arg(long, default_value_t = 100)]
-    pub healthy: usize,
+    #[arg(long, default_value_t = 100, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    healthy: usize,
     /// Readers that stop reading when measuring begins, until the server has closed them
     #[arg(long, default_value_t = 20)]
-    pub stalled: usize,
+    stalled: usize,
     /// Readers that pause again and again, for a third of the server's patience
     #[arg(long, default_value_t = 5)]
-    pub pausing: usize,
+    pausing: usize,
     /// The server's setting slow_consumer_ms
     #[arg(long, default_value_t = 60_000)]
-    pub slow_consumer_ms: u64,
+    slow_consumer_ms: u64,
     /// Messages a second; those of a few seconds must be more than the server's socket_send_bytes, or nobody stalls
-    #[arg(long, default_value_t = 200.0)]
-    pub rate: f64,
+    #[arg(long, default_value_t = 200.0, value_parser = rate)]
+    rate: f64,
     /// Bytes of text in each entry, {"text": …}
     #[arg(long, default_value_t = 1_000)]
-    pub size: usize,
+    size: usize,
 }
 
 impl Profile for Slow {
@@ -71,9 +73,6 @@ impl Profile for Slow {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        if self.healthy == 0 || !(self.rate.is_finite() && self.rate > 0.0) {
-            return Err(Stop::Usage("no healthy readers, or a rate of 0".into()));
-        }
         // The first member publishes, then come the healthy ones and those that stall.
         let stalling = 1 + self.healthy;
         let pausing = stalling + self.stalled;
@@ -91,37 +90,40 @@ impl Profile for Slow {
         let members = audience::open(&account, members).await?;
         let ends = "closed_with_4000 cut_without_goodbye pausing_closed pauses".split(' ');
         ends.for_each(|end| run.figure(end, 0.0, "1", Better::Neither));
-        let (woken, patience) = (watch::Sender::new(false), self.patience());
+        let patience = Duration::from_millis(self.slow_consumer_ms);
+        let woken = watch::Sender::new(false);
         let live = |(number, member): (usize, Member)| {
-            let woken = woken.subscribe();
-            match number {
-                0 => member.live(Member::publish),
-                _ if number < stalling => member.live(Member::read_on),
-                _ if number < pausing => member.live(async |member| stall(member, woken).await),
-                _ => member.live(async move |member| pause(member, woken, patience).await),
+            let mut woken = woken.subscribe();
+            let stops = async move |member: &mut Member| {
+                tokio::select! {
+                    read = member.attend() => return read,
+                    // Measuring begins.
+                    _ = woken.changed() => {}
+                }
+                match number < pausing {
+                    true => stall(member, woken).await,
+                    false => pause(member, patience).await,
+                }
+            };
+            match number < stalling {
+                true => member.live(Member::attend),
+                false => member.live(stops),
             }
         };
         let living = members.into_iter().enumerate().map(live).collect();
         let pace = run.pace(self.rate, Gaps::Fixed, 1);
         let sending = audience::by_the_clock(&account, pace, |at| account.put(0, 0, at));
-        let (measured, watched) = (
-            run.measure_for(f64::INFINITY),
-            self.watch_over(&account, &woken),
-        );
-        tokio::join!(sending, measured, watched);
+        let watching = self.watch_over(run, &woken, patience);
+        tokio::join!(sending, run.measure_for(f64::INFINITY), watching);
         audience::end(&account, living).await?;
         Ok(())
     }
 }
 
 impl Slow {
-    fn patience(&self) -> Duration {
-        Duration::from_millis(self.slow_consumer_ms)
-    }
-
     /// Waits until the server has closed the stalled readers, then lets them read again; ends the measurement.
-    async fn watch_over(&self, account: &Account, woken: &watch::Sender<bool>) {
-        let (run, stalled) = (&account.run, self.stalled);
+    async fn watch_over(&self, run: &Run, woken: &watch::Sender<bool>, patience: Duration) {
+        let stalled = self.stalled;
         while run.phase() == Phase::WarmingUp {
             sleep(Duration::from_millis(5)).await;
         }
@@ -129,10 +131,10 @@ impl Slow {
         woken.send_replace(false);
         let began = Instant::now();
         let closed_before = slow_closes(run).await;
-        let memory = || Usage::of(run.pid?).resident_bytes;
+        let memory = || used(run.pid?, "resident_bytes");
         let memory_before = memory();
         // The buffers fill up first; then the server looks four times within its patience.
-        let most = 2 * self.patience() + PATIENCE;
+        let most = 2 * patience + PATIENCE;
         let mut closed = 0.0;
         while closed < stalled as f64 && run.phase() == Phase::Measuring {
             if began.elapsed() >= most {
@@ -145,9 +147,8 @@ impl Slow {
             closed = slow_closes(run).await - closed_before;
         }
         let took = began.elapsed();
-        let seconds = took.as_secs_f64();
-        run.figure("seconds_to_close", seconds, "s", Better::Neither);
-        if closed > 0.0 && took < self.patience() {
+        run.figure("seconds_to_close", took.as_secs_f64(), "s", Better::Neither);
+        if closed > 0.0 && took < patience {
             run.checks.fault(format_args!(
                 "{closed} readers were closed as slow within {took:?}, before the server's patience ends"
             ));
@@ -177,41 +178,29 @@ fn one_more(run: &Run, end: &str) {
     run.figure(end, count, "1", Better::Neither);
 }
 
-/// A habit: stops reading when measuring begins, until the server has closed it, hears why, and resumes.
+/// Stops reading until the server has closed it, hears why, and resumes.
 async fn stall(member: &mut Member, mut woken: watch::Receiver<bool>) -> io::Result<()> {
     let run = Rc::clone(&member.account.run);
-    tokio::select! {
-        read = member.read_on() => return read,
-        _ = woken.changed() => {}
-    }
     // Errors mean that the run has ended.
     let _ = woken.wait_for(|woken| *woken).await;
-    match timeout(READ_ON, member.read_on()).await {
+    match timeout(READ_ON, member.attend()).await {
         Ok(Err(error)) => match close_code(&error) {
             Some(SLOW_CONSUMER) => one_more(&run, "closed_with_4000"),
             Some(_) => return Err(error),
             None => one_more(&run, "cut_without_goodbye"),
         },
         // It reads on, on the same connection: that the server closed too few is a fault already.
-        Err(_) | Ok(Ok(())) => return member.read_on().await,
+        Err(_) | Ok(Ok(())) => return member.attend().await,
     }
     member.receive_bytes = None;
     member.connect(None).await?;
     run.checks.made("stalled readers closed and resumed", 1);
-    member.read_on().await
+    member.attend().await
 }
 
-/// A habit: pauses again and again; what it missed comes when it reads again.
-async fn pause(
-    member: &mut Member,
-    mut woken: watch::Receiver<bool>,
-    patience: Duration,
-) -> io::Result<()> {
+/// Pauses again and again; what it missed comes when it reads again.
+async fn pause(member: &mut Member, patience: Duration) -> io::Result<()> {
     let run = Rc::clone(&member.account.run);
-    tokio::select! {
-        read = member.read_on() => return read,
-        _ = woken.changed() => {}
-    }
     while run.phase() != Phase::Ending {
         let began = Instant::now();
         tokio::select! {
@@ -232,5 +221,5 @@ async fn pause(
             Err(error) => return Err(error),
         }
     }
-    member.read_on().await
+    member.attend().await
 }

@@ -14,12 +14,12 @@ use tokio::time::{Instant, sleep_until};
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::outcome::Better;
-use crate::preload::Stock;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Counts;
 use crate::run::Run;
 use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::template::timeline_name;
 
 /// Messages of each timeline before anybody comes.
@@ -30,25 +30,25 @@ const AWAY: Duration = Duration::from_secs(1);
 /// Arguments of `storm`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Storm {
-    /// What every profile has; warm-up and seconds are not used: the storm is over when everybody has caught up
+    /// Warm-up and seconds are not used: the storm is over when everybody has caught up
     #[command(flatten)]
     #[serde(flatten)]
-    pub setup: Setup,
+    setup: Setup,
     /// Clients, each a connection
-    #[arg(long, default_value_t = 5_000)]
-    pub clients: u64,
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
+    clients: u64,
     /// Timelines that the clients share
     #[arg(long, default_value_t = 1_000)]
-    pub timelines: u64,
+    timelines: u64,
     /// Timelines that each client follows, chosen at random
-    #[arg(long, default_value_t = 10)]
-    pub per_client: u64,
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    per_client: u64,
     /// Messages that go to each timeline while the clients are away: each is behind by --per-client times this
-    #[arg(long, default_value_t = 10)]
-    pub behind: u64,
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    behind: u64,
     /// Bytes of text in each entry, {"text": …}
     #[arg(long, default_value_t = 200)]
-    pub size: usize,
+    size: usize,
 }
 
 impl Profile for Storm {
@@ -59,7 +59,9 @@ impl Profile for Storm {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        self.check()?;
+        if self.per_client > self.timelines {
+            return Err(Stop::Usage("--per-client is more than --timelines".into()));
+        }
         need_files(run, self.clients)?;
         let prefix = run.prefix(None, "storm");
         self.append(run, &prefix, BEFORE).await?;
@@ -92,20 +94,11 @@ impl Profile for Storm {
 }
 
 impl Storm {
-    fn check(&self) -> Result<(), Stop> {
-        if [self.clients, self.per_client, self.behind].contains(&0) {
-            return Err(Stop::Usage("a count of 0".into()));
-        }
-        if self.per_client > self.timelines {
-            return Err(Stop::Usage("--per-client is more than --timelines".into()));
-        }
-        Ok(())
-    }
-
     /// Appends so many messages to each timeline, and waits until they are acknowledged.
     async fn append(&self, run: &Run, prefix: &str, each: u64) -> Result<(), Stop> {
-        let stock = Stock::each(each, self.timelines, self.size);
-        stock.fill(run, prefix).await
+        let messages = each * self.timelines;
+        let tally = Tally::new(prefix.to_owned(), self.timelines, messages);
+        tally.fill(run, self.size, false).await
     }
 
     /// The clients, and the account of what they are to get.

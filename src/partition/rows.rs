@@ -119,9 +119,15 @@ impl Rows {
                 site.row = self.find_hashed(site.hash, entry.key).unwrap_or(NONE);
             }
         }
+        // Most new rows come in pairs of one group: a message and its ID.
+        let mut last = (&[][..], NONE);
         for (site, entry) in sites.iter_mut().zip(batch.entries()) {
             if site.row == NONE {
-                site.group = self.find_group(name_of(entry.key, rules)).unwrap_or(NONE);
+                let name = name_of(entry.key, rules);
+                if last.0 != name {
+                    last = (name, self.find_group(name).unwrap_or(NONE));
+                }
+                site.group = last.1;
             }
         }
         for (site, entry) in sites.iter().zip(batch.entries()) {

@@ -71,22 +71,20 @@ impl Member {
         checks.fault(format_args!("follower {number}: {what}"));
     }
 
-    /// A habit: reads until the connection is lost. Cancel-safe.
-    pub(crate) async fn read_on(&mut self) -> io::Result<()> {
-        loop {
-            self.read().await?;
-        }
-    }
-
-    /// A habit: reads all the time, so that the server never waits for it, and sends what is put on its desk.
-    pub(crate) async fn publish(&mut self) -> io::Result<()> {
+    /// A habit: reads all the time, so that the server never waits for it, until the connection is lost; and sends what
+    /// it is to append. Cancel-safe.
+    pub(crate) async fn attend(&mut self) -> io::Result<()> {
         let account = Rc::clone(&self.account);
-        let desk = &account.desks[self.number];
+        let (desk, appends) = (
+            &account.desks[self.number],
+            self.follower.places().is_empty() || account.writers == Writers::Many,
+        );
         loop {
             self.follower.out().append(&mut desk.frames.borrow_mut());
             tokio::select! {
+                biased;
                 read = self.read() => read?,
-                () = desk.news.notified() => {}
+                () = desk.news.notified(), if appends => {}
             }
         }
     }
@@ -100,9 +98,8 @@ impl Member {
     /// A habit: reads until it is subscribed and has all that is acknowledged, or something is wrong. Cancel-safe.
     pub(crate) async fn catch_up(&mut self) -> io::Result<()> {
         let account = Rc::clone(&self.account);
-        let behind = |place: &Place| {
-            place.stage != Stage::Live || place.position < account.length(place.timeline)
-        };
+        let has = |place: &Place| place.position >= account.length(place.timeline);
+        let behind = |place: &Place| place.stage != Stage::Live || !has(place);
         let reading = async {
             while account.run.checks.faults() == 0 && self.follower.places().iter().any(behind) {
                 self.read().await?;
@@ -139,7 +136,7 @@ impl Member {
             self.connect(None).await?;
         }
         self.catch_up().await?;
-        let more = timeout(LINGER, self.read_on()).await;
+        let more = timeout(LINGER, self.attend()).await;
         more.unwrap_or(Ok(()))
     }
 }

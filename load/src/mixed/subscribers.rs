@@ -22,9 +22,8 @@ use crate::run::{Phase, Run};
 
 /// All subscribers of a run.
 pub(super) struct Subscribers {
-    pub(super) account: Rc<Account>,
+    account: Rc<Account>,
     living: Vec<JoinHandle<Member>>,
-    cutter: Rc<Cutter>,
 }
 
 impl Subscribers {
@@ -42,65 +41,53 @@ impl Subscribers {
         account.expect(|_| u64::MAX);
         let connected = run.gauge("subscribers");
         connected.set(members.len() as f64);
-        let cutter = Rc::new(Cutter {
-            mean: mixed.cut_seconds,
-            cuts: Cell::new(0),
-            connected,
-        });
         let live = |(number, member): (u64, Member)| {
             let random = Random::new(run.seed_of((1 << 38) + number));
-            let cutter = Rc::clone(&cutter);
-            member.live(async move |member| cutter.cut(member, random).await)
+            let (mean, connected) = (mixed.cut_seconds, Rc::clone(&connected));
+            member.live(async move |member| cut(member, mean, random, &connected).await)
         };
-        Ok(Subscribers {
-            living: (0..).zip(members).map(live).collect(),
-            account,
-            cutter,
-        })
+        let living = (0..).zip(members).map(live).collect();
+        Ok(Subscribers { account, living })
     }
 
     /// Waits until each has as much as was acknowledged, and enters what they did.
     pub(super) async fn end(self, acked: &[u32]) -> Result<(), Stop> {
-        let (account, counts) = (&self.account, &self.account.counts);
-        account.expect(|timeline| acked[timeline].into());
-        audience::end(account, self.living).await?;
-        let (run, resumed) = (&account.run, counts.resumed.get());
+        let (run, counts) = (&self.account.run, &self.account.counts);
+        self.account.expect(|timeline| acked[timeline].into());
+        audience::end(&self.account, self.living).await?;
+        let resumed = counts.resumed.get();
         let pushed = counts.deliveries.get() - resumed;
         run.checks.made("messages pushed in order", pushed);
         run.checks.made("messages resumed in order", resumed);
-        for (name, count) in [("cuts", &self.cutter.cuts), ("resumes", &counts.resumes)] {
+        for (name, count) in [("cuts", &counts.cuts), ("resumes", &counts.resumes)] {
             run.figure(name, count.get() as f64, "1", Better::Neither);
         }
         Ok(())
     }
 }
 
-/// What all cuts share.
-struct Cutter {
-    /// Seconds until a cut; 0 = there is none.
+/// A habit: loses its connection after `mean` seconds on average, if not 0, and comes back at once.
+async fn cut(
+    member: &mut Member,
     mean: f64,
-    /// In the measurement.
-    cuts: Cell<u64>,
-    connected: Rc<Cell<f64>>,
-}
-
-impl Cutter {
-    /// A habit: loses its connection again and again, and comes back at once.
-    async fn cut(&self, member: &mut Member, mut random: Random) -> io::Result<()> {
-        if self.mean == 0.0 {
-            return member.read_on().await;
+    mut random: Random,
+    connected: &Cell<f64>,
+) -> io::Result<()> {
+    while mean > 0.0 {
+        let pause = Duration::from_secs_f64(mean * (0.5 + random.unit()));
+        if let Ok(lost) = timeout(pause, member.attend()).await {
+            return lost;
         }
-        loop {
-            let pause = Duration::from_secs_f64(self.mean * (0.5 + random.unit()));
-            if let Ok(lost) = timeout(pause, member.read_on()).await {
-                return lost;
-            }
-            let measuring = member.account.run.phase() == Phase::Measuring;
-            self.cuts.update(|cuts| cuts + u64::from(measuring));
-            self.connected.update(|connected| connected - 1.0);
-            // A reply need not have all that was missed: the rest comes live.
-            member.connect(Some(1 + random.below(200))).await?;
-            self.connected.update(|connected| connected + 1.0);
-        }
+        let account = &member.account;
+        let measuring = account.run.phase() == Phase::Measuring;
+        account
+            .counts
+            .cuts
+            .update(|cuts| cuts + u64::from(measuring));
+        connected.update(|connected| connected - 1.0);
+        // A reply need not have all that was missed: the rest comes live.
+        member.connect(Some(1 + random.below(200))).await?;
+        connected.update(|connected| connected + 1.0);
     }
+    member.attend().await
 }

@@ -29,7 +29,7 @@ use crate::random::Random;
 use crate::recorder::{Counts, Recorder};
 use crate::rpc::Client;
 use crate::run::Run;
-use crate::scan;
+use crate::tally;
 
 /// Subscribers of each habit, who follow every timeline together.
 const SUBSCRIBERS: usize = 4;
@@ -157,14 +157,14 @@ impl Trial {
         let mut client = Client::open(&self.run.url).await?;
         let mut histories = Vec::new();
         for (index, name) in self.timelines.iter().enumerate() {
-            let scan = scan::whole(&mut client, name).await?;
+            let scan = tally::whole(&mut client, name).await?;
             let epoch = self.timelines.epoch(index);
             if epoch.is_some_and(|epoch| epoch != scan.epoch) {
                 checks.fault(format_args!("{name}: its epoch changed"));
             }
             histories.push(History {
                 name: name.clone(),
-                stored: scan.marks,
+                stored: scan.messages,
                 head: scan.head,
                 ..History::default()
             });
