@@ -131,8 +131,7 @@ impl Member {
 
     /// Comes back if it was away, reads to the end, and a little longer.
     async fn finish(&mut self) -> io::Result<()> {
-        let mut places = self.follower.places().iter();
-        if places.any(|place| place.stage == Stage::Out) {
+        if !self.follower.is_live() {
             self.connect(None).await?;
         }
         self.catch_up().await?;
