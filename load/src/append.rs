@@ -10,15 +10,14 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::exit::Stop;
-use crate::generator::Flow;
+use crate::generator::{Flow, count};
 use crate::outcome::Better;
-use crate::preload::Stock;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::run::Run;
-use crate::scan::{Tallied, Tally};
 use crate::setup::Setup;
+use crate::tally::{Stock, Tallied, Tally};
 use crate::template::Template;
 
 /// Arguments of `append`.
@@ -36,7 +35,7 @@ pub struct Append {
     #[serde(flatten)]
     stock: Stock,
     /// Timelines, chosen at random for each message: the first ones of the same names as --preload's
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 10_000, value_parser = count::<u64>)]
     timelines: u64,
     /// How many timelines to check at the end
     #[arg(long, default_value_t = 200)]
@@ -52,15 +51,15 @@ impl Profile for Append {
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.flow.connections as u64)?;
-        let prefix = run.prefix(self.stock.prefix.as_deref(), "load");
-        self.stock.prepare(run, &prefix).await?;
-        let mut tally = Tally::new(prefix, self.timelines);
+        let stock = self.stock.tally(run, "load");
+        self.stock.fill(run, &stock).await?;
+        let mut tally = Tally::new(stock.prefix, self.timelines, 0);
         let sample = tally.sample(run, self.sample);
         tally.look(run, &sample).await?;
         let (before, tally) = (tally.total(), Rc::new(RefCell::new(tally)));
         let acks = self.flow.recorder(run, "ack");
         let (size, ids) = (self.stock.size, !self.stock.no_message_ids);
-        let open = Session::each(run, |number| Appends::new(run, &tally, number, size, ids));
+        let open = Session::each(run, |lane| Appends::new(run, &tally, lane, size, ids));
         self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
         let tally = tally.take();
@@ -82,19 +81,13 @@ pub(crate) struct Appends {
 
 impl Appends {
     /// Texts of `size` bytes, to timelines chosen at random, perhaps with message IDs.
-    pub(crate) fn new(
-        run: &Run,
-        tally: &Tallied,
-        number: usize,
-        size: usize,
-        ids: bool,
-    ) -> Appends {
-        let tag = ids.then(|| format!("{}-{number}-", run.tag));
+    pub(crate) fn new(run: &Run, tally: &Tallied, lane: usize, size: usize, ids: bool) -> Appends {
+        let tag = ids.then(|| format!("{}-{lane}-", run.tag));
         let prefix = &tally.borrow().prefix;
         Appends {
             tally: Rc::clone(tally),
             template: Template::append(prefix, tag.as_deref(), size, run.seed),
-            random: Random::new(run.seed_of(number as u64)),
+            random: Random::new(run.seed_of(lane as u64)),
             sent: 0,
         }
     }
@@ -131,7 +124,7 @@ mod tests {
     #[test]
     fn only_busy_is_no_fault() {
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
-        let tally = Rc::new(RefCell::new(Tally::new("t/".into(), 1)));
+        let tally = Rc::new(RefCell::new(Tally::new("t/".into(), 1, 0)));
         let mut appends = Appends::new(&run, &tally, 0, 10, true);
         let mut refusal = Refusal {
             code: 503,

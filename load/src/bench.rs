@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::exit::Stop;
-use crate::machine::cpu_seconds;
+use crate::machine::used;
 use crate::outcome::Outcome;
 use crate::process::{Launch, Server};
 use crate::random::Random;
@@ -103,13 +103,13 @@ const QUIET_SECONDS: u32 = 3;
 #[must_use]
 pub fn rest(pid: u32) -> Option<Duration> {
     let began = Instant::now();
-    let (mut quiet, mut used) = (0, cpu_seconds(pid)?);
+    let (mut quiet, mut before) = (0, used(pid, "cpu_seconds")?);
     while began.elapsed() < REST_MAX {
         sleep(Duration::from_secs(1));
-        let now = cpu_seconds(pid)?;
-        let is_quiet = now - used < QUIET_CPU_SECONDS;
+        let now = used(pid, "cpu_seconds")?;
+        let is_quiet = now - before < QUIET_CPU_SECONDS;
         quiet = if is_quiet { quiet + 1 } else { 0 };
-        used = now;
+        before = now;
         if quiet == QUIET_SECONDS {
             let waited = Duration::from_secs(QUIET_SECONDS.into());
             return Some(began.elapsed().saturating_sub(waited));

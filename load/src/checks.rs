@@ -2,8 +2,6 @@
 //!
 //! Owns: the counts by kind of check, and the first faults in words. Promises: a run with a fault is a broken promise,
 //! whatever else it found. Must not: cost more than a counter per operation.
-//!
-//! Use: `run.checks.made("contiguous", n)` for what was checked, `run.checks.fault(text)` for what did not hold.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -46,15 +44,14 @@ impl Checks {
 
     /// A promise was broken.
     pub fn fault(&self, what: impl fmt::Display) {
-        let mut checked = self.0.borrow_mut();
-        checked.faults += 1;
-        if checked.told.len() < TOLD_MAX {
-            checked.told.push(what.to_string());
+        let Checked { faults, told, .. } = &mut *self.0.borrow_mut();
+        *faults += 1;
+        if told.len() < TOLD_MAX {
+            told.push(what.to_string());
         }
     }
 
     /// Faults so far.
-    #[must_use]
     pub fn faults(&self) -> u64 {
         self.0.borrow().faults
     }
@@ -68,29 +65,8 @@ impl Checks {
     }
 
     /// All of it.
-    #[must_use]
     pub fn checked(&self) -> Checked {
         self.0.borrow().clone()
-    }
-}
-
-/// One subscription's position: each number must be the one after the last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Follower {
-    /// The last number that came.
-    pub position: u64,
-}
-
-impl Follower {
-    /// A message came. Gaps, repetitions and steps back are the error, in words.
-    pub fn take(&mut self, sequence: u64) -> Result<(), String> {
-        let before = self.position;
-        self.position = sequence;
-        if sequence == before + 1 {
-            Ok(())
-        } else {
-            Err(format!("{sequence} came after {before}"))
-        }
     }
 }
 
@@ -109,14 +85,5 @@ mod tests {
         let checked = checks.checked();
         assert_eq!(checked.made["messages in order"], 7);
         assert_eq!((checked.faults, checked.told.len()), (100, TOLD_MAX));
-    }
-
-    #[test]
-    fn a_follower_takes_each_number_once_in_order() {
-        let mut follower = Follower::default();
-        assert_eq!((follower.take(1), follower.take(2)), (Ok(()), Ok(())));
-        assert!(follower.take(2).is_err());
-        assert!(follower.take(4).is_err());
-        assert_eq!(follower.take(5), Ok(()));
     }
 }

@@ -3,54 +3,32 @@
 //! Owns: the names. Promises: a scenario file means what the same words mean on the command line, because it comes
 //! through here too. Must not: hold any of the work; each profile is a module of its own.
 
-use std::path::PathBuf;
+use std::fmt::Display;
 
 use clap::{Parser, Subcommand};
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
-use crate::result::AnyResult;
-use crate::scenario::Words;
+use crate::profile::Load;
 use crate::{
-    append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, profile, replay, room,
+    append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, replay, room,
     scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]
 #[command(version, after_help = exit::CODES, args_override_self = true)]
+#[command(mut_subcommands(|command| command.after_help(exit::CODES)))]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The profiles, each with its arguments, and the ways to run one.
-macro_rules! profiles {
-    ($($(#[doc = $doc:literal])+ $name:ident($args:ty),)+) => {
-        /// Loads on a server.
-        #[derive(Subcommand)]
-        pub enum Load {
-            $($(#[doc = $doc])+ #[command(after_help = exit::CODES)] $name($args),)+
-        }
-
-        impl Load {
-            fn execute(&self) -> Result<Verdict, Stop> {
-                match self {
-                    $(Load::$name(args) => profile::execute(args),)+
-                }
-            }
-
-            fn measure(&self) -> Result<Outcome, Stop> {
-                match self {
-                    $(Load::$name(args) => profile::measure(args),)+
-                }
-            }
-        }
-    };
-}
-
-profiles! {
+/// Profiles and commands.
+#[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of it in a process
+pub enum Command {
     /// Durable appends per second and their latency
     Append(append::Append),
     /// Memory of idle connections
@@ -65,93 +43,79 @@ profiles! {
     Slow(slow::Slow),
     /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there
     Storm(storm::Storm),
-    /// Rows through Tablestore's HTTP API: puts, gets, ranges, updates of wide rows, and their latency
+    /// Rows through Tablestore's HTTP API: puts, gets, ranges, updates of single columns, and their latency
     Table(table::Table),
     /// One timeline, many subscribers: deliveries per second and their latency
     Room(room::Room),
     /// Polling many timelines for news: polls per second and per second of the server's processor time
     Poll(poll::Poll),
+    /// What each operation costs while timelines, history and audiences grow: tables and pictures
+    Growth(growth::Growth),
+    /// Run profiles from a scenario file (TOML); its settings have the names of the flags
+    Run(scenario::Scenario),
+    /// Hold two results of the same profile against each other
+    Compare(compare::Compare),
+    /// Put the tables of results into a document (Markdown), between its markers
+    Fill(fill::Fill),
     /// Send real IRC logs, listen in several ways, check every line
     Replay(replay::Replay),
     /// Kill the server under load again and again, then check everything
     Crash(crash::Crash),
 }
 
-/// Profiles and commands.
-#[derive(Subcommand)]
-#[allow(clippy::large_enum_variant)] // there is one of it in a process
-pub enum Command {
-    /// A profile.
-    #[command(flatten)]
-    Load(Load),
-    /// What each operation costs while timelines, history and audiences grow: tables and pictures
-    #[command(after_help = exit::CODES)]
-    Growth(growth::Growth),
-    /// Run profiles from a scenario file (TOML); its settings have the names of the flags
-    #[command(after_help = exit::CODES)]
-    Run(scenario::Scenario),
-    /// Hold two results of the same profile against each other
-    #[command(after_help = exit::CODES)]
-    Compare(compare::Compare),
-    /// Put the tables of results into a document (Markdown), between its markers
-    #[command(after_help = exit::CODES)]
-    Fill(fill::Fill),
-    /// Draw the pictures of a result (SVG)
-    #[command(after_help = exit::CODES)]
-    Draw(Draw),
-}
-
-/// Arguments of `draw`.
-#[derive(clap::Args)]
-pub struct Draw {
-    /// A result, as --json wrote it
-    pub result: PathBuf,
-    /// Where the pictures go
-    pub folder: PathBuf,
-}
-
 impl Command {
+    fn profile(&self) -> Result<&dyn Load, Stop> {
+        Ok(match self {
+            Command::Append(args) => args,
+            Command::Connect(args) => args,
+            Command::History(args) => args,
+            Command::Mixed(args) => args,
+            Command::Chat(args) => args,
+            Command::Slow(args) => args,
+            Command::Storm(args) => args,
+            Command::Table(args) => args,
+            Command::Room(args) => args,
+            Command::Poll(args) => args,
+            Command::Replay(args) => args,
+            Command::Crash(args) => args,
+            _ => return Err(Stop::Usage("not a profile".to_owned())),
+        })
+    }
+
     /// Does it. Blocks.
     pub fn run(self) -> Result<Verdict, Stop> {
-        match self {
-            Command::Load(load) => load.execute(),
-            Command::Growth(args) => growth::run(&args, measure),
-            Command::Run(args) => scenario::run(&args, parse, Command::run),
-            Command::Compare(args) => compare::run(&args),
-            Command::Fill(args) => fill::run(&args),
-            Command::Draw(args) => {
-                AnyResult::load(&args.result)?.draw(&args.folder)?;
-                Ok(Verdict::Held)
-            }
+        match &self {
+            Command::Growth(args) => growth::run(args, measure),
+            Command::Run(args) => run_all(&args.read()?),
+            Command::Compare(args) => compare::run(args),
+            Command::Fill(args) => fill::run(args),
+            profile => profile.profile()?.execute(),
         }
     }
 }
 
 /// Runs a profile, given as the words of a command line, for its result alone. Blocks.
-///
-/// # Errors
-///
-/// The words are no profile, or it could not do its work.
 pub fn measure(words: &[String]) -> Result<Outcome, Stop> {
-    let words = Words {
-        label: words.join(" "),
-        words: words.to_vec(),
-    };
-    match parse(&words)? {
-        Command::Load(load) => load.measure(),
-        _ => Err(Stop::Usage(format!("{}: no figures", words.label))),
-    }
+    parse(words)?.profile()?.measure()
 }
 
-/// One run of a scenario, read as if its words stood on the command line.
-fn parse(run: &Words) -> Result<Command, Stop> {
-    let words = std::iter::once("tideline-load").chain(run.words.iter().map(String::as_str));
-    let label = &run.label;
-    match Cli::try_parse_from(words).map(|cli| cli.command) {
-        Ok(command @ Command::Load(_)) => Ok(command),
-        Ok(_) => Err(Stop::Usage(format!("{label}: not a profile"))),
-        Err(error) => Err(Stop::Usage(format!("{label}: {error}"))),
+/// Runs a scenario. All is read before the first is started; the worst verdict counts.
+fn run_all(runs: &[Vec<String>]) -> Result<Verdict, Stop> {
+    let commands: Result<Vec<Command>, Stop> = runs.iter().map(|words| parse(words)).collect();
+    let mut worst = Verdict::Held;
+    for command in commands? {
+        worst = worst.max(command.run()?);
     }
+    Ok(worst)
+}
+
+/// A profile, read as if its words stood on the command line.
+fn parse(words: &[String]) -> Result<Command, Stop> {
+    let wrong = |what: &dyn Display| Stop::Usage(format!("{}: {what}", words.join(" ")));
+    let all = std::iter::once("tideline-load").chain(words.iter().map(String::as_str));
+    let Cli { command } = Cli::try_parse_from(all).map_err(|error| wrong(&error))?;
+    command.profile().map_err(|stop| wrong(&stop))?;
+    Ok(command)
 }
 
 #[cfg(test)]
@@ -174,8 +138,12 @@ mod tests {
         let mut runs = 0;
         for entry in fs::read_dir(folder).expect("the folder is there") {
             let path = entry.expect("readable").path();
-            let text = fs::read_to_string(&path).expect("readable");
-            for words in scenario::read(&text, &[], None).expect("a scenario") {
+            let words = ["run", path.to_str().expect("text")];
+            let cli = Cli::parse_from(std::iter::once("tideline-load").chain(words));
+            let Command::Run(scenario) = cli.command else {
+                panic!("a scenario");
+            };
+            for words in scenario.read().expect("a scenario") {
                 let read = parse(&words);
                 assert!(read.is_ok(), "{}: {:?}", path.display(), read.err());
                 runs += 1;
@@ -186,12 +154,12 @@ mod tests {
 
     #[test]
     fn later_flags_win_and_unknown_ones_are_errors() {
-        let words = |line: &str| Words {
-            label: "one".into(),
-            words: line.split_whitespace().map(str::to_owned).collect(),
+        let words = |line: &str| -> Vec<String> {
+            let words = line.split_whitespace();
+            words.map(str::to_owned).collect()
         };
         match parse(&words("append --seconds=5 --seconds 1 --connections=3")) {
-            Ok(Command::Load(Load::Append(args))) => {
+            Ok(Command::Append(args)) => {
                 assert_eq!((args.setup.seconds, args.flow.connections), (1.0, 3));
             }
             _ => panic!("an append"),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::exit::{Stop, Verdict};
 use crate::outcome::{Better, Figure, Outcome};
 use crate::report;
-use crate::summary::quantity;
+use crate::report::quantity;
 
 /// Arguments of `compare`.
 #[derive(Clone, Debug, clap::Args)]

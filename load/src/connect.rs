@@ -1,25 +1,23 @@
-//! `connect`: thousands of idle connections, opened at a rate and held, and what each costs the server in memory.
+//! `connect`: thousands of idle connections, and what each costs the server in memory.
 //!
 //! Owns: idle connections, also those of other profiles. Promises: they are open and answered before it measures, and
 //! all of them are there at the end, or it is a fault. Must not: send anything while it measures.
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures_util::{TryStreamExt as _, stream};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::task::spawn_local;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use crate::exit::{Stop, joined};
-
-use crate::machine::Usage;
+use crate::exit::Stop;
+use crate::machine::used;
 use crate::outcome::Better;
-use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
-use crate::recorder::Counts;
 use crate::rpc::Client;
 use crate::run::Run;
 use crate::setup::Setup;
@@ -27,7 +25,7 @@ use crate::setup::Setup;
 /// Arguments of `connect`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Connect {
-    /// Warm-up and seconds are not used: the ramp is part of what is measured
+    /// Warm-up and seconds are not used
     #[command(flatten)]
     #[serde(flatten)]
     setup: Setup,
@@ -42,8 +40,8 @@ pub struct Connect {
     subscriptions: usize,
 }
 
-/// So many are opened a second.
-const RATE: f64 = 2_000.0;
+/// So many are being opened at a time.
+const OPENING: usize = 100;
 
 impl Profile for Connect {
     const NAME: &'static str = "connect";
@@ -57,11 +55,11 @@ impl Profile for Connect {
         // One connection first, so that what the server makes once is not counted as a connection's.
         drop(open(run, self.subscriptions, 0).await?);
         sleep(Duration::from_millis(200)).await;
-        let memory = || run.pid.and_then(|pid| Usage::of(pid).resident_bytes);
+        let memory = || used(run.pid?, "resident_bytes");
         let before = memory();
         run.begin().await;
         let (began, idle) = (Instant::now(), Idle(run.gauge("connections")));
-        self.ramp(run, &idle).await?;
+        idle.open(run, self.connections, self.subscriptions).await?;
         let opening = began.elapsed().as_secs_f64();
         run.pass(self.hold_seconds).await;
         run.sample();
@@ -82,53 +80,30 @@ impl Profile for Connect {
     }
 }
 
-impl Connect {
-    /// Opens them by the clock, and waits for the last.
-    async fn ramp(&self, run: &Rc<Run>, idle: &Idle) -> Result<(), Stop> {
-        let opening = run.recorder("open", Counts::Scheduled);
-        let mut pace = run.pace(RATE, Gaps::Fixed, 0);
-        let mut tasks = Vec::with_capacity(self.connections);
-        while tasks.len() < self.connections {
-            let Some(scheduled) = pace.due(Instant::now()) else {
-                pace.wait().await;
-                continue;
-            };
-            let (run, idle, opening) = (Rc::clone(run), idle.clone(), Rc::clone(&opening));
-            let (subscriptions, number) = (self.subscriptions, tasks.len());
-            tasks.push(spawn_local(async move {
-                idle.add(&run, subscriptions, number).await?;
-                opening.record(scheduled, Instant::now());
-                Ok(())
-            }));
-        }
-        run.paced(&pace);
-        for task in tasks {
-            joined(task).await?;
-        }
-        Ok(())
-    }
-}
-
 /// Connections that do nothing: how many there are.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Idle(Rc<Cell<f64>>);
 
 impl Idle {
-    /// Opens one more; it answers the server's pings until the server ends it or the run does.
-    pub(crate) async fn add(
+    /// Opens so many; each answers the server's pings until the server ends it or the run does.
+    pub(crate) async fn open(
         &self,
         run: &Run,
+        count: usize,
         subscriptions: usize,
-        number: usize,
     ) -> Result<(), Stop> {
-        let client = open(run, subscriptions, number).await?;
-        let held = Rc::clone(&self.0);
-        held.set(held.get() + 1.0);
-        spawn_local(async move {
-            client.idle().await;
-            held.set(held.get() - 1.0);
-        });
-        Ok(())
+        let add = async |number| {
+            let client = open(run, subscriptions, number).await?;
+            let held = Rc::clone(&self.0);
+            held.update(|held| held + 1.0);
+            spawn_local(async move {
+                client.idle().await;
+                held.update(|held| held - 1.0);
+            });
+            Ok(())
+        };
+        let numbers = stream::iter((0..count).map(Ok));
+        numbers.try_for_each_concurrent(OPENING, add).await
     }
 
     /// As many as were opened must be there.
@@ -142,6 +117,7 @@ impl Idle {
     }
 }
 
+/// One that was answered, with so many subscriptions.
 async fn open(run: &Run, subscriptions: usize, number: usize) -> Result<Client, Stop> {
     let mut client = Client::open(&run.url).await?;
     client.call::<IgnoredAny>("ping", json!({})).await?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::amount::{amount, grouped};
 use crate::machine::Machine;
 use crate::outcome::{Better, Figure};
-use crate::summary::quantity;
+use crate::report::quantity;
 
 /// The version of the format.
 pub const FORMAT: u32 = 1;

@@ -43,7 +43,6 @@ impl std::error::Error for Stop {}
 
 impl Stop {
     /// The process's exit code for this, as in [`CODES`].
-    #[must_use]
     pub fn number(&self) -> u8 {
         match self {
             Stop::Usage(_) => 2,
@@ -69,7 +68,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// A broken promise counts more than figures that are not valid.
-    #[must_use]
     pub fn of(held: bool, valid: bool) -> Verdict {
         match (held, valid) {
             (true, true) => Verdict::Held,
@@ -79,7 +77,6 @@ impl Verdict {
     }
 
     /// The process's exit code for this, as in [`CODES`].
-    #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Verdict::Held => 0,

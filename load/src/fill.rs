@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use crate::exit::{Stop, Verdict};
 use crate::outcome::Outcome;
+use crate::report::quantity;
 use crate::result::AnyResult;
-use crate::summary::quantity;
 
 /// Arguments of `fill`.
 #[derive(Clone, Debug, clap::Args)]

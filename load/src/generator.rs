@@ -5,18 +5,17 @@
 //! handing a request to the socket until its reply was read; open, from the scheduled time, and what finds the window
 //! full waits its turn. Must not: know what is asked, repeat what was refused, or go on when so much waits that the
 //! server has plainly lost: such a run ends as invalid.
-//!
-//! Use, inside a `LocalSet`: a protocol is a [`Talk`] (`request::Session` is Tideline's own), and
-//! `flow.measure(run, &recorders, async |number| Ok((pipe, talk))).await?` gives the talks back. Against another server
-//! make the `Run` with any address: its metrics are then absent.
+//! Inside a `LocalSet`: `flow.measure(run, &recorders, async |number| Ok((pipe, talk))).await?` gives the talks back.
+//! Against another server than Tideline make the `Run` with any address: its metrics are then absent.
 
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::RangedU64ValueParser;
-use futures_util::future::OptionFuture;
+use clap::builder::RangedU64ValueParser as Range;
+use futures_util::future::{OptionFuture, try_join_all};
 use serde::Serialize;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout};
@@ -67,10 +66,10 @@ pub struct Answer {
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Flow {
     /// Connections
-    #[arg(long, default_value_t = 16, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, default_value_t = 16, value_parser = count::<usize>)]
     pub connections: usize,
     /// Requests on the way per connection; not used with --rate
-    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=SLOTS_MAX))]
+    #[arg(long, default_value_t = 1, value_parser = Range::<usize>::new().range(1..=SLOTS_MAX))]
     pub in_flight: usize,
     /// Send so many a second over all connections, whatever the server does (open loop: latency counts from the
     /// scheduled time)
@@ -81,7 +80,13 @@ pub struct Flow {
     pub gaps: Gaps,
 }
 
-/// Reads a number of requests a second.
+/// Reads a flag that is a number from 1 on.
+pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
+    let count = text.parse().ok().filter(|count| *count != T::default());
+    count.ok_or_else(|| "not a number from 1 on".to_owned())
+}
+
+/// Reads a flag that is so many a second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate| (1e-6..=1e9).contains(rate));
     rate.ok_or_else(|| "not a number above 0 and up to a billion".to_owned())
@@ -131,24 +136,23 @@ impl Flow {
         recorders: &[Rc<Recorder>],
         mut open: impl AsyncFnMut(usize) -> io::Result<(Pipe, T)>,
     ) -> Result<Running<T>, Stop> {
+        let lost = |error| Stop::Unreachable(format!("a connection: {error}"));
         let mut opened = Vec::with_capacity(self.connections);
         for number in 0..self.connections {
-            let lost = |error| Stop::Unreachable(format!("connection {number}: {error}"));
             opened.push(open(number).await.map_err(lost)?);
         }
         let window = self.rate.map_or(self.in_flight, |_| OPEN_MAX);
-        let mut lanes = Vec::with_capacity(self.connections);
-        for (number, (pipe, talk)) in opened.into_iter().enumerate() {
+        let start = |(number, (pipe, talk))| {
             let lane = Lane {
-                number,
                 run: Rc::clone(run),
                 recorders: recorders.to_vec(),
                 window: window.min(T::WINDOW_MAX),
                 pace: self.rate.map(|rate| self.pace(run, rate, number)),
                 waiting_max: WAITING_MAX / self.connections,
             };
-            lanes.push(spawn_local(lane.ask(pipe, talk)));
-        }
+            spawn_local(lane.ask(pipe, talk))
+        };
+        let lanes = opened.into_iter().enumerate().map(start).collect();
         Ok(Running(Rc::clone(run), lanes))
     }
 
@@ -156,8 +160,8 @@ impl Flow {
     fn pace(&self, run: &Run, rate: f64, number: usize) -> Pace {
         let part = rate.to_bits().wrapping_add(number as u64);
         let offset = Duration::from_secs_f64(number as f64 / rate);
-        run.pace(rate / self.connections as f64, self.gaps, part)
-            .after(offset)
+        let own = run.pace(rate / self.connections as f64, self.gaps, part);
+        own.after(offset)
     }
 }
 
@@ -167,25 +171,18 @@ pub struct Running<T>(Rc<Run>, Vec<JoinHandle<T>>);
 impl<T> Running<T> {
     /// Waits, after the measurement, until all is answered; gives back what talked.
     pub async fn end(self) -> Result<Vec<T>, Stop> {
-        let until = Instant::now() + PATIENCE;
-        let mut talks = Vec::with_capacity(self.1.len());
-        for lane in self.1 {
-            match timeout(until - Instant::now(), lane).await {
-                Ok(Ok(talk)) => talks.push(talk),
-                Ok(Err(error)) => return Err(Stop::Own(format!("a connection failed: {error}"))),
-                Err(_) => {
-                    let what = format_args!("no answer within {PATIENCE:?}");
-                    self.0.checks.fault(what);
-                }
-            }
-        }
-        Ok(talks)
+        let failed = |error| Stop::Own(format!("a connection failed: {error}"));
+        let Ok(talks) = timeout(PATIENCE, try_join_all(self.1)).await else {
+            let what = format_args!("no answer within {PATIENCE:?}");
+            self.0.checks.fault(what);
+            return Ok(Vec::new());
+        };
+        talks.map_err(failed)
     }
 }
 
 /// One connection.
 struct Lane {
-    number: usize,
     run: Rc<Run>,
     recorders: Vec<Rc<Recorder>>,
     window: usize,
@@ -197,7 +194,7 @@ struct Lane {
 impl Lane {
     async fn ask<T: Talk>(mut self, mut pipe: Pipe, mut talk: T) -> T {
         if let Err(error) = self.work(&mut pipe, &mut talk).await {
-            let what = format_args!("connection {}: {error}", self.number);
+            let what = format_args!("a connection: {error}");
             self.run.checks.fault(what);
             // The figures would be of fewer connections than asked for: end it.
             self.run.end_early();

@@ -13,18 +13,16 @@ use crate::pipe::Pipe;
 const HEADERS_MAX: usize = 64;
 
 /// A whole answer.
-pub struct Answer<'a> {
-    /// The status code.
-    pub status: u16,
+pub(crate) struct Answer<'a> {
+    pub(crate) status: u16,
     /// Names in lower case, and values.
-    pub headers: Vec<(&'a str, &'a [u8])>,
-    /// The body.
-    pub body: &'a [u8],
+    pub(crate) headers: Vec<(&'a str, &'a [u8])>,
+    pub(crate) body: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
     /// The answer at the start of the bytes and its length, if it is whole.
-    pub fn find(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
+    pub(crate) fn find(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = Response::new(&mut headers);
         let Status::Complete(start) = response.parse(bytes).map_err(io::Error::other)? else {
@@ -38,9 +36,8 @@ impl<'a> Answer<'a> {
         let Some(body) = bytes.get(start..start.saturating_add(length)) else {
             return Ok(None);
         };
-        let status = response.code.unwrap_or_default();
         let answer = Answer {
-            status,
+            status: response.code.unwrap_or_default(),
             headers,
             body,
         };
@@ -48,15 +45,14 @@ impl<'a> Answer<'a> {
     }
 
     /// The value of a header.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
         let (_, value) = self.headers.iter().find(|(other, _)| *other == name)?;
         std::str::from_utf8(value).ok()
     }
 }
 
 /// Writes a request and gives its answer, which is next on this connection, to `read`.
-pub async fn ask<R>(
+pub(crate) async fn ask<R>(
     pipe: &mut Pipe,
     request: &[u8],
     read: impl Fn(Answer<'_>) -> R,

@@ -15,7 +15,6 @@ use serde::Serialize;
 pub(crate) struct Log {
     /// The file's name without its suffix.
     pub(crate) name: String,
-    /// Its lines, in order.
     pub(crate) lines: Vec<String>,
     /// How many lines held bytes that are not UTF-8.
     pub(crate) replaced: u64,
@@ -42,21 +41,18 @@ pub(crate) struct Line<'a> {
 pub(crate) fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
     let mut logs = Vec::new();
     for file in fs::read_dir(folder)? {
-        let file = file?;
-        let name = file.file_name().to_string_lossy().into_owned();
-        let Some(stem) = name.strip_suffix(suffix) else {
-            continue;
-        };
-        if file.file_type()?.is_dir() {
-            continue;
+        let path = file?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(stem) = name.strip_suffix(suffix)
+            && path.is_file()
+        {
+            let (lines, replaced) = split(&fs::read(&path)?);
+            logs.push(Log {
+                name: stem.to_owned(),
+                lines,
+                replaced,
+            });
         }
-        let (lines, replaced) = split(&fs::read(file.path())?);
-        let name = stem.to_owned();
-        logs.push(Log {
-            name,
-            lines,
-            replaced,
-        });
     }
     logs.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(logs)

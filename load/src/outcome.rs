@@ -4,10 +4,10 @@
 //! again from the file; a change that an old reader would misunderstand raises `FORMAT`. Must not: know any profile.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -15,8 +15,8 @@ use crate::checks::Checked;
 use crate::exit::Stop;
 use crate::machine::Machine;
 use crate::pace::Lateness;
-pub use crate::recorder::Seconds;
-use crate::recorder::{Recorded, in_one_line};
+use crate::recorder::in_one_line;
+pub use crate::recorder::{Latency, Seconds};
 
 /// The version of the format.
 pub const FORMAT: u32 = 1;
@@ -92,58 +92,6 @@ pub struct Validity {
     pub lateness: Option<Lateness>,
 }
 
-/// A distribution of latencies, µs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Latency {
-    /// How many.
-    pub count: u64,
-    /// Their mean.
-    pub mean: f64,
-    /// The shortest.
-    pub min: u64,
-    /// Half are at or below this.
-    pub p50: u64,
-    /// Nine in ten.
-    pub p90: u64,
-    /// 99 in 100.
-    pub p99: u64,
-    /// 999 in 1,000.
-    pub p999: u64,
-    /// The worst.
-    pub max: u64,
-    /// (quantile, value, how many up to here), closer together towards the worst: enough to draw it again.
-    #[serde(serialize_with = "in_one_line")]
-    pub curve: Vec<(f64, u64, u64)>,
-}
-
-impl Latency {
-    /// Reads them off a histogram of µs.
-    #[must_use]
-    pub fn of(histogram: &Histogram<u64>) -> Latency {
-        let mut up_to = 0;
-        let curve = histogram.iter_quantiles(5).map(|step| {
-            up_to += step.count_since_last_iteration();
-            (step.quantile_iterated_to(), step.value_iterated_to(), up_to)
-        });
-        let curve = if histogram.is_empty() {
-            Vec::new()
-        } else {
-            curve.collect()
-        };
-        Latency {
-            count: histogram.len(),
-            mean: histogram.mean(),
-            min: histogram.min(),
-            p50: histogram.value_at_quantile(0.5),
-            p90: histogram.value_at_quantile(0.9),
-            p99: histogram.value_at_quantile(0.99),
-            p999: histogram.value_at_quantile(0.999),
-            max: histogram.max(),
-            curve,
-        }
-    }
-}
-
 /// What changed from second to second.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
@@ -165,7 +113,7 @@ pub struct Samples {
 }
 
 /// A metric of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
     /// When measuring began.
     pub before: f64,
@@ -174,55 +122,46 @@ pub struct Moved {
 }
 
 impl Outcome {
-    /// Enters what a recorder holds: distribution, seconds, and p50, p99, p99.9 as figures in ms.
-    pub fn latency(&mut self, recorded: Recorded) {
-        let Recorded {
-            name,
-            total,
-            series,
-        } = recorded;
-        let latency = Latency::of(&total);
-        let quantiles = [
-            ("p50", latency.p50),
-            ("p99", latency.p99),
-            ("p999", latency.p999),
-        ];
+    /// Enters a figure.
+    pub(crate) fn figure(&mut self, name: &str, value: f64, unit: &str, better: Better) {
+        let unit = unit.to_owned();
+        let figure = Figure {
+            value,
+            unit,
+            better,
+        };
+        self.figures.insert(name.to_owned(), figure);
+    }
+
+    /// Enters latencies: distribution, seconds, and p50, p99, p99.9 as figures in ms.
+    pub(crate) fn latency(&mut self, name: &str, latency: Latency, seconds: Seconds) {
+        let Latency { p50, p99, p999, .. } = latency;
         if latency.count > 0 {
-            for (quantile, micros) in quantiles {
-                let figure = Figure {
-                    value: micros as f64 / 1_000.0,
-                    unit: "ms".to_owned(),
-                    better: Better::Lower,
-                };
-                self.figures.insert(format!("{name}_{quantile}"), figure);
+            for (quantile, micros) in [("p50", p50), ("p99", p99), ("p999", p999)] {
+                let (name, ms) = (format!("{name}_{quantile}"), micros as f64 / 1_000.0);
+                self.figure(&name, ms, "ms", Better::Lower);
             }
         }
-        self.latencies.insert(name.clone(), latency);
-        self.series.latencies.insert(name, series);
+        self.latencies.insert(name.to_owned(), latency);
+        self.series.latencies.insert(name.to_owned(), seconds);
     }
 
     /// No promise was broken.
-    #[must_use]
     pub fn held(&self) -> bool {
         self.checks.faults == 0
     }
 
     /// Reads a result file.
     pub fn load(file: &Path) -> Result<Outcome, Stop> {
-        #[derive(Deserialize)]
-        struct Format {
-            format: u32,
-        }
-        let wrong =
-            |what: &dyn std::fmt::Display| Stop::Usage(format!("{}: {what}", file.display()));
+        let wrong = |what: &dyn Display| Stop::Usage(format!("{}: {what}", file.display()));
         let text = fs::read_to_string(file).map_err(|error| wrong(&error))?;
-        let Format { format } = serde_json::from_str(&text)
-            .map_err(|error| wrong(&format_args!("not a result of a profile: {error}")))?;
-        if format != FORMAT {
-            return Err(wrong(&format_args!(
-                "format {format}; this tool reads {FORMAT}"
-            )));
+        let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        match value.get("format").and_then(Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {
+                serde_json::from_value(value).map_err(|error| wrong(&error))
+            }
+            Some(format) => Err(wrong(&format!("format {format}; this tool reads {FORMAT}"))),
+            None => Err(wrong(&"not a result of a profile")),
         }
-        serde_json::from_str(&text).map_err(|error| wrong(&error))
     }
 }

@@ -3,12 +3,9 @@
 //! Owns: the schedule (fixed or exponential gaps, from a seed) and the count of operations that the generator itself
 //! sent late. Promises: the schedule never shifts: who was held up sends at once what was due meanwhile, and each
 //! operation's time is the scheduled one. Must not: wait for answers; a pace that does is a closed loop.
-//!
-//! Use: `let mut pace = run.pace(rate, gaps, part)`; `pace.wait().await`, then `while let Some(scheduled) =
-//! pace.due(now)` sends one operation, whose latency counts from `scheduled`; at the end `run.paced(&pace)`. A socket
-//! that takes nothing is the server's matter: queue the operation and go on.
+//! A socket that takes nothing is the server's matter: queue the operation and go on.
 
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -42,7 +39,7 @@ pub struct Pace {
     /// From the beginning to the next operation. As a float it keeps fractions, so that no rate drifts.
     next_nanos: f64,
     late: Duration,
-    window: Arc<Window>,
+    window: Rc<Window>,
     lateness: Lateness,
 }
 
@@ -74,7 +71,7 @@ impl Lateness {
 impl Pace {
     /// `rate` operations a second, above 0, from now on. Of those scheduled within the window, late is what is sent so
     /// much behind its time.
-    pub fn new(rate: f64, gaps: Gaps, seed: u64, late: Duration, window: &Arc<Window>) -> Pace {
+    pub fn new(rate: f64, gaps: Gaps, seed: u64, late: Duration, window: &Rc<Window>) -> Pace {
         Pace {
             gap_nanos: 1e9 / rate,
             gaps,
@@ -82,7 +79,7 @@ impl Pace {
             began: Instant::now(),
             next_nanos: 0.0,
             late,
-            window: Arc::clone(window),
+            window: Rc::clone(window),
             lateness: Lateness::default(),
         }
     }
@@ -132,7 +129,7 @@ mod tests {
     use super::*;
 
     fn pace(gaps: Gaps, seed: u64) -> Pace {
-        let window = Arc::new(Window::default());
+        let window = Rc::new(Window::default());
         window.begin(Instant::now());
         Pace::new(1_000.0, gaps, seed, Duration::from_millis(5), &window)
     }

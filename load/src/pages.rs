@@ -10,15 +10,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::Stop;
-use crate::generator::Flow;
-use crate::preload::Stock;
+use crate::generator::{Flow, count};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::rpc::{put_request, read};
 use crate::run::Run;
-use crate::scan::{ABSENT, Numbered, Page, Tallied};
 use crate::setup::Setup;
+use crate::tally::{ABSENT, Numbered, Page, Stock, Tallied};
 
 /// Arguments of `history`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -35,7 +34,7 @@ pub struct Pages {
     #[serde(flatten)]
     stock: Stock,
     /// Messages in a page
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 50, value_parser = count::<u64>)]
     page: u64,
     /// The messages are there already, under --prefix, as --preload and --preload-timelines say
     #[arg(long, requires = "prefix")]
@@ -51,16 +50,16 @@ impl Profile for Pages {
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.flow.connections as u64)?;
-        let prefix = run.prefix(self.stock.prefix.as_deref(), "pages");
+        let tally = self.stock.tally(run, "pages");
         if !self.loaded {
-            self.stock.prepare(run, &prefix).await?;
+            self.stock.fill(run, &tally).await?;
         }
-        let tally = Rc::new(RefCell::new(self.stock.tally(prefix.clone())));
+        run.detail("prefix", &tally.prefix);
+        let tally = Rc::new(RefCell::new(tally));
         let pages = self.flow.recorder(run, "page");
         let open = Session::each(run, |lane| Reads::new(run, &tally, lane, self.page, false));
         self.flow.measure(run, &[Rc::clone(&pages)], open).await?;
         run.rate("pages_per_second", pages.count());
-        run.detail("prefix", prefix);
         Ok(())
     }
 }
@@ -134,13 +133,12 @@ impl Ask for Reads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan::Tally;
     use crate::setup::plain;
+    use crate::tally::Tally;
 
     fn reads() -> Reads {
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
-        let mut tally = Tally::new("p/".into(), 1);
-        tally.acked[0] = 100;
+        let tally = Tally::new("p/".into(), 1, 100);
         Reads::new(&run, &Rc::new(RefCell::new(tally)), 0, 10, false)
     }
 

@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -42,9 +41,9 @@ impl Pipe {
     pub async fn connect_narrow(address: &str, receive_bytes: u32) -> io::Result<Pipe> {
         let to = tokio::net::lookup_host(address).await?.next();
         let to = to.ok_or_else(|| io::Error::other(format!("{address}: no such host")))?;
-        let socket = match to {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        let socket = match to.is_ipv4() {
+            true => TcpSocket::new_v4()?,
+            false => TcpSocket::new_v6()?,
         };
         // Only what is set before connecting bounds the window from the first byte.
         socket.set_recv_buffer_size(receive_bytes)?;

@@ -11,16 +11,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Stop;
-use crate::generator::Flow;
+use crate::generator::{Flow, count};
 use crate::outcome::Better;
-use crate::preload::Stock;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::rpc::{Client, read};
 use crate::run::Run;
-use crate::scan::{Numbered, Tally};
 use crate::setup::Setup;
+use crate::tally::{Numbered, Tally};
 use crate::template::{SLOT, Template};
 
 /// Arguments of `poll`.
@@ -35,10 +34,10 @@ pub struct Poll {
     #[serde(flatten)]
     flow: Flow,
     /// Timelines, made first with one message each
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = count::<u64>)]
     timelines: u64,
     /// Timelines in one poll
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = count::<u64>)]
     positions: u64,
     /// Name the epoch with each position, as a client does that keeps one
     #[arg(long)]
@@ -56,21 +55,21 @@ impl Profile for Poll {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        if self.positions == 0 || self.positions > self.timelines {
-            let what = "as many positions as timelines at most, and one at least";
-            return Err(Stop::Usage(what.into()));
+        if self.positions > self.timelines {
+            return Err(Stop::Usage("more positions than timelines".into()));
         }
         need_files(run, self.flow.connections as u64)?;
-        run.tell("making timelines");
-        let (prefix, stock) = (run.prefix(None, "poll"), Stock::each(1, self.timelines, 5));
-        stock.fill(run, &prefix).await?;
-        let tally = stock.tally(prefix);
-        let timelines: Vec<u64> = (0..self.timelines).collect();
-        let mut polls = Polls::new(run, &tally, &timelines, self.positions, self.epochs);
+        let tally = Tally::new(run.prefix(None, "poll"), self.timelines, self.timelines);
+        tally.fill(run, 5, false).await?;
+        let timelines = (0..self.timelines).collect();
+        let mut polls = Polls::new(run, &tally, timelines, self.positions, self.epochs);
         polls.catch_up(&tally).await?;
         polls.share_with_news = Some(self.share_with_news);
         let latency = self.flow.recorder(run, "poll");
-        let open = Session::each(run, |number| polls.for_connection(number));
+        let open = Session::each(run, |lane| Polls {
+            random: Random::new(run.seed_of(lane as u64 + 1)),
+            ..polls.clone()
+        });
         self.flow.measure(run, &[Rc::clone(&latency)], open).await?;
         run.rate("polls_per_second", latency.count());
         if let Some(used) = run.value("server_cpu_seconds") {
@@ -110,9 +109,8 @@ struct News {
 /// How far a poller has come in each of its timelines.
 type Places = BTreeMap<String, Place>;
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 struct Place {
-    number: u64,
     after: u64,
     epoch: Option<String>,
 }
@@ -124,6 +122,7 @@ type Group = [(Rc<Places>, Template); 2];
 #[derive(Clone)]
 pub(crate) struct Polls {
     run: Rc<Run>,
+    timelines: Vec<u64>,
     groups: Vec<Group>,
     epochs: bool,
     /// So many of the polls ask from one message back, and nobody writes: it is known what each must bring.
@@ -139,42 +138,27 @@ pub(crate) struct Asked {
 }
 
 impl Polls {
-    /// Of so many timelines at once, all of them from the start, perhaps with their epochs.
+    /// Of timelines in order, so many at once, all of them from the start, perhaps with their epochs.
     pub(crate) fn new(
         run: &Rc<Run>,
         tally: &Tally,
-        timelines: &[u64],
+        timelines: Vec<u64>,
         positions: u64,
         epochs: bool,
     ) -> Polls {
-        let place = |number: &u64| {
-            let (after, epoch) = (0, None);
-            let number = *number;
-            (
-                tally.name(number),
-                Place {
-                    number,
-                    after,
-                    epoch,
-                },
-            )
-        };
-        let groups = timelines.chunks_exact(positions as usize);
-        let places = groups.map(|group| group.iter().map(place).collect());
+        let place = |number: &u64| (tally.name(*number), Place::default());
+        let start = |group: &[u64]| requests(group.iter().map(place).collect(), epochs);
         Polls {
             run: Rc::clone(run),
-            groups: places.map(|places| group(places, epochs)).collect(),
+            groups: timelines
+                .chunks_exact(positions as usize)
+                .map(start)
+                .collect(),
+            timelines,
             epochs,
             share_with_news: None,
             random: Random::new(run.seed),
         }
-    }
-
-    /// The same with other choices.
-    fn for_connection(&self, number: usize) -> Polls {
-        let mut polls = self.clone();
-        polls.random = Random::new(self.run.seed_of(number as u64 + 1));
-        polls
     }
 
     /// Checks what came, and moves on.
@@ -204,38 +188,35 @@ impl Polls {
             return Err(format!("not the news that was due: {found:.300?}"));
         }
         if moved {
-            self.groups[asked.group] = group(places, self.epochs);
+            self.groups[asked.group] = requests(places, self.epochs);
         }
         Ok(())
     }
 
     /// Polls until nothing is new; then each timeline must be where the tally is.
     pub(crate) async fn catch_up(&mut self, tally: &Tally) -> Result<(), Stop> {
-        let mut client = Client::open(&self.run.url).await?;
+        let (mut client, due) = (Client::open(&self.run.url).await?, None);
         for group in 0..self.groups.len() {
-            let mut has_more = true;
-            while has_more {
+            let mut has_moved = true;
+            while has_moved {
                 let places = Rc::clone(&self.groups[group][0].0);
                 let found = client.call("sync", params(&places, self.epochs)).await?;
-                let asked = Asked {
-                    group,
-                    places,
-                    due: None,
-                };
+                let asked = Asked { group, places, due };
                 if let Err(fault) = self.check(&asked, &found) {
                     self.run.checks.fault(fault);
                 }
-                has_more = !Rc::ptr_eq(&asked.places, &self.groups[group][0].0);
+                has_moved = !Rc::ptr_eq(&asked.places, &self.groups[group][0].0);
             }
-            self.compare(group, tally);
         }
+        self.compare(tally);
         Ok(())
     }
 
-    fn compare(&self, group: usize, tally: &Tally) {
+    fn compare(&self, tally: &Tally) {
         let checks = &self.run.checks;
-        for (name, place) in &*self.groups[group][0].0 {
-            let (after, length) = (place.after, tally.acked[place.number as usize]);
+        let places = self.groups.iter().flat_map(|group| &*group[0].0);
+        for ((name, place), timeline) in places.zip(&self.timelines) {
+            let (after, length) = (place.after, tally.acked[*timeline as usize]);
             if after != u64::from(length) {
                 checks.fault(format_args!("{name}: polled as far as {after} of {length}"));
             }
@@ -245,7 +226,7 @@ impl Polls {
 }
 
 /// The requests for these places.
-fn group(places: Places, epochs: bool) -> Group {
+fn requests(places: Places, epochs: bool) -> Group {
     // Any of them will do; the middle one is neither the first nor the last that a server looks at.
     let (mut back, middle) = (places.clone(), places.len() / 2);
     if let Some(place) = back.values_mut().nth(middle) {
@@ -305,15 +286,17 @@ mod tests {
     /// At 1, 2, … of seven timelines, in two groups of three.
     fn polls(epochs: bool, share_with_news: Option<f64>) -> Polls {
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
-        let timelines: Vec<u64> = (0..7).collect();
-        let mut polls = Polls::new(&run, &Tally::new("t/".into(), 7), &timelines, 3, epochs);
-        for requests in &mut polls.groups {
-            let mut places = Places::clone(&requests[0].0);
+        let tally = Tally::new("t/".into(), 7, 0);
+        let mut polls = Polls::new(&run, &tally, (0..7).collect(), 3, epochs);
+        let mut after = 0;
+        for group in &mut polls.groups {
+            let mut places = Places::clone(&group[0].0);
             for place in places.values_mut() {
-                place.after = place.number + 1;
+                after += 1;
+                place.after = after;
                 place.epoch = Some("e".into());
             }
-            *requests = group(places, epochs);
+            *group = requests(places, epochs);
         }
         polls.share_with_news = share_with_news;
         polls
@@ -397,12 +380,12 @@ mod tests {
         assert!(tell(&mut polls, 1, 3).is_err());
         assert!(tell(&mut polls, 4, 6).is_ok());
         assert_eq!(polls.groups[1][0].0["t/000000004"].after, 6);
-        let mut tally = Tally::new("t/".into(), 7);
+        let mut tally = Tally::new("t/".into(), 7, 0);
         tally.acked = vec![1, 2, 3, 4, 6, 6, 7];
-        polls.compare(1, &tally);
+        polls.compare(&tally);
         assert_eq!(polls.run.checks.faults(), 0);
         tally.acked[3] = 5;
-        polls.compare(1, &tally);
+        polls.compare(&tally);
         assert_eq!(polls.run.checks.faults(), 1);
     }
 }

@@ -4,7 +4,7 @@
 //! also if promises were broken or the run is invalid. Must not: know any profile.
 //!
 //! A new profile is a module with its arguments (`#[derive(clap::Args, Clone, Debug, Serialize)]`, with
-//! `#[command(flatten)] #[serde(flatten)] pub setup: Setup`), `impl Profile` for them, and its line in `cli.rs`.
+//! `#[command(flatten)] #[serde(flatten)] pub setup: Setup`), `impl Profile` for them, and its two lines in `cli.rs`.
 
 use std::rc::Rc;
 
@@ -13,10 +13,10 @@ use serde::Serialize;
 use crate::exit::{Stop, Verdict};
 use crate::machine::open_files_max;
 use crate::outcome::Outcome;
-use crate::process::{Launch, Server};
+use crate::process::Launch;
 use crate::run::Run;
 use crate::setup::Setup;
-use crate::{pictures, report, summary};
+use crate::{pictures, report};
 
 /// A load on a server, with its arguments.
 pub trait Profile: Serialize {
@@ -31,45 +31,51 @@ pub trait Profile: Serialize {
     fn drive(&self, run: &Rc<Run>) -> impl Future<Output = Result<(), Stop>>;
 }
 
-/// Runs a profile: the result goes where the flags say.
-pub fn execute(profile: &impl Profile) -> Result<Verdict, Stop> {
-    let outcome = measure(profile)?;
-    let setup = profile.setup();
-    report::say(&summary::text(&outcome));
-    report::save(&outcome, setup.json.as_deref())?;
-    if let Some(folder) = &setup.pictures {
-        pictures::draw(&outcome, folder)?;
+/// Any profile. Both block.
+pub(crate) trait Load {
+    /// Runs it for its result alone.
+    fn measure(&self) -> Result<Outcome, Stop>;
+
+    /// Runs it: the result goes where the flags say.
+    fn execute(&self) -> Result<Verdict, Stop>;
+}
+
+impl<P: Profile> Load for P {
+    fn measure(&self) -> Result<Outcome, Stop> {
+        measure(self)
     }
-    Ok(Verdict::of(outcome.held(), outcome.validity.valid))
+
+    fn execute(&self) -> Result<Verdict, Stop> {
+        let (outcome, setup) = (measure(self)?, self.setup());
+        report::say(&report::text(&outcome));
+        report::save(&outcome, setup.json.as_deref())?;
+        if let Some(folder) = &setup.pictures {
+            pictures::draw(&outcome, folder)?;
+        }
+        Ok(Verdict::of(outcome.held(), outcome.validity.valid))
+    }
 }
 
 /// Runs a profile for its result alone. Blocks.
 pub fn measure<P: Profile>(profile: &P) -> Result<Outcome, Stop> {
     let setup = profile.setup();
-    let launched = launch(setup)?;
-    let (url, pid) = match &launched {
-        Some((launch, server)) => (launch.url(), Some(server.pid())),
-        None => (setup.url.clone(), setup.pid),
+    let (url, pid, server) = match (&setup.binary, &setup.data) {
+        (Some(binary), Some(data)) => {
+            let mut launch = Launch::on_free_port(binary, data)?;
+            launch.environment.clone_from(&setup.environment);
+            let server = launch.start()?;
+            (launch.url(), Some(server.pid()), Some((launch, server)))
+        }
+        _ => (setup.url.clone(), setup.pid, None),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    let local = tokio::task::LocalSet::new();
     let run = Run::new(setup, url, pid);
-    run.server.replace(launched);
-    local.block_on(&runtime, profile.drive(&run))?;
+    run.server.replace(server);
+    tokio::task::LocalSet::new().block_on(&runtime, profile.drive(&run))?;
     run.outcome(P::NAME, profile)
-}
-
-fn launch(setup: &Setup) -> Result<Option<(Launch, Server)>, Stop> {
-    let (Some(binary), Some(data)) = (&setup.binary, &setup.data) else {
-        return Ok(None);
-    };
-    let mut launch = Launch::on_free_port(binary, data)?;
-    launch.environment.clone_from(&setup.environment);
-    let server = launch.start()?;
-    Ok(Some((launch, server)))
 }
 
 /// Refuses to begin if this process or the server may not open so many files.

@@ -7,8 +7,8 @@
 //! Use: `let acks = run.recorder("ack", Counts::Ended)` before the measurement, `acks.record(from, now)` for each
 //! operation, also in warm-up: the recorder knows when measuring is on.
 
-use std::cell::RefCell;
-use std::sync::{Arc, OnceLock};
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -24,41 +24,210 @@ pub enum Counts {
     Scheduled,
 }
 
-/// When measuring is on; shared by all recorders of a run, on all of its threads.
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Load is on, nothing counts.
+    WarmingUp,
+    /// Everything counts.
+    Measuring,
+    /// No new operations; what is on the way is waited for.
+    Ending,
+}
+
+/// When measuring is on; shared by all recorders of a run.
 #[derive(Debug, Default)]
 pub struct Window {
-    began: OnceLock<Instant>,
-    ended: OnceLock<Instant>,
+    began: OnceCell<Instant>,
+    ended: OnceCell<Instant>,
 }
 
 impl Window {
-    /// The measurement begins.
+    /// The measurement begins. The first time counts.
     pub fn begin(&self, now: Instant) {
-        // The first one counts.
-        let _ = self.began.set(now);
+        self.began.get_or_init(|| now);
     }
 
     /// And ends.
     pub fn end(&self, now: Instant) {
-        let _ = self.ended.set(now);
+        self.ended.get_or_init(|| now);
+    }
+
+    /// Where the run is.
+    pub fn phase(&self) -> Phase {
+        match (self.began.get(), self.ended.get()) {
+            (_, Some(_)) => Phase::Ending,
+            (Some(_), None) => Phase::Measuring,
+            (None, None) => Phase::WarmingUp,
+        }
     }
 
     /// How far into the measurement a time is; `None` outside of it.
-    #[must_use]
     pub fn offset(&self, at: Instant) -> Option<Duration> {
-        if self.ended.get().is_some_and(|ended| at >= *ended) {
-            return None;
-        }
-        at.checked_duration_since(*self.began.get()?)
+        let is_over = self.ended.get().is_some_and(|ended| at >= *ended);
+        let since = at.checked_duration_since(*self.began.get()?);
+        since.filter(|_| !is_over)
     }
 
     /// How long it was, or has been so far.
-    #[must_use]
     pub fn length(&self) -> Duration {
         let ended = self.ended.get().copied().unwrap_or_else(Instant::now);
-        self.began
-            .get()
-            .map_or(Duration::ZERO, |began| ended - *began)
+        let began = self.began.get();
+        began.map_or(Duration::ZERO, |began| ended - *began)
+    }
+}
+
+/// Latencies of one kind of operation.
+#[derive(Debug)]
+pub struct Recorder {
+    name: String,
+    counts: Counts,
+    window: Rc<Window>,
+    inner: RefCell<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    total: Histogram<u64>,
+    /// The second that is not yet in `seconds`.
+    second: Histogram<u64>,
+    /// Count, median, 99th percentile and maximum of each.
+    seconds: Vec<[u64; 4]>,
+}
+
+/// An hour: what takes longer counts as this.
+const MICROS_MAX: u64 = 3_600_000_000;
+
+impl Recorder {
+    /// A recorder over a window.
+    pub fn new(name: &str, counts: Counts, window: Rc<Window>) -> Recorder {
+        let histogram = Histogram::new_with_bounds(1, MICROS_MAX, 3);
+        let histogram = histogram.expect("constant bounds that are legal");
+        Recorder {
+            name: name.to_owned(),
+            counts,
+            window,
+            inner: RefCell::new(Inner {
+                total: histogram.clone(),
+                second: histogram,
+                seconds: Vec::new(),
+            }),
+        }
+    }
+
+    /// An operation that began, or was scheduled, at `from` ended at `now`. Says whether it counts.
+    pub fn record(&self, from: Instant, now: Instant) -> bool {
+        self.record_many(from, now, 1)
+    }
+
+    /// As `record`, for so many operations that began together and ended together.
+    pub fn record_many(&self, from: Instant, now: Instant, count: u64) -> bool {
+        let ended = self.window.offset(now);
+        let counts = match self.counts {
+            Counts::Ended => ended.is_some(),
+            Counts::Scheduled => self.window.offset(from).is_some(),
+        };
+        let took = now.saturating_duration_since(from).as_micros();
+        let micros = u64::try_from(took).unwrap_or(u64::MAX).max(1);
+        let mut inner = self.inner.borrow_mut();
+        if counts {
+            inner.total.saturating_record_n(micros, count);
+        }
+        if let Some(offset) = ended {
+            let second = offset.as_secs() as usize;
+            if second > inner.seconds.len() {
+                inner.roll(second);
+            }
+            inner.second.saturating_record_n(micros, count);
+        }
+        counts
+    }
+
+    /// How many count so far.
+    pub fn count(&self) -> u64 {
+        self.inner.borrow().total.len()
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All of it, up to now, and by the second.
+    pub(crate) fn recorded(&self) -> (Latency, Seconds) {
+        let mut inner = self.inner.borrow_mut();
+        // A last part of a second would show as a drop of the rate; what is almost a second counts as one.
+        let seconds = (self.window.length().as_millis() as usize + 100) / 1_000;
+        let next = seconds.max(inner.seconds.len() + 1);
+        inner.roll(next);
+        let column = |at: usize| {
+            let seconds = inner.seconds[..seconds].iter();
+            seconds.map(|second| second[at]).collect()
+        };
+        let series = Seconds {
+            count: column(0),
+            p50: column(1),
+            p99: column(2),
+            max: column(3),
+        };
+        (Latency::of(&inner.total), series)
+    }
+}
+
+impl Inner {
+    /// Closes the seconds before `next`.
+    fn roll(&mut self, next: usize) {
+        let second = &mut self.second;
+        let [p50, p99] = [0.5, 0.99].map(|at| second.value_at_quantile(at));
+        self.seconds.push([second.len(), p50, p99, second.max()]);
+        second.reset();
+        self.seconds.resize(next, [0; 4]);
+    }
+}
+
+/// A distribution of latencies, µs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Latency {
+    /// How many.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The shortest.
+    pub min: u64,
+    /// Half are at or below this.
+    pub p50: u64,
+    /// Nine in ten.
+    pub p90: u64,
+    /// 99 in 100.
+    pub p99: u64,
+    /// 999 in 1,000.
+    pub p999: u64,
+    /// The worst.
+    pub max: u64,
+    /// (quantile, value, how many up to here), closer together towards the worst: enough to draw it again.
+    #[serde(serialize_with = "in_one_line")]
+    pub curve: Vec<(f64, u64, u64)>,
+}
+
+impl Latency {
+    /// Reads them off a histogram of µs.
+    pub fn of(histogram: &Histogram<u64>) -> Latency {
+        let mut up_to = 0;
+        let curve = histogram.iter_quantiles(5).map(|step| {
+            up_to += step.count_since_last_iteration();
+            (step.quantile_iterated_to(), step.value_iterated_to(), up_to)
+        });
+        Latency {
+            count: histogram.len(),
+            mean: histogram.mean(),
+            min: histogram.min(),
+            p50: histogram.value_at_quantile(0.5),
+            p90: histogram.value_at_quantile(0.9),
+            p99: histogram.value_at_quantile(0.99),
+            p999: histogram.value_at_quantile(0.999),
+            max: histogram.max(),
+            curve: curve.filter(|_| !histogram.is_empty()).collect(),
+        }
     }
 }
 
@@ -88,166 +257,6 @@ pub(crate) fn in_one_line<T: Serialize, S: serde::Serializer>(
     text.serialize(out)
 }
 
-impl Seconds {
-    fn columns(&mut self) -> [&mut Vec<u64>; 4] {
-        [&mut self.count, &mut self.p50, &mut self.p99, &mut self.max]
-    }
-
-    fn resize(&mut self, seconds: usize) {
-        for column in self.columns() {
-            column.resize(seconds, 0);
-        }
-    }
-}
-
-/// Latencies of one kind of operation.
-#[derive(Debug)]
-pub struct Recorder {
-    name: String,
-    counts: Counts,
-    window: Arc<Window>,
-    inner: RefCell<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    total: Histogram<u64>,
-    /// The second that is not yet in `series`.
-    second: Histogram<u64>,
-    series: Seconds,
-}
-
-/// What a recorder gives at the end.
-#[derive(Debug)]
-pub struct Recorded {
-    /// The recorder's name.
-    pub name: String,
-    /// All of the measurement, in µs.
-    pub total: Histogram<u64>,
-    /// Its seconds, from the first.
-    pub series: Seconds,
-}
-
-impl Recorded {
-    /// Takes in what another thread recorded of the same operations. A second's quantiles are then those of the thread
-    /// that had it worse; those of the whole measurement are exact.
-    pub fn add(&mut self, mut other: Recorded) {
-        self.total += &other.total;
-        let seconds = self.series.count.len().max(other.series.count.len());
-        self.series.resize(seconds);
-        other.series.resize(seconds);
-        let [count, quantiles @ ..] = self.series.columns();
-        let [more, others @ ..] = other.series.columns();
-        for (mine, theirs) in count.iter_mut().zip(more) {
-            *mine += *theirs;
-        }
-        for (mine, theirs) in quantiles.into_iter().zip(others) {
-            for (mine, theirs) in mine.iter_mut().zip(theirs) {
-                *mine = (*mine).max(*theirs);
-            }
-        }
-    }
-}
-
-/// An hour: what takes longer counts as this.
-const MICROS_MAX: u64 = 3_600_000_000;
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, MICROS_MAX, 3).expect("constant bounds that are legal")
-}
-
-impl Recorder {
-    /// A recorder over a window.
-    #[must_use]
-    pub fn new(name: &str, counts: Counts, window: Arc<Window>) -> Recorder {
-        Recorder {
-            name: name.to_owned(),
-            counts,
-            window,
-            inner: RefCell::new(Inner {
-                total: histogram(),
-                second: histogram(),
-                series: Seconds::default(),
-            }),
-        }
-    }
-
-    /// An operation that began, or was scheduled, at `from` ended at `now`. Says whether it counts.
-    pub fn record(&self, from: Instant, now: Instant) -> bool {
-        self.record_many(from, now, 1)
-    }
-
-    /// As `record`, for so many operations that began together and ended together.
-    pub fn record_many(&self, from: Instant, now: Instant, count: u64) -> bool {
-        let ended = self.window.offset(now);
-        let counts = match self.counts {
-            Counts::Ended => ended.is_some(),
-            Counts::Scheduled => self.window.offset(from).is_some(),
-        };
-        if !counts && ended.is_none() {
-            return false;
-        }
-        let took = now.saturating_duration_since(from).as_micros();
-        let micros = u64::try_from(took).unwrap_or(u64::MAX).max(1);
-        let mut inner = self.inner.borrow_mut();
-        if counts {
-            inner.total.saturating_record_n(micros, count);
-        }
-        if let Some(offset) = ended {
-            let second = offset.as_secs() as usize;
-            if second > inner.series.count.len() {
-                inner.roll(second);
-            }
-            inner.second.saturating_record_n(micros, count);
-        }
-        counts
-    }
-
-    /// How many count so far.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.inner.borrow().total.len()
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// All of it, up to now.
-    #[must_use]
-    pub fn recorded(&self) -> Recorded {
-        let mut inner = self.inner.borrow_mut();
-        let length = self.window.length();
-        // A last part of a second would show as a drop of the rate; what is almost a second counts as one.
-        let seconds = (length.as_millis() as usize + 100) / 1_000;
-        let next = seconds.max(inner.series.count.len() + 1);
-        inner.roll(next);
-        let mut series = inner.series.clone();
-        series.resize(seconds);
-        Recorded {
-            name: self.name.clone(),
-            total: inner.total.clone(),
-            series,
-        }
-    }
-}
-
-impl Inner {
-    /// Closes the seconds before `next`.
-    fn roll(&mut self, next: usize) {
-        let quantile = |at| self.second.value_at_quantile(at);
-        let (p50, p99) = (quantile(0.5), quantile(0.99));
-        let row = [self.second.len(), p50, p99, self.second.max()];
-        for (column, value) in self.series.columns().into_iter().zip(row) {
-            column.push(value);
-        }
-        self.second.reset();
-        self.series.resize(next);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,9 +267,9 @@ mod tests {
 
     #[test]
     fn only_the_measurement_counts() {
-        let window = Arc::new(Window::default());
-        let ended = Recorder::new("ended", Counts::Ended, Arc::clone(&window));
-        let scheduled = Recorder::new("scheduled", Counts::Scheduled, Arc::clone(&window));
+        let window = Rc::new(Window::default());
+        let ended = Recorder::new("ended", Counts::Ended, Rc::clone(&window));
+        let scheduled = Recorder::new("scheduled", Counts::Scheduled, Rc::clone(&window));
         let began = Instant::now();
         assert!(!ended.record(began, at(began, 5)), "before the beginning");
         window.begin(at(began, 1_000));
@@ -273,23 +282,23 @@ mod tests {
         assert!(scheduled.record(at(began, 2_900), at(began, 3_100)));
         assert!(!scheduled.record(at(began, 3_100), at(began, 3_200)));
         assert_eq!((ended.count(), scheduled.count()), (1, 1));
-        let recorded = scheduled.recorded();
-        assert!((190_000..=210_000).contains(&recorded.total.max()));
+        let (latency, _) = scheduled.recorded();
+        assert!((190_000..=210_000).contains(&latency.max));
     }
 
     #[test]
     fn each_second_is_a_line_also_one_without_operations() {
-        let window = Arc::new(Window::default());
-        let recorder = Recorder::new("ack", Counts::Ended, Arc::clone(&window));
+        let window = Rc::new(Window::default());
+        let recorder = Recorder::new("ack", Counts::Ended, Rc::clone(&window));
         let began = Instant::now();
         window.begin(began);
         for millis in [10, 500, 999, 2_100, 4_000] {
             recorder.record(at(began, millis - 2), at(began, millis));
         }
         window.end(at(began, 5_000));
-        let recorded = recorder.recorded();
-        assert_eq!(recorded.series.count, [3, 0, 1, 0, 1]);
-        assert!((1_900..=2_100).contains(&recorded.series.p50[0]));
-        assert_eq!(recorded.total.len(), 5);
+        let (latency, seconds) = recorder.recorded();
+        assert_eq!(seconds.count, [3, 0, 1, 0, 1]);
+        assert!((1_900..=2_100).contains(&seconds.p50[0]));
+        assert_eq!(latency.count, 5);
     }
 }

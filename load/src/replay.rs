@@ -18,8 +18,8 @@ use crate::outcome::Better;
 use crate::profile::Profile;
 use crate::rpc::{Client, Message};
 use crate::run::Run;
-use crate::scan;
 use crate::setup::Setup;
+use crate::tally;
 use crate::trial::{Outgoing, Source, Trial};
 
 /// The user that all messages are sent as; message IDs are unique per sender, so it is part of what makes a repetition
@@ -103,7 +103,7 @@ async fn preflight(url: &str, timelines: &[(String, u64)], logs: &[Log]) -> Resu
         if name.len() > 255 || message_id(log, log.lines.len()).len() > 64 {
             return Err(Stop::Usage(format!("{name}: the file's name is too long")));
         }
-        let Some(page) = scan::page(&mut client, name, 1, 100).await? else {
+        let Some(page) = tally::page(&mut client, name, 1, 100).await? else {
             continue;
         };
         let ours = |(index, message): (usize, &Message)| {

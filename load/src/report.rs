@@ -1,7 +1,7 @@
 //! What a run shows: lines for people, results as JSON.
 //!
-//! Owns: output. Promises: results go to standard output, everything else to standard error. Must not: decide whether a
-//! run held.
+//! Owns: output. Promises: results go to standard output, everything else to standard error; what a run is worth comes
+//! first, and no fault or reason is left out. Must not: decide whether a run held.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::exit::{Stop, Verdict};
+use crate::outcome::{Figure, Outcome};
 
 /// A line on standard output. A closed pipe is no reason to fail.
 pub fn say(line: &str) {
@@ -22,7 +23,6 @@ pub fn note(line: &str) {
 }
 
 /// What a process ends with; says why, if it could not do its work.
-#[must_use]
 pub fn ended(name: &str, ended: Result<Verdict, Stop>) -> ExitCode {
     let stopped = |stop: Stop| {
         note(&format!("{name}: {stop}"));
@@ -35,12 +35,80 @@ pub fn ended(name: &str, ended: Result<Verdict, Stop>) -> ExitCode {
 pub fn save(result: &impl Serialize, file: Option<&Path>) -> Result<(), Stop> {
     let Some(file) = file else { return Ok(()) };
     let write = || -> std::io::Result<()> {
-        let mut text = serde_json::to_string_pretty(result)?;
-        text.push('\n');
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        std::fs::write(file, text)
+        std::fs::write(file, serde_json::to_string_pretty(result)? + "\n")
     };
     write().map_err(|error| Stop::Own(format!("{}: {error}", file.display())))
+}
+
+/// A result as lines.
+pub fn text(outcome: &Outcome) -> String {
+    let Outcome {
+        profile,
+        seconds,
+        seed,
+        validity,
+        checks,
+        ..
+    } = outcome;
+    let label = outcome.label.as_ref();
+    let label = label.map_or_else(String::new, |label| format!(" ({label})"));
+    let mut lines = vec![format!(
+        "{profile}{label}: {seconds:.1} s measured, seed {seed}"
+    )];
+    let reasons = validity.reasons.iter();
+    lines.extend(reasons.map(|reason| format!("INVALID: {reason}")));
+    for (name, figure) in &outcome.figures {
+        lines.push(format!("  {name:<32} {}", quantity(figure)));
+    }
+    for (name, latency) in &outcome.latencies {
+        let shown = [
+            ("p50", latency.p50),
+            ("p90", latency.p90),
+            ("p99", latency.p99),
+            ("p99.9", latency.p999),
+            ("max", latency.max),
+        ];
+        let shown = shown.map(|(name, micros)| format!("{name} {:.2} ms", micros as f64 / 1e3));
+        let (shown, count) = (shown.join(", "), latency.count);
+        lines.push(format!("  {name} latency: {shown}, {count} measured"));
+    }
+    if let Some(lateness) = validity.lateness {
+        let (share, worst) = (lateness.share() * 100.0, lateness.worst_micros as f64 / 1e3);
+        let sent = lateness.sent;
+        lines.push(format!(
+            "  schedule: {sent} operations sent, {share:.2} % late, worst {worst:.1} ms"
+        ));
+    }
+    let made = checks.made.iter();
+    let made: Vec<String> = made
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    let (made, faults) = (made.join(", "), checks.faults);
+    lines.push(format!("  checked: {made}; {faults} faults"));
+    lines.extend(checks.told.iter().map(|fault| format!("FAULT: {fault}")));
+    lines.join("\n")
+}
+
+/// A figure with its unit.
+pub fn quantity(figure: &Figure) -> String {
+    let (value, unit) = (figure.value, figure.unit.as_str());
+    if let Some(rest) = unit.strip_prefix("bytes")
+        && value.abs() >= 1e4
+    {
+        let (scaled, scale) = match value.abs() {
+            1e9.. => (value / 1e9, "GB"),
+            1e6.. => (value / 1e6, "MB"),
+            _ => (value / 1e3, "KB"),
+        };
+        return format!("{scaled:.2} {scale}{rest}");
+    }
+    let is_rough = value.abs() >= 1_000.0 || value.fract() == 0.0;
+    let digits = if is_rough { 0 } else { 2 };
+    match unit.strip_prefix('1').unwrap_or(unit) {
+        unit if unit.is_empty() || unit.starts_with('/') => format!("{value:.digits$}{unit}"),
+        unit => format!("{value:.digits$} {unit}"),
+    }
 }

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PUSH: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
 
 /// Appends a request to `out`, as a frame.
-pub fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
+pub(crate) fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
     #[derive(Serialize)]
     struct Request<'a, P> {
         jsonrpc: &'static str,
@@ -43,18 +43,16 @@ pub fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Seria
 
 /// An answer to a request.
 #[derive(Debug)]
-pub struct Answer<'a> {
-    /// The request's number.
-    pub id: u64,
+pub(crate) struct Answer<'a> {
+    pub(crate) id: u64,
     /// The result's JSON, or why there is none.
-    pub outcome: Result<&'a [u8], Refusal>,
+    pub(crate) outcome: Result<&'a [u8], Refusal>,
 }
 
 impl<'a> Answer<'a> {
     /// Reads one; `None` if the text is something else. A result in the usual order of members costs a few
     /// comparisons, anything else a parser.
-    #[must_use]
-    pub fn read(text: &'a [u8]) -> Option<Answer<'a>> {
+    pub(crate) fn read(text: &'a [u8]) -> Option<Answer<'a>> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
             id: u64,
@@ -86,7 +84,7 @@ impl<'a> Answer<'a> {
     }
 
     /// The result as a type. The error is the refusal, or what does not fit the type, in words.
-    pub fn result<R: DeserializeOwned>(&self) -> Result<R, String> {
+    pub(crate) fn result<R: DeserializeOwned>(&self) -> Result<R, String> {
         match &self.outcome {
             Ok(result) => read(result),
             Err(refusal) => Err(format!("refused: {refusal}")),
@@ -108,7 +106,7 @@ pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// A result's JSON as a type, or what does not fit.
-pub fn read<R: DeserializeOwned>(result: &[u8]) -> Result<R, String> {
+pub(crate) fn read<R: DeserializeOwned>(result: &[u8]) -> Result<R, String> {
     serde_json::from_slice(result).map_err(|error| {
         let result = String::from_utf8_lossy(result);
         format!("unexpected result {result:.300}: {error}")
@@ -117,26 +115,22 @@ pub fn read<R: DeserializeOwned>(result: &[u8]) -> Result<R, String> {
 
 /// An error reply.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Refusal {
-    /// The class.
-    pub code: i64,
-    /// For people.
-    pub message: String,
-    /// For programs.
+pub(crate) struct Refusal {
+    pub(crate) code: i64,
+    pub(crate) message: String,
     #[serde(default)]
-    pub data: RefusalData,
+    pub(crate) data: RefusalData,
 }
 
-/// The `data` of an error reply.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct RefusalData {
+pub(crate) struct RefusalData {
     /// What to switch on.
-    pub reason: String,
+    pub(crate) reason: String,
     /// Whether the same call can succeed later.
-    pub retry: bool,
+    pub(crate) retry: bool,
     /// When to try again, ms.
-    pub retry_after_ms: Option<u64>,
+    pub(crate) retry_after_ms: Option<u64>,
 }
 
 impl fmt::Display for Refusal {
@@ -147,37 +141,29 @@ impl fmt::Display for Refusal {
 
 /// A message as the wire shows it.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Message {
-    /// Its number.
-    pub sequence: u64,
+pub(crate) struct Message {
+    pub(crate) sequence: u64,
     /// Commit time, ms.
-    pub timestamp: u64,
-    /// The client's or the server's.
-    pub message_id: String,
-    /// The user that appended it.
-    pub sender: Option<String>,
+    pub(crate) timestamp: u64,
+    pub(crate) message_id: String,
+    pub(crate) sender: Option<String>,
     /// Absent on a tombstone.
-    pub entry: Option<Box<RawValue>>,
+    pub(crate) entry: Option<Box<RawValue>>,
 }
 
 /// The result of `message.append`.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Appended {
-    /// The number given.
-    pub sequence: u64,
-    /// Commit time, ms.
-    pub timestamp: u64,
-    /// The ID kept.
-    pub message_id: String,
-    /// The timeline's history.
-    pub epoch: String,
+pub(crate) struct Appended {
+    pub(crate) sequence: u64,
+    pub(crate) timestamp: u64,
+    pub(crate) message_id: String,
     /// It was there already.
-    pub duplicate: bool,
+    pub(crate) duplicate: bool,
 }
 
 /// A call without result: refused, or nothing came.
 #[derive(Debug)]
-pub enum CallError {
+pub(crate) enum CallError {
     /// The server said no.
     Refused(Refusal),
     /// The connection is gone, or said what the protocol does not allow.
@@ -200,7 +186,7 @@ impl From<CallError> for Stop {
 }
 
 /// A connection that asks one thing at a time.
-pub struct Client {
+pub(crate) struct Client {
     pipe: Pipe,
     parts: Vec<u8>,
     next_id: u64,
@@ -208,7 +194,7 @@ pub struct Client {
 
 impl Client {
     /// Connects to `ws://host:port/path`.
-    pub async fn open(url: &str) -> Result<Client, CallError> {
+    pub(crate) async fn open(url: &str) -> Result<Client, CallError> {
         let pipe = upgrade(url, None).await;
         Ok(Client {
             pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
@@ -218,7 +204,7 @@ impl Client {
     }
 
     /// Sends one request and waits for its answer, but not forever; pushes that come before are dropped.
-    pub async fn call<R: DeserializeOwned>(
+    pub(crate) async fn call<R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: impl Serialize,
@@ -250,7 +236,7 @@ impl Client {
     }
 
     /// Answers the server's pings until the connection ends.
-    pub async fn idle(mut self) {
+    pub(crate) async fn idle(mut self) {
         while self.exchange(&mut Vec::new(), |_| ()).await.is_ok() {}
     }
 

@@ -10,9 +10,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -20,26 +20,15 @@ use tokio::time::Instant;
 
 use crate::checks::Checks;
 use crate::exit::Stop;
-use crate::machine::{Machine, Usage, wall_micros};
-use crate::outcome::{Better, FORMAT, Figure, Outcome, Samples};
+use crate::machine::{Machine, usage, wall_micros};
+use crate::outcome::{Better, FORMAT, Moved, Outcome, Samples};
 use crate::pace::{Gaps, LATE_SHARE_MAX, Pace};
 use crate::process::{Launch, Server};
-use crate::progress::Progress;
 use crate::random::Random;
-use crate::recorder::{Counts, Recorded, Recorder, Window};
+pub use crate::recorder::Phase;
+use crate::recorder::{Counts, Recorder, Window};
 use crate::setup::Setup;
-use crate::watch::{self, Metrics};
-
-/// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Load is on, nothing counts.
-    WarmingUp,
-    /// Everything counts.
-    Measuring,
-    /// No new operations; what is on the way is waited for.
-    Ending,
-}
+use crate::watch::metrics;
 
 /// One run. Profiles share it by `Rc`.
 pub struct Run {
@@ -55,26 +44,28 @@ pub struct Run {
     pub checks: Checks,
     /// The server's process, if known.
     pub pid: Option<u32>,
-    phase: Cell<Phase>,
-    window: Arc<Window>,
-    ended: Notify,
     /// The server, if it was started here.
     pub server: RefCell<Option<(Launch, Server)>>,
+    window: Rc<Window>,
+    ended: Notify,
     recorders: RefCell<Vec<Rc<Recorder>>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
     /// The result, as far as it is known.
     outcome: RefCell<Outcome>,
-    /// At the beginning of the measurement.
-    metrics: RefCell<Metrics>,
-    usage: Cell<[Usage; 2]>,
-    progress: Progress,
+    bar: ProgressBar,
 }
 
 impl Run {
     /// A run against a server.
-    #[must_use]
     pub fn new(setup: &Setup, url: String, pid: Option<u32>) -> Rc<Run> {
         let seed = setup.seed.unwrap_or_else(Random::fresh_seed);
+        let bar = match setup.quiet {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::no_length(),
+        };
+        // The template is a constant that parses; without it the plain bar does.
+        let style =
+            ProgressStyle::with_template("{prefix} {elapsed}: {pos} so far, {per_sec} {msg}");
         Rc::new(Run {
             url,
             seed,
@@ -82,10 +73,9 @@ impl Run {
             setup: setup.clone(),
             checks: Checks::default(),
             pid,
-            phase: Cell::new(Phase::WarmingUp),
-            window: Arc::new(Window::default()),
-            ended: Notify::new(),
             server: RefCell::default(),
+            window: Rc::default(),
+            ended: Notify::new(),
             recorders: RefCell::default(),
             gauges: RefCell::default(),
             outcome: RefCell::new(Outcome {
@@ -97,75 +87,60 @@ impl Run {
                 machine: Machine::here(),
                 ..Outcome::default()
             }),
-            metrics: RefCell::default(),
-            usage: Cell::default(),
-            progress: Progress::new(setup.quiet),
+            bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
         })
     }
 
     /// A seed for one part of the run (connection 7, the texts), which no other part has.
-    #[must_use]
     pub fn seed_of(&self, part: u64) -> u64 {
         Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
     }
 
     /// What names begin with: as the flags say, or so that no earlier run used it.
-    #[must_use]
     pub fn prefix(&self, given: Option<&str>, kind: &str) -> String {
         given.map_or_else(|| format!("{kind}-{}/", self.tag), str::to_owned)
     }
 
     /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.
     pub fn recorder(&self, name: &str, counts: Counts) -> Rc<Recorder> {
-        let recorder = Rc::new(Recorder::new(name, counts, Arc::clone(&self.window)));
+        let recorder = Rc::new(Recorder::new(name, counts, Rc::clone(&self.window)));
         self.recorders.borrow_mut().push(Rc::clone(&recorder));
         recorder
     }
 
-    /// Enters what a recorder on another thread held.
-    pub fn recorded(&self, recorded: Recorded) {
-        self.outcome.borrow_mut().latency(recorded);
-    }
-
     /// A number that is sampled every second, for pictures: `connections`. Its unit is the end of its name.
     pub fn gauge(&self, name: &str) -> Rc<Cell<f64>> {
-        let gauge = Rc::new(Cell::new(0.0));
-        let mut gauges = self.gauges.borrow_mut();
-        gauges.push((name.to_owned(), Rc::clone(&gauge)));
+        let gauge = Rc::default();
+        let named = (name.to_owned(), Rc::clone(&gauge));
+        self.gauges.borrow_mut().push(named);
         gauge
     }
 
     /// Where the run is.
-    #[must_use]
     pub fn phase(&self) -> Phase {
-        self.phase.get()
+        self.window.phase()
     }
 
     /// When measuring is on.
-    #[must_use]
-    pub fn window(&self) -> &Arc<Window> {
+    pub fn window(&self) -> &Rc<Window> {
         &self.window
     }
 
     /// Ends the measurement now: enough was measured, or it can't go on.
     pub fn end_early(&self) {
-        if self.phase.get() != Phase::Ending {
-            self.window.end(Instant::now());
-            self.phase.set(Phase::Ending);
-            self.ended.notify_waiters();
-        }
+        self.window.end(Instant::now());
+        self.ended.notify_waiters();
     }
 
     /// Waits until nothing new is to be sent. Cancel-safe.
     pub async fn ended(&self) {
-        while self.phase.get() != Phase::Ending {
+        while self.phase() != Phase::Ending {
             // On one thread nothing comes between the look at the phase and the first poll of this.
             self.ended.notified().await;
         }
     }
 
     /// A schedule of `rate` operations a second, for the part of the run whose seed it takes.
-    #[must_use]
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
         let late = Duration::from_secs_f64(self.setup.late_ms.max(0.0) / 1_000.0);
         Pace::new(rate, gaps, self.seed_of(part), late, &self.window)
@@ -173,10 +148,8 @@ impl Run {
 
     /// The figures may not be believed, and why.
     pub fn invalid(&self, reason: impl Into<String>) {
-        let (reason, reasons) = (
-            reason.into(),
-            &mut self.outcome.borrow_mut().validity.reasons,
-        );
+        let reason = reason.into();
+        let reasons = &mut self.outcome.borrow_mut().validity.reasons;
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -190,26 +163,18 @@ impl Run {
 
     /// Enters a figure.
     pub fn figure(&self, name: &str, value: f64, unit: &str, better: Better) {
-        let unit = unit.to_owned();
-        let figure = Figure {
-            value,
-            unit,
-            better,
-        };
-        let figures = &mut self.outcome.borrow_mut().figures;
-        figures.insert(name.to_owned(), figure);
+        let mut outcome = self.outcome.borrow_mut();
+        outcome.figure(name, value, unit, better);
     }
 
     /// A figure that was entered.
-    #[must_use]
     pub fn value(&self, figure: &str) -> Option<f64> {
         Some(self.outcome.borrow().figures.get(figure)?.value)
     }
 
     /// Enters a figure of so many in the measurement, by the second.
     pub fn rate(&self, name: &str, count: u64) {
-        let seconds = self.window.length().as_secs_f64().max(0.001);
-        self.figure(name, count as f64 / seconds, "1/s", Better::Higher);
+        self.figure(name, count as f64 / self.seconds(), "1/s", Better::Higher);
     }
 
     /// Enters something that is neither figure nor setting: prefix, counts by kind.
@@ -222,7 +187,7 @@ impl Run {
 
     /// Says on the progress line what is going on.
     pub fn tell(&self, what: &str) {
-        self.progress.tell(what);
+        self.bar.set_message(what.to_owned());
     }
 
     /// Warm-up, then the measurement, each as long as the flags say.
@@ -232,41 +197,35 @@ impl Run {
 
     /// As `measure`, but so long; infinite = until `end_early`.
     pub async fn measure_for(self: &Rc<Run>, seconds: f64) {
-        self.progress.stage("warm-up", self.setup.warm_up);
         self.pass(self.setup.warm_up).await;
         self.begin().await;
-        self.progress.stage("measuring", seconds);
         self.pass(seconds).await;
         self.finish().await;
     }
 
     /// Lets so many seconds go by, showing it, unless the run is ended early.
     pub async fn pass(&self, seconds: f64) {
-        // Centuries mean "until it is ended": an instant can't be infinite.
-        let most = Duration::from_secs(1 << 33);
-        let length = Duration::try_from_secs_f64(seconds.max(0.0));
-        let until = Instant::now() + length.unwrap_or(most).min(most);
-        while self.phase.get() != Phase::Ending && Instant::now() < until {
-            let tick = Instant::now() + Duration::from_millis(250);
-            tokio::select! {
-                () = tokio::time::sleep_until(until.min(tick)) => {}
-                () = self.ended() => {}
-            }
-            let first = self.recorders.borrow().first().map(|first| first.count());
-            self.progress.tick(first.unwrap_or(0));
-        }
+        let is_measuring = self.phase() == Phase::Measuring;
+        let stage = if is_measuring { "measuring" } else { "warm-up" };
+        self.bar.set_prefix(format!("{stage}, {seconds} s"));
+        // Infinite is as long as there is.
+        let length = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        // Errors mean that the time is over.
+        let _ = tokio::time::timeout(length, self.ended()).await;
     }
 
     /// Measuring begins.
     pub async fn begin(self: &Rc<Run>) {
-        let metrics = watch::metrics(&self.url).await;
-        self.metrics.replace(metrics.unwrap_or_default());
-        if self.phase.get() == Phase::Ending {
+        let metrics = metrics(&self.url).await.unwrap_or_default();
+        if self.phase() == Phase::Ending {
             return;
         }
-        self.usage.set(self.use_now());
+        let moved = metrics.into_iter().map(|(name, before)| {
+            let after = before;
+            (name, Moved { before, after })
+        });
+        self.outcome.borrow_mut().metrics = moved.collect();
         self.window.begin(Instant::now());
-        self.phase.set(Phase::Measuring);
         self.sample();
         tokio::task::spawn_local(Rc::clone(self).sampling());
     }
@@ -275,34 +234,47 @@ impl Run {
     pub async fn finish(&self) {
         self.end_early();
         self.sample();
-        let (before, after) = (self.usage.get(), self.use_now());
-        let seconds = self.window.length().as_secs_f64().max(0.001);
-        for ((who, before), after) in PROCESSES.into_iter().zip(before).zip(after) {
-            let used = |of: fn(&Usage) -> Option<f64>| Some(of(&after)? - of(&before)?);
-            if let Some(cpu) = used(|usage| usage.cpu_seconds) {
-                self.figure(&format!("{who}_cpu_seconds"), cpu, "s", Better::Neither);
-                let share = cpu * 100.0 / seconds;
-                self.figure(&format!("{who}_cpu_share"), share, "%", Better::Neither);
-            }
-            if let Some(written) = used(|usage| usage.written_bytes).filter(|_| who == "server") {
-                self.figure("server_written_bytes", written, "bytes", Better::Lower);
+        let used = |name: &str| {
+            let Samples { at, value } = self.samples(name)?;
+            // Of a server that was killed meanwhile not all is known.
+            (at.last() == Some(&self.at())).then_some(value.last()? - value.first()?)
+        };
+        for who in PROCESSES {
+            if let Some(cpu) = used(&format!("{who}_cpu_seconds")) {
+                let name = |of| format!("{who}_cpu_{of}");
+                self.figure(&name("seconds"), cpu, "s", Better::Neither);
+                let share = cpu * 100.0 / self.seconds();
+                self.figure(&name("share"), share, "%", Better::Neither);
             }
         }
-        let after = watch::metrics(&self.url).await.unwrap_or_default();
-        self.outcome.borrow_mut().metrics = watch::moved(&self.metrics.borrow(), after);
+        let written = "server_written_bytes";
+        if let Some(bytes) = used(written) {
+            self.figure(written, bytes, "bytes", Better::Lower);
+        }
+        let metrics = metrics(&self.url).await.unwrap_or_default();
+        let moved = &mut self.outcome.borrow_mut().metrics;
+        for (name, after) in metrics {
+            // What is new began at 0.
+            moved.entry(name).or_default().after = after;
+        }
     }
 
-    fn use_now(&self) -> [Usage; 2] {
-        let server = self.pid.map(Usage::of).unwrap_or_default();
-        [Usage::of(std::process::id()), server]
+    /// Of the measurement so far, never 0.
+    fn seconds(&self) -> f64 {
+        self.window.length().as_secs_f64().max(0.001)
+    }
+
+    /// When it is, from the beginning of the measurement up to its end.
+    fn at(&self) -> f64 {
+        self.window.length().as_millis() as f64 / 1_000.0
     }
 
     async fn sampling(self: Rc<Run>) {
         let mut every = tokio::time::interval(Duration::from_secs(1));
         every.tick().await;
-        while self.phase.get() == Phase::Measuring {
+        while self.phase() == Phase::Measuring {
             every.tick().await;
-            if self.phase.get() == Phase::Measuring {
+            if self.phase() == Phase::Measuring {
                 self.sample();
             }
         }
@@ -310,7 +282,10 @@ impl Run {
 
     /// Samples gauges and processes now; profiles may do so at their own moments, too.
     pub fn sample(&self) {
-        let at = (self.window.length().as_secs_f64() * 1_000.0).round() / 1_000.0;
+        if let Some(first) = self.recorders.borrow().first() {
+            self.bar.set_position(first.count());
+        }
+        let at = self.at();
         let samples = &mut self.outcome.borrow_mut().series.samples;
         let mut put = |name: String, value: f64| {
             let column = samples.entry(name).or_default();
@@ -320,45 +295,41 @@ impl Run {
         for (name, gauge) in self.gauges.borrow().iter() {
             put(name.clone(), gauge.get());
         }
-        for (who, usage) in PROCESSES.into_iter().zip(self.use_now()) {
-            for (name, value) in usage.values() {
-                if let Some(value) = value {
-                    put(format!("{who}_{name}"), value);
-                }
+        let pids = [Some(std::process::id()), self.pid];
+        for (who, pid) in PROCESSES.into_iter().zip(pids) {
+            for (name, value) in pid.map(usage).unwrap_or_default() {
+                put(format!("{who}_{name}"), value);
             }
         }
     }
 
     /// What was sampled under a name so far.
-    #[must_use]
     pub fn samples(&self, name: &str) -> Option<Samples> {
         self.outcome.borrow().series.samples.get(name).cloned()
     }
 
     /// The result, when the profile is through.
     pub fn outcome(&self, profile: &str, settings: &impl Serialize) -> Result<Outcome, Stop> {
-        let settings = serde_json::to_value(settings);
-        let settings = settings.map_err(|error| Stop::Own(format!("settings: {error}")))?;
-        let Value::Object(settings) = settings else {
-            return Err(Stop::Own("settings that are no object".into()));
+        let Ok(Value::Object(settings)) = serde_json::to_value(settings) else {
+            return Err(Stop::Own("settings that are no object".to_owned()));
         };
-        self.progress.clear();
+        self.bar.finish_and_clear();
         let lateness = self.outcome.borrow().validity.lateness;
         if let Some(lateness) = lateness.filter(|lateness| lateness.share() > LATE_SHARE_MAX) {
-            let percent = lateness.share() * 100.0;
+            let (percent, late_ms) = (lateness.share() * 100.0, self.setup.late_ms);
             self.invalid(format!(
-                "the generator fell behind: {percent:.1} % of the operations were sent more than {} ms late",
-                self.setup.late_ms
+                "the generator fell behind: {percent:.1} % of the operations were sent more than {late_ms} ms late"
             ));
         }
-        let mut outcome = self.outcome.borrow().clone();
+        let mut outcome = self.outcome.take();
         outcome.profile = profile.to_owned();
         outcome.settings = settings;
         outcome.seconds = self.window.length().as_secs_f64();
         outcome.validity.valid = outcome.validity.reasons.is_empty();
         outcome.checks = self.checks.checked();
         for recorder in self.recorders.borrow().iter() {
-            outcome.latency(recorder.recorded());
+            let (latency, seconds) = recorder.recorded();
+            outcome.latency(recorder.name(), latency, seconds);
         }
         Ok(outcome)
     }

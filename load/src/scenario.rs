@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::exit::{Stop, Verdict};
+use crate::exit::Stop;
 
 /// Arguments of `run`.
 #[derive(Clone, Debug, clap::Args)]
@@ -43,103 +43,68 @@ struct File {
     run: Vec<Table>,
 }
 
-/// One run as the words of a command line, without the tool's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
-    /// What the caller may call it.
-    pub label: String,
-    /// Profile and flags.
-    pub words: Vec<String>,
+impl Scenario {
+    /// Each run as the words of a command line: profile and flags.
+    pub fn read(&self) -> Result<Vec<Vec<String>>, Stop> {
+        let wrong = |what: String| Stop::Usage(format!("{}: {what}", self.file.display()));
+        let text = std::fs::read_to_string(&self.file).map_err(|error| wrong(error.to_string()))?;
+        words(&text, &self.flags, self.results.as_deref()).map_err(wrong)
+    }
 }
 
-/// Reads a scenario's text.
-pub fn read(text: &str, flags: &[String], results: Option<&Path>) -> Result<Vec<Words>, String> {
+fn words(text: &str, flags: &[String], results: Option<&Path>) -> Result<Vec<Vec<String>>, String> {
     let File { all, run } = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut labels = BTreeSet::new();
     let mut runs = Vec::new();
-    for mut table in run {
-        let profile = match table.remove("profile") {
-            Some(Value::String(profile)) => profile,
-            _ => return Err("a [[run]] without a profile".to_owned()),
+    for own in run {
+        let mut settings = all.clone();
+        settings.extend(own);
+        let Some(Value::String(profile)) = settings.remove("profile") else {
+            return Err("a [[run]] without a profile".to_owned());
         };
-        let label = match table.get("label") {
-            Some(Value::String(label)) => label.clone(),
-            _ => profile.clone(),
-        };
+        let label = settings.get("label").and_then(Value::as_str);
+        let label = label.unwrap_or(&profile).to_owned();
+        let mut words = vec![profile];
+        for (name, value) in &settings {
+            flag(&mut words, &name.replace('_', "-"), value)?;
+        }
+        if let Some(folder) = results {
+            let path = |name: &str| folder.join(name).display().to_string();
+            words.push(format!("--json={}", path(&format!("{label}.json"))));
+            words.push(format!("--pictures={}", path(&label)));
+        }
+        words.extend_from_slice(flags);
+        runs.push(words);
         if !labels.insert(label.clone()) {
             return Err(format!("two runs are called {label}: give each a label"));
         }
-        let mut words = vec![profile];
-        for (name, value) in all
-            .iter()
-            .filter(|(name, _)| !table.contains_key(*name))
-            .chain(&table)
-        {
-            flag(&mut words, name, value)?;
-        }
-        if let Some(folder) = results {
-            words.push(format!(
-                "--json={}",
-                folder.join(format!("{label}.json")).display()
-            ));
-            words.push(format!("--pictures={}", folder.join(&label).display()));
-        }
-        words.extend(flags.iter().cloned());
-        runs.push(Words { label, words });
     }
     Ok(runs)
 }
 
 fn flag(words: &mut Vec<String>, name: &str, value: &Value) -> Result<(), String> {
-    let flag = name.replace('_', "-");
     match value {
-        Value::Boolean(true) => words.push(format!("--{flag}")),
+        Value::Boolean(true) => words.push(format!("--{name}")),
         // As if it were not there: that is what a flag without a value means.
         Value::Boolean(false) => {}
-        Value::String(text) => words.push(format!("--{flag}={text}")),
-        Value::Integer(number) => words.push(format!("--{flag}={number}")),
-        Value::Float(number) => words.push(format!("--{flag}={number}")),
+        Value::String(text) => words.push(format!("--{name}={text}")),
+        Value::Integer(_) | Value::Float(_) => words.push(format!("--{name}={value}")),
         Value::Array(values) => {
             for value in values {
-                self::flag(words, name, value)?;
+                flag(words, name, value)?;
             }
         }
         Value::Datetime(_) | Value::Table(_) => {
-            return Err(format!(
-                "{name}: neither a number, a text, true or false, nor a list of them"
-            ));
+            let known = "a number, a text, true or false, nor a list of them";
+            return Err(format!("{name}: neither {known}"));
         }
     }
     Ok(())
 }
 
-/// Runs all of a scenario: `start` makes one run of a profile's words. All are read before the first is started; the
-/// worst verdict counts.
-pub fn run<C>(
-    args: &Scenario,
-    parse: impl Fn(&Words) -> Result<C, Stop>,
-    start: impl Fn(C) -> Result<Verdict, Stop>,
-) -> Result<Verdict, Stop> {
-    let wrong = |what: String| Stop::Usage(format!("{}: {what}", args.file.display()));
-    let text = std::fs::read_to_string(&args.file).map_err(|error| wrong(error.to_string()))?;
-    let runs = read(&text, &args.flags, args.results.as_deref()).map_err(wrong)?;
-    let commands: Vec<C> = runs.iter().map(parse).collect::<Result<_, _>>()?;
-    let mut worst = Verdict::Held;
-    for command in commands {
-        worst = worst.max(start(command)?);
-    }
-    Ok(worst)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn words(text: &str, flags: &[&str]) -> Vec<Vec<String>> {
-        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let runs = read(text, &flags, None).expect("a scenario");
-        runs.into_iter().map(|run| run.words).collect()
-    }
 
     #[test]
     fn settings_become_flags_and_flags_come_last() {
@@ -157,13 +122,14 @@ mod tests {
             label = "pages"
             quiet = false
         "#;
-        let got = words(text, &["--seconds", "1"]);
+        let flags = ["--seconds", "1"].map(str::to_owned);
+        let got = words(text, &flags, None).expect("a scenario");
         let expected = [
             "append",
-            "--quiet",
             "--env=A=1",
             "--env=B=2",
             "--in-flight=16",
+            "--quiet",
             "--seconds=2.5",
             "--seconds",
             "1",
@@ -171,7 +137,7 @@ mod tests {
         assert_eq!(got[0], expected);
         assert_eq!(
             got[1],
-            ["history", "--seconds=5", "--label=pages", "--seconds", "1"]
+            ["history", "--label=pages", "--seconds=5", "--seconds", "1"]
         );
     }
 
@@ -186,7 +152,7 @@ mod tests {
             ("[[runs]]\nprofile = \"append\"", "runs"),
             ("[[run]]\nprofile = \"append\"\nx = { y = 1 }", "x: neither"),
         ] {
-            let error = read(text, &[], None).expect_err(text);
+            let error = words(text, &[], None).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
     }
@@ -194,9 +160,9 @@ mod tests {
     #[test]
     fn results_get_a_place_under_their_label() {
         let text = "[[run]]\nprofile = \"append\"\nlabel = \"one\"";
-        let runs = read(text, &[], Some(Path::new("out"))).expect("a scenario");
+        let runs = words(text, &[], Some(Path::new("out"))).expect("a scenario");
         assert_eq!(
-            runs[0].words,
+            runs[0],
             [
                 "append",
                 "--label=one",

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Flags of every profile; flatten it into a profile's own. Paths and process IDs are not told in results: they say
 /// where a run was made, not what was run, and results are passed on.
-#[derive(Clone, Debug, clap::Args, Serialize)]
+#[derive(Clone, Debug, clap::Parser, Serialize)]
 pub struct Setup {
     /// The server
     #[arg(long, default_value = "ws://127.0.0.1:7070/v1/connect")]
@@ -67,11 +67,5 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
 /// The defaults, without a progress bar.
 #[cfg(test)]
 pub(crate) fn plain() -> Setup {
-    #[derive(clap::Parser)]
-    struct Flags {
-        #[command(flatten)]
-        setup: Setup,
-    }
-    let flags: Flags = clap::Parser::parse_from(["test", "--quiet"]);
-    flags.setup
+    clap::Parser::parse_from(["test", "--quiet"])
 }

@@ -18,7 +18,7 @@ use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::frame::close_code;
 use crate::generator::rate;
-use crate::machine::Usage;
+use crate::machine::used;
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
@@ -131,7 +131,7 @@ impl Slow {
         woken.send_replace(false);
         let began = Instant::now();
         let closed_before = slow_closes(run).await;
-        let memory = || Usage::of(run.pid?).resident_bytes;
+        let memory = || used(run.pid?, "resident_bytes");
         let memory_before = memory();
         // The buffers fill up first; then the server looks four times within its patience.
         let most = 2 * patience + PATIENCE;

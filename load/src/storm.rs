@@ -14,12 +14,12 @@ use tokio::time::{Instant, sleep_until};
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::outcome::Better;
-use crate::preload::Stock;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Counts;
 use crate::run::Run;
 use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::template::timeline_name;
 
 /// Messages of each timeline before anybody comes.
@@ -96,8 +96,9 @@ impl Profile for Storm {
 impl Storm {
     /// Appends so many messages to each timeline, and waits until they are acknowledged.
     async fn append(&self, run: &Run, prefix: &str, each: u64) -> Result<(), Stop> {
-        let stock = Stock::each(each, self.timelines, self.size);
-        stock.fill(run, prefix).await
+        let messages = each * self.timelines;
+        let tally = Tally::new(prefix.to_owned(), self.timelines, messages);
+        tally.fill(run, self.size, false).await
     }
 
     /// The clients, and the account of what they are to get.

@@ -1,7 +1,7 @@
-//! The server's metrics, before and after a measurement.
+//! The server's metrics.
 //!
-//! Owns: reading Prometheus' text. Promises: a look costs the server one scrape. Must not: fail a run because something
-//! can't be read: it is absent then.
+//! Owns: reading Prometheus' text. Promises: a look costs the server one scrape, and does not hold a run up for long.
+//! Must not: fail a run because something can't be read: it is absent then.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,13 +9,11 @@ use std::time::Duration;
 
 use crate::frame::place;
 use crate::http;
-use crate::outcome::Moved;
 use crate::pipe::Pipe;
 
 /// Metrics by name with labels, as the text shows them.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// A slow or missing `/metrics` holds a run up no longer than this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Reads `/metrics` of the server behind a `ws://` address.
@@ -33,8 +31,7 @@ pub async fn metrics(url: &str) -> io::Result<Metrics> {
 }
 
 /// Takes the samples out of Prometheus' text.
-#[must_use]
-pub fn parse(text: &str) -> Metrics {
+fn parse(text: &str) -> Metrics {
     let sample = |line: &str| {
         // `name{labels} value [time]`; a label's value may hold spaces, but no line has a brace behind its labels.
         let (name, rest) = match line.rfind('}') {
@@ -46,16 +43,6 @@ pub fn parse(text: &str) -> Metrics {
     };
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples.filter_map(sample).collect()
-}
-
-/// What was before and what is after; what is new began at 0.
-#[must_use]
-pub fn moved(before: &Metrics, after: Metrics) -> BTreeMap<String, Moved> {
-    let pair = |(name, after): (String, f64)| {
-        let before = before.get(&name).copied().unwrap_or(0.0);
-        (name, Moved { before, after })
-    };
-    after.into_iter().map(pair).collect()
 }
 
 #[cfg(test)]
@@ -71,14 +58,5 @@ mod tests {
         assert_eq!(metrics["b{x=\"1 } 2\",y=\"z\"}"], 4.5);
         assert_eq!(metrics["c_sum"], 1_000.0);
         assert_eq!(metrics.len(), 3);
-        let moved = moved(&metrics, parse("a 5\nnew 1"));
-        assert_eq!(
-            moved["a"],
-            Moved {
-                before: 3.0,
-                after: 5.0
-            }
-        );
-        assert_eq!(moved["new"].before, 0.0);
     }
 }

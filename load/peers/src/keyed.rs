@@ -17,7 +17,6 @@ use tideline_load::pipe::Pipe;
 use tideline_load::profile::Profile;
 use tideline_load::random::Random;
 use tideline_load::run::Run;
-use tideline_load::scan::Tally;
 use tideline_load::setup::Setup;
 
 /// A server's protocol, as far as appending needs it.
@@ -74,7 +73,10 @@ impl<P: Peer> Profile for Keyed<P> {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let tally = Tally::new(String::new(), self.timelines);
+        let tally = Tally {
+            busy: 0,
+            acked: vec![0; self.timelines as usize],
+        };
         let tally = Rc::new(RefCell::new(tally));
         let acks = self.flow.recorder(run, "ack");
         let text = Random::new(run.seed).text(self.size);
@@ -91,7 +93,7 @@ impl<P: Peer> Profile for Keyed<P> {
         };
         self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
-        let Tally { busy, acked, .. } = tally.take();
+        let Tally { busy, acked } = tally.take();
         run.figure("busy", busy as f64, "1", Better::Lower);
         let mut random = Random::new(run.seed_of(1 << 32));
         let sample: Vec<u64> = (0..SAMPLE).map(|_| random.below(self.timelines)).collect();
@@ -101,6 +103,14 @@ impl<P: Peer> Profile for Keyed<P> {
         }
         Ok(())
     }
+}
+
+/// What all connections count together.
+#[derive(Default)]
+struct Tally {
+    busy: u64,
+    /// Acknowledged per timeline, in the whole run.
+    acked: Vec<u32>,
 }
 
 /// One connection.

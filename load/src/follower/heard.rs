@@ -29,20 +29,17 @@ static NEXT: LazyLock<Finder> = LazyLock::new(|| Finder::new(br#"},{"sequence":"
 static ID: LazyLock<Finder> = LazyLock::new(|| Finder::new(MESSAGE_ID));
 
 /// What came.
-pub enum Event<'a> {
-    /// A subscription began.
+pub(crate) enum Event<'a> {
+    /// A subscription began, behind the position that was asked for.
     Joined {
-        /// Of which timeline.
         timeline: usize,
-        /// The position that was asked with.
         after: u64,
-        /// The timeline's last number.
         head: u64,
     },
     /// Messages, from a reply (behind its `Joined`) or from a push.
     Heard(&'a Heard<'a>),
     /// A subscription or its end was refused; there is none now. The caller may ask again.
-    Refused(usize, &'a Refusal),
+    Refused(&'a Refusal),
     /// The answer to the caller's own request, whose number was [`super::OWN`] + this.
     Answered(u64, &'a Answer<'a>, Instant),
     /// The server says that it shuts down.
@@ -53,10 +50,10 @@ pub enum Event<'a> {
 
 impl Event<'_> {
     /// What a caller makes of an event that it does not know: what it did not ask for is a fault.
-    pub fn expected(&self) -> Result<(), String> {
+    pub(crate) fn expected(&self) -> Result<(), String> {
         match self {
             Event::Joined { .. } | Event::Heard(_) => Ok(()),
-            Event::Refused(_, refusal) => Err(format!("refused: {refusal}")),
+            Event::Refused(refusal) => Err(format!("refused: {refusal}")),
             Event::Answered(..) => Err("an answer to what was not asked".into()),
             Event::Draining => Err("the server shuts down".into()),
             Event::Other => Err("neither a reply nor messages".into()),
@@ -128,25 +125,23 @@ fn quoted(bytes: &[u8]) -> Option<(&str, &[u8])> {
 
 /// Messages of one timeline that came together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard<'a> {
-    /// Which.
-    pub timeline: usize,
+pub(crate) struct Heard<'a> {
+    pub(crate) timeline: usize,
     /// The position before.
-    pub after: u64,
-    /// Number of the first one.
-    pub first: u64,
-    /// Number of the last one.
-    pub last: u64,
+    pub(crate) after: u64,
+    /// The numbers of the first and the last one.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
     /// Commit time of the first one, ms.
-    pub timestamp: u64,
+    pub(crate) timestamp: u64,
     /// They are all those from `after` to `last`. If not, the follower has entered the fault.
-    pub in_order: bool,
+    pub(crate) in_order: bool,
     /// How many they are.
-    pub count: u64,
+    pub(crate) count: u64,
     /// They came live, not as the first of what a subscription resumed with.
-    pub live: bool,
+    pub(crate) live: bool,
     /// When they came: read once for all that came together.
-    pub now: Instant,
+    pub(crate) now: Instant,
     /// A JSON array.
     messages: &'a [u8],
     /// Each message begins with its number, time and ID.
@@ -212,12 +207,12 @@ impl<'a> Heard<'a> {
     }
 
     /// The messages, parsed whole.
-    pub fn messages(&self) -> Result<Vec<Message>, String> {
+    pub(crate) fn messages(&self) -> Result<Vec<Message>, String> {
         serde_json::from_slice(self.messages).map_err(|odd| odd.to_string())
     }
 
     /// Hands the ID of each message to `each`, in order. One with an escape is an error: the tool gives none.
-    pub fn ids(&self, mut each: impl FnMut(&str)) -> Result<(), String> {
+    pub(crate) fn ids(&self, mut each: impl FnMut(&str)) -> Result<(), String> {
         if !self.usual {
             let messages = self.messages()?;
             messages.iter().for_each(|one| each(&one.message_id));

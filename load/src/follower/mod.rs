@@ -5,8 +5,8 @@
 //! the one after the last, and that heads fit; anything else is a fault, and comes out all the same. Must not: mend
 //! anything, keep messages, or allocate for a push: some profiles read millions a second on the server's own machine.
 //!
-//! Use: `new`, `connect`, `join_all`, then `read` in a loop, each call followed by `faults`; the caller gets
-//! [`Event`]s. After a lost connection, `connect` and `join_all` go on from the positions. One without timelines is a
+//! Use: `new`, `connect`, `join` each, then `read` in a loop, each call followed by `faults`; the caller gets
+//! [`Event`]s. After a lost connection, `connect` and `join` go on from the positions. One without timelines is a
 //! connection for the caller's own requests.
 
 mod heard;
@@ -26,19 +26,19 @@ use self::heard::News;
 use crate::frame::{texts, upgrade};
 use crate::pipe::Pipe;
 use crate::rpc::{Answer, put_request};
-pub use heard::{Event, Heard};
+pub(crate) use heard::{Event, Heard};
 
 /// More faults of one read say nothing new.
 const FAULTS_MAX: usize = 20;
 /// Request numbers: below are joins (the number of the place), from here on leaves.
 const LEAVE: u64 = 1 << 32;
 /// From here on they are the caller's own.
-pub const OWN: u64 = 1 << 33;
+pub(crate) const OWN: u64 = 1 << 33;
 /// How the text begins in which a server says that it shuts down.
 const DRAINING: &[u8] = br#"{"jsonrpc":"2.0","method":"draining""#;
 
 /// The timelines of a run, for all threads: as a slice, their names.
-pub struct Timelines {
+pub(crate) struct Timelines {
     names: Vec<String>,
     numbers: HashMap<String, usize>,
     /// The first that any follower was given.
@@ -47,8 +47,7 @@ pub struct Timelines {
 
 impl Timelines {
     /// Those with these names.
-    #[must_use]
-    pub fn new(names: impl IntoIterator<Item = String>) -> Arc<Timelines> {
+    pub(crate) fn new(names: impl IntoIterator<Item = String>) -> Arc<Timelines> {
         let names: Vec<String> = names.into_iter().collect();
         Arc::new(Timelines {
             numbers: names.iter().cloned().zip(0..).collect(),
@@ -58,19 +57,17 @@ impl Timelines {
     }
 
     /// The number of a name.
-    #[must_use]
-    pub fn number(&self, name: &str) -> Option<usize> {
+    pub(crate) fn number(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied()
     }
 
     /// The epoch of a timeline, once a follower was given it.
-    #[must_use]
-    pub fn epoch(&self, timeline: usize) -> Option<&str> {
+    pub(crate) fn epoch(&self, timeline: usize) -> Option<&str> {
         self.epochs[timeline].get().map(String::as_str)
     }
 
     /// Whether this is the epoch that all followers were given; the first one makes it so.
-    pub fn is_epoch(&self, timeline: usize, epoch: &str) -> bool {
+    pub(crate) fn is_epoch(&self, timeline: usize, epoch: &str) -> bool {
         self.epochs[timeline].get_or_init(|| epoch.to_owned()) == epoch
     }
 }
@@ -84,7 +81,7 @@ impl Deref for Timelines {
 }
 
 /// See the top.
-pub struct Follower {
+pub(crate) struct Follower {
     timelines: Arc<Timelines>,
     /// By timeline.
     places: Vec<Place>,
@@ -95,20 +92,18 @@ pub struct Follower {
     faults: Vec<String>,
 }
 
-/// One timeline of a follower.
+/// How far a follower is in one timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Which.
-    pub timeline: usize,
+pub(crate) struct Place {
+    pub(crate) timeline: usize,
     /// The last number that came.
-    pub position: u64,
-    /// Whether it is subscribed.
-    pub stage: Stage,
+    pub(crate) position: u64,
+    pub(crate) stage: Stage,
 }
 
 /// How far a subscription is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// There is none.
     Out,
     /// It is asked for.
@@ -121,8 +116,10 @@ pub enum Stage {
 
 impl Follower {
     /// One that follows these timelines, from their beginnings; not connected yet.
-    #[must_use]
-    pub fn new(timelines: &Arc<Timelines>, follows: impl IntoIterator<Item = usize>) -> Follower {
+    pub(crate) fn new(
+        timelines: &Arc<Timelines>,
+        follows: impl IntoIterator<Item = usize>,
+    ) -> Follower {
         let place = |timeline| Place {
             timeline,
             position: 0,
@@ -142,14 +139,18 @@ impl Follower {
 
     /// Connects, in place of the connection it had. With `receive_bytes`, the server notices soon when it stops
     /// reading.
-    pub async fn connect(&mut self, url: &str, receive_bytes: Option<u32>) -> io::Result<()> {
+    pub(crate) async fn connect(
+        &mut self,
+        url: &str,
+        receive_bytes: Option<u32>,
+    ) -> io::Result<()> {
         self.cut();
         self.pipe = Some(upgrade(url, receive_bytes).await?);
         Ok(())
     }
 
     /// Drops the connection, as a network does that is gone.
-    pub fn cut(&mut self) {
+    pub(crate) fn cut(&mut self) {
         self.pipe = None;
         self.parts.clear();
         self.out.clear();
@@ -159,24 +160,12 @@ impl Follower {
     }
 
     /// The timelines it follows, and how far it is.
-    #[must_use]
-    pub fn places(&self) -> &[Place] {
+    pub(crate) fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// Whether all of its subscriptions are answered.
-    #[must_use]
-    pub fn is_live(&self) -> bool {
-        self.places.iter().all(|place| place.stage == Stage::Live)
-    }
-
-    /// Asks for all subscriptions, from its positions.
-    pub fn join_all(&mut self) {
-        (0..self.places.len()).for_each(|place| self.join(place, None));
-    }
-
-    /// Asks for one, with at most `limit` messages in the reply.
-    pub fn join(&mut self, place: usize, limit: Option<u64>) {
+    /// Asks for a subscription from its position, with at most `limit` messages in the reply.
+    pub(crate) fn join(&mut self, place: usize, limit: Option<u64>) {
         let Place {
             timeline, position, ..
         } = self.places[place];
@@ -193,20 +182,20 @@ impl Follower {
     }
 
     /// Asks for the end of one.
-    pub fn leave(&mut self, place: usize) {
+    pub(crate) fn leave(&mut self, place: usize) {
         self.places[place].stage = Stage::Leaving;
         let params = json!({ "timeline": self.timelines[self.places[place].timeline] });
         put_request(&mut self.out, LEAVE + place as u64, "unsubscribe", &params);
     }
 
     /// Where the caller puts frames of its own requests, for the next `read` to send.
-    pub fn out(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
     /// Sends what there is to send, waits until something comes, and hands all of that to `each`, whose errors are
     /// faults. Cancel-safe. It is an error if there is no connection any more (`frame::close_code` reads a goodbye).
-    pub async fn read(
+    pub(crate) async fn read(
         &mut self,
         mut each: impl FnMut(Event<'_>) -> Result<(), String>,
     ) -> io::Result<()> {
@@ -234,7 +223,7 @@ impl Follower {
     }
 
     /// Takes the faults since the last call.
-    pub fn faults(&mut self) -> impl Iterator<Item = String> {
+    pub(crate) fn faults(&mut self) -> impl Iterator<Item = String> {
         self.faults.drain(..)
     }
 }
@@ -298,9 +287,7 @@ fn hear(
     } else if live {
         return Err("a push without messages".into());
     }
-    let Heard {
-        after, first, last, ..
-    } = heard;
+    let (first, last, after) = (heard.first, heard.last, heard.after);
     if !heard.in_order {
         return Err(format!("{first} to {last} came after {after}"));
     }
@@ -328,7 +315,7 @@ fn answered(
     let timeline = place.timeline;
     place.stage = Stage::Out;
     let result = match &answer.outcome {
-        Err(refusal) => return each(Event::Refused(timeline, refusal)),
+        Err(refusal) => return each(Event::Refused(refusal)),
         Ok(_) if expected == Stage::Leaving => return Ok(()),
         Ok(result) => serde_json::from_slice::<News>(result),
     };
@@ -342,14 +329,9 @@ fn answered(
     })?;
     let same = timelines.is_epoch(timeline, &news.epoch) && timelines[timeline] == *news.timeline;
     if !same || news.state.as_deref() != Some("ok") {
-        let News {
-            timeline,
-            epoch,
-            state,
-            ..
-        } = news;
+        let (name, epoch, state) = (&news.timeline, &news.epoch, &news.state);
         return Err(format!(
-            "subscribed after {after}: {state:?}, {timeline}, epoch {epoch}"
+            "subscribed after {after}: {state:?}, {name}, epoch {epoch}"
         ));
     }
     hear(place, &news, false, now, each)?;

@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -36,8 +37,8 @@ pub(crate) struct Sent {
     pub(crate) writer: usize,
     /// See [`digest`].
     pub(crate) digest: u64,
-    /// When it was first handed to a socket, ns since the run began.
-    pub(crate) sent_ns: u64,
+    /// When it was first handed to a socket, since the run began.
+    pub(crate) at: Duration,
     pub(crate) ack: Option<Ack>,
     /// The server refused it once while others were on the way, so its place among them is open.
     pub(crate) refused: bool,
@@ -48,8 +49,8 @@ pub(crate) struct Sent {
 pub(crate) struct Ack {
     pub(crate) sequence: u64,
     pub(crate) timestamp: u64,
-    /// When it came, ns since the run began.
-    pub(crate) at_ns: u64,
+    /// When it came, since the run began.
+    pub(crate) at: Duration,
 }
 
 /// A message as stored or pushed.
@@ -106,19 +107,13 @@ pub(crate) fn digest(sender: Option<&str>, id: &str, entry: Option<&Value>) -> u
 impl Mark {
     /// Of a message from the wire.
     pub(crate) fn of(message: Message) -> serde_json::Result<Mark> {
-        let Message {
-            sequence,
-            timestamp,
-            message_id: id,
-            sender,
-            entry,
-        } = message;
-        let entry = entry.map(|entry| serde_json::from_str(entry.get()));
+        let entry = message.entry.map(|entry| serde_json::from_str(entry.get()));
+        let (sender, entry) = (message.sender.as_deref(), entry.transpose()?);
         Ok(Mark {
-            sequence,
-            timestamp,
-            digest: digest(sender.as_deref(), &id, entry.transpose()?.as_ref()),
-            id,
+            sequence: message.sequence,
+            timestamp: message.timestamp,
+            digest: digest(sender, &message.message_id, entry.as_ref()),
+            id: message.message_id,
         })
     }
 }
@@ -253,14 +248,14 @@ impl<'a> Check<'a> {
     fn real_time(&mut self) {
         let mut stored = self.stored();
         stored.sort_by_key(|(at, _)| Reverse(*at));
-        let mut earliest = u64::MAX;
+        let mut earliest = Duration::MAX;
         for (at, sent) in stored {
-            if earliest < sent.sent_ns {
+            if earliest < sent.at {
                 let id = &sent.id;
                 let what = format!("{id} at {at} was sent after a higher number was known");
                 self.fault(Rule::OutOfOrder, what);
             }
-            earliest = earliest.min(sent.ack.map_or(u64::MAX, |ack| ack.at_ns));
+            earliest = earliest.min(sent.ack.map_or(Duration::MAX, |ack| ack.at));
         }
     }
 
@@ -269,6 +264,7 @@ impl<'a> Check<'a> {
     fn subscriber(&mut self, name: &str, spans: &[Span]) {
         let history = self.history;
         let mut fault = |what| self.fault(Rule::Subscriber, format!("{name} {what}"));
+        let same = |mark: &Mark| (mark.sequence, mark.timestamp, mark.digest);
         let mut position = 0;
         for (index, span) in spans.iter().enumerate() {
             let after = span.after;
@@ -281,7 +277,8 @@ impl<'a> Check<'a> {
                 if at != position + 1 {
                     fault(format!("saw {at} after {position}"));
                 }
-                if !history.holds(mark) {
+                let stored = history.stored.get((at as usize).wrapping_sub(1));
+                if stored.map(same) != Some(same(mark)) {
                     fault(format!("saw something else at {at} than is stored"));
                 }
                 position = at;
@@ -291,16 +288,6 @@ impl<'a> Check<'a> {
             let head = history.head;
             fault(format!("got as far as {position} of {head}"));
         }
-    }
-}
-
-impl History {
-    /// Whether just this is stored, whatever its ID.
-    fn holds(&self, seen: &Mark) -> bool {
-        let index = usize::try_from(seen.sequence).ok();
-        let stored = index.and_then(|at| self.stored.get(at.checked_sub(1)?));
-        let same = |mark: &Mark| (mark.sequence, mark.timestamp, mark.digest);
-        stored.is_some_and(|stored| same(stored) == same(seen))
     }
 }
 

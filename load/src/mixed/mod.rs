@@ -11,14 +11,13 @@ mod trend;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use clap::builder::RangedU64ValueParser;
 use serde::Serialize;
 
 use self::subscribers::Subscribers;
 use crate::append::Appends;
 use crate::connect::Idle;
 use crate::exit::Stop;
-use crate::generator::{Flow, Running, rate};
+use crate::generator::{Flow, Running, count, rate};
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::pages::Reads;
@@ -27,8 +26,8 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Session};
 use crate::run::Run;
-use crate::scan::Tally;
 use crate::setup::Setup;
+use crate::tally::Tally;
 
 /// Arguments of `mixed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -40,16 +39,16 @@ pub struct Mixed {
     #[arg(long, default_value_t = 2_000.0, value_parser = rate)]
     rate: f64,
     /// Connections that write
-    #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, default_value_t = 20, value_parser = count::<usize>)]
     connections: usize,
     /// Timelines, chosen at random for each message
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
     timelines: u64,
     /// Connections that subscribe
     #[arg(long, default_value_t = 100)]
     subscribers: usize,
     /// Timelines that each subscriber and each poller follows
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    #[arg(long, default_value_t = 20, value_parser = count::<u64>)]
     follows: u64,
     /// Mean seconds until a subscriber's connection is cut; it resumes at once (0 = never)
     #[arg(long, default_value_t = 10.0)]
@@ -86,27 +85,26 @@ impl Profile for Mixed {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        if self.follows > self.timelines {
-            return Err(Stop::Usage("more to follow than timelines".into()));
+        if self.follows > self.timelines.min(1_000) {
+            let what = "more to follow than timelines or subscriptions of a connection";
+            return Err(Stop::Usage(what.into()));
         }
         let connections =
             self.connections + self.subscribers + self.pollers + self.readers + self.idle;
         need_files(run, connections as u64)?;
-        let tally = Tally::new(run.prefix(None, "mixed"), self.timelines);
+        let tally = Tally::new(run.prefix(None, "mixed"), self.timelines, 0);
         let names = (0..self.timelines).map(|number| tally.name(number));
         let follows =
             (0..self.subscribers).map(|number| self.chosen(run, (1 << 35) + number as u64));
         let subscribers = Subscribers::open(run, self, names.collect(), follows.collect()).await?;
         let idle = Idle::default();
-        for number in 0..self.idle {
-            idle.add(run, 0, number).await?;
-        }
+        idle.open(run, self.idle, 0).await?;
         let tally = Rc::new(RefCell::new(tally));
         let ask = |number| Appends::new(run, &tally, number, SIZE, true);
         let writing = start(run, "ack", self.rate, self.connections, ask).await?;
         let ask = |number| {
             let chosen = self.chosen(run, (1 << 36) + number as u64);
-            Polls::new(run, &tally.borrow(), &chosen, self.follows, false)
+            Polls::new(run, &tally.borrow(), chosen, self.follows, false)
         };
         let polling = start(run, "poll", self.poll_rate, self.pollers, ask).await?;
         let ask = |number| Reads::new(run, &tally, number, PAGE, true);

@@ -4,32 +4,25 @@
 //! Must not: judge it, or be taken for a leak by itself: memtables, caches and the log's retention grow up to their
 //! bounds; a slope that stays after they are reached is the news.
 
-use crate::outcome::Better::{self, Lower, Neither};
+use crate::outcome::Better::{Lower, Neither};
 use crate::outcome::Samples;
 use crate::run::Run;
 
 /// A shorter run says nothing about growth, s.
 const LONG: f64 = 1_800.0;
-/// What is looked at, and the figure of it.
-const GROWTH: [(&str, &str, Better); 4] = [
-    ("server_resident_bytes", "server_resident_growth", Lower),
-    ("server_descriptors", "server_descriptor_growth", Lower),
-    ("server_written_bytes", "server_written_growth", Neither),
-    (
-        "generator_resident_bytes",
-        "generator_resident_growth",
-        Neither,
-    ),
-];
 
 /// Enters what grew in a long run.
 pub(super) fn tell(run: &Run) {
-    let is_long = run.window().length().as_secs_f64() >= LONG;
-    for (sample, figure, better) in GROWTH.into_iter().filter(|_| is_long) {
-        let is_bytes = sample.ends_with("bytes");
-        let unit = if is_bytes { "bytes/h" } else { "1/h" };
-        if let Some(slope) = run.samples(sample).as_ref().and_then(per_hour) {
-            run.figure(figure, slope, unit, better);
+    for (what, of, unit, better) in [
+        ("server_resident", "_bytes", "bytes/h", Lower),
+        ("server_descriptor", "s", "1/h", Lower),
+        ("server_written", "_bytes", "bytes/h", Neither),
+        ("generator_resident", "_bytes", "bytes/h", Neither),
+    ] {
+        let samples = run.samples(&format!("{what}{of}"));
+        let slope = samples.as_ref().and_then(per_hour);
+        if let Some(slope) = slope.filter(|_| run.window().length().as_secs_f64() >= LONG) {
+            run.figure(&format!("{what}_growth"), slope, unit, better);
         }
     }
 }
@@ -37,19 +30,16 @@ pub(super) fn tell(run: &Run) {
 /// How much it grows in an hour; `None` with fewer than ten samples in the second half.
 fn per_hour(samples: &Samples) -> Option<f64> {
     let half = samples.at.last()? / 2.0;
-    let points = samples.at.iter().zip(&samples.value);
-    let points: Vec<_> = points.filter(|(at, _)| **at >= half).collect();
-    let count = points.len() as f64;
-    let sum = |of: fn(f64, f64) -> f64| {
-        points
-            .iter()
-            .map(|(at, value)| of(**at, **value))
+    let from = samples.at.partition_point(|at| *at < half);
+    let (at, value) = (&samples.at[from..], &samples.value[from..]);
+    let middle = at.iter().sum::<f64>() / at.len() as f64;
+    let sum = |of: &[f64]| {
+        at.iter()
+            .zip(of)
+            .map(|(at, of)| (at - middle) * of)
             .sum::<f64>()
     };
-    let (mean_at, mean) = (sum(|at, _| at) / count, sum(|_, value| value) / count);
-    let rise = sum(|at, value| at * value) / count - mean_at * mean;
-    let run = sum(|at, _| at * at) / count - mean_at * mean_at;
-    (count >= 10.0 && run > 0.0).then(|| rise / run * 3_600.0)
+    (at.len() >= 10).then(|| sum(value) / sum(at) * 3_600.0)
 }
 
 #[cfg(test)]

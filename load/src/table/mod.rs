@@ -5,31 +5,37 @@
 //! are in the order of keys, with no row missing or twice, also from page to page; columns that were not updated stay;
 //! capacity units are what the data counts. Must not: speak anything but Tablestore's API.
 
-mod ledger;
-mod mix;
-mod page;
-mod prepare;
+mod api;
 mod sheet;
 mod talk;
-mod wire;
 
-use std::cell::Cell;
-use std::io;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::time::Instant;
 
+use clap::builder::RangedU64ValueParser;
+use clap::{ArgAction, ValueEnum, value_parser};
+use futures_util::future::try_join_all;
+use prost::Message;
+use rand::distr::weighted::WeightedIndex;
 use serde::Serialize;
-use tokio::time::Instant;
+use tideline::wire::tablestore::Operation;
+use tideline::wire::tablestore::proto::{
+    CapacityUnit, CreateTableRequest, DeleteTableRequest, DeleteTableResponse, PrimaryKeySchema,
+    PrimaryKeyType, ReservedThroughput, TableMeta, TableOptions,
+};
 
-pub use self::mix::{Kind, Mix};
-use self::prepare::{create, delete, fill, read_back, read_back_wide};
-use self::sheet::{Sheet, Size, Writes};
-use self::talk::{Board, Rows};
-pub use self::wire::Account;
-use self::wire::{Api, Connection, Trouble};
+pub use self::api::Account;
+use self::api::{Api, text};
+use self::sheet::{DIGITS, KEY, Sheet};
+use self::talk::{Ask, Board, Rows};
 use crate::exit::Stop;
 use crate::generator::Flow;
 use crate::outcome::Better;
+use crate::pipe::Pipe;
 use crate::profile::{Profile, need_files};
+use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::run::Run;
 use crate::setup::Setup;
@@ -51,50 +57,68 @@ pub struct Table {
     #[command(flatten)]
     #[serde(flatten)]
     pub flow: Flow,
-    /// Operations and how often each is chosen: put, get (a row), range (a page), update, cell (a column of a wide row)
-    #[arg(long, default_value = "put=1,get=1")]
-    pub mix: Mix,
+    /// Operations and how often each is chosen: put, get (a row), range (a page), update, cell (a column of a row); a
+    /// run puts or updates
+    #[arg(long, default_value = "put=1,get=1", value_parser = share, value_delimiter = ',', action = ArgAction::Set)]
+    pub mix: Vec<(Kind, u32)>,
     /// Rows, all of them written before the measurement
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..))]
     pub rows: u64,
     /// Bytes of values in a row
     #[arg(long, default_value_t = 1_000)]
     pub row_bytes: usize,
-    /// Columns of a row, over which the bytes are spread
-    #[arg(long, default_value_t = 10)]
+    /// Columns of a row, over which the bytes are spread; above 1,000 only if no rows are put
+    #[arg(long, default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub columns: usize,
-    /// The rows are spread over so many partition keys
-    #[arg(long, default_value_t = 100)]
-    pub partition_keys: u64,
-    /// Rows in a page of a range
-    #[arg(long, default_value_t = 100)]
-    pub range_rows: usize,
-    /// Wide rows, for update and cell
-    #[arg(long, default_value_t = 16)]
-    pub wide_rows: u64,
-    /// Columns of a wide row
-    #[arg(long, default_value_t = 10)]
-    pub wide_columns: usize,
-    /// Bytes of the value in each of them
-    #[arg(long, default_value_t = 100)]
-    pub wide_value_bytes: usize,
-    /// Seconds until what was written expires; -1 = never
-    #[arg(long, default_value_t = -1, allow_negative_numbers = true)]
-    pub time_to_live: i32,
-    /// Versions that the tables keep of each column
-    #[arg(long, default_value_t = 1)]
-    pub max_versions: i32,
+    /// Seconds until what was written expires [default: never]
+    #[arg(long, value_parser = value_parser!(i32).range(1..))]
+    pub time_to_live: Option<i32>,
     /// Seconds between writing the rows and measuring
     #[arg(long, default_value_t = 0.0)]
     pub settle: f64,
-    /// How many rows to read back at the end, and of the wide ones as many as exist up to that
-    #[arg(long, default_value_t = 20_000)]
-    pub sample: u64,
+}
+
+/// An operation on a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
+pub enum Kind {
+    /// PutRow: a whole row.
+    Put,
+    /// GetRow: a whole row.
+    Get,
+    /// GetRange: a page of rows.
+    Range,
+    /// UpdateRow: one column of a row.
+    Update,
+    /// GetRow: one column of a row.
+    Cell,
+}
+
+impl Kind {
+    /// As in `--mix`, and in the result.
+    fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+}
+
+/// Reads `put=3`, or `put` for `put=1`.
+fn share(text: &str) -> Result<(Kind, u32), String> {
+    let (name, share) = text.split_once('=').unwrap_or((text, "1"));
+    let kind = Kind::from_str(name, false);
+    let kind = kind.map_err(|_| format!("no operation is called {name}"))?;
+    let share = share.parse().map_err(|error| format!("{text}: {error}"))?;
+    Ok((kind, share))
 }
 
 /// Parts of the seed.
-const ROWS: u64 = 1 << 35;
-const WIDE: u64 = 1 << 36;
+const VALUES: u64 = 1 << 35;
+const READ_BACK: u64 = 1 << 34;
+/// Connections that write all rows, and columns that they write at once; the protocol allows 1,024 and 4 MiB.
+const WRITERS: usize = 16;
+const COLUMNS_MAX: usize = 1_000;
+const WRITE_BYTES_MAX: usize = 2_000_000;
+/// Rows of a page, in the measurement and when so many are read back.
+const PAGE_ROWS: usize = 100;
+const SAMPLE: u64 = 20_000;
 
 impl Profile for Table {
     const NAME: &'static str = "table";
@@ -106,130 +130,185 @@ impl Profile for Table {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         self.check()?;
         need_files(run, self.flow.connections as u64)?;
-        let board = Rc::new(self.board(run)?);
-        self.prepare(&board).await?;
+        // A table's name has no hyphens.
+        let name = format!("load_{}", run.tag.replace('-', "_"));
+        let board = Rc::new(Board {
+            run: Rc::clone(run),
+            args: self.clone(),
+            api: Api::new(&run.url, &self.account)?,
+            sheet: Sheet::new(name, self, run.seed_of(VALUES)),
+            shares: self.shares()?,
+            busy: Cell::new(0),
+        });
+        board.fill().await.map_err(Stop::Unreachable)?;
         run.pass(self.settle).await;
-        let recorder = |kind: Kind| self.flow.recorder(run, &kind.name());
-        let recorders: Vec<Rc<Recorder>> = self.mix.kinds().map(recorder).collect();
-        let open = async |number: usize| -> io::Result<_> {
-            Ok((board.api.connect().await?, Rows::new(number, &board)))
+        let recorder = |(kind, _): &(Kind, u32)| self.flow.recorder(run, &kind.name());
+        let recorders: Vec<Rc<Recorder>> = self.mix.iter().map(recorder).collect();
+        let open = async |number: usize| {
+            let pipe = board.api.connect().await?;
+            Ok((pipe, Rows::new(number, &board)))
         };
         self.flow.measure(run, &recorders, open).await?;
         tell(run, &board, &recorders);
-        let mut connection = Connection::open(&board.api).await?;
-        if let Err(trouble) = self.read_back(&board, &mut connection).await {
-            run.checks.fault(format_args!("reading back: {trouble}"));
+        if let Err(what) = board.read_back().await {
+            run.checks.fault(format_args!("reading back: {what}"));
         }
-        for (_, sheet) in self.sheets(&board) {
-            delete(&mut connection, sheet).await?;
-        }
-        Ok(())
+        board.delete().await.map_err(Stop::Unreachable)
     }
 }
 
 impl Table {
+    fn value_bytes(&self) -> usize {
+        self.row_bytes / self.columns
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.mix.iter().any(|(other, _)| *other == kind)
+    }
+
+    /// How often each operation of the mix is chosen.
+    fn shares(&self) -> Result<WeightedIndex<u32>, Stop> {
+        let shares = WeightedIndex::new(self.mix.iter().map(|(_, share)| share));
+        shares.map_err(|error| Stop::Usage(format!("the mix: {error}")))
+    }
+
+    /// Columns that one write changes: all of a row if rows are put, else one.
+    fn group(&self) -> usize {
+        match self.has(Kind::Put) {
+            true => self.columns,
+            false => 1,
+        }
+    }
+
     fn check(&self) -> Result<(), Stop> {
-        let counts = [self.columns, self.wide_columns, self.range_rows];
-        let each = self.row_bytes / self.columns.max(1);
-        let is_wide = self.mix.kinds().any(Kind::is_wide);
-        let cells = self.wide_rows * self.wide_columns as u64;
-        let what = if counts.contains(&0) || self.rows == 0 || self.partition_keys == 0 {
-            "a count of 0"
-        } else if each.min(self.wide_value_bytes) < ledger::DIGITS {
+        let kinds: BTreeSet<Kind> = self.mix.iter().map(|(kind, _)| *kind).collect();
+        let places = self.rows * (self.columns / self.group()) as u64;
+        let what = if kinds.len() < self.mix.len() {
+            "an operation is in the mix twice"
+        } else if self.value_bytes() < DIGITS {
             "values have at least 8 bytes: more bytes, or fewer columns"
-        } else if self.columns > 1_000 || self.wide_columns > 100_000 || self.row_bytes > 2_000_000
-        {
-            "at most 1,000 columns and 2,000,000 bytes in a row, 100,000 columns in a wide one"
-        } else if self.flow.connections as u64 > self.rows.min(cells) {
+        } else if self.group() > COLUMNS_MAX {
+            "at most 1,000 columns if rows are put"
+        } else if self.columns.min(COLUMNS_MAX) * self.value_bytes() > WRITE_BYTES_MAX {
+            "at most 2,000,000 bytes in 1,000 columns"
+        } else if self.flow.connections as u64 > places {
             "a connection without a row or column of its own"
-        } else if self.time_to_live == 0 || self.time_to_live < -1 || self.max_versions < 1 {
-            "a time to live is -1 or above 0, versions are at least one"
-        } else if self.time_to_live > 0 && is_wide {
+        } else if self.time_to_live.is_some() && (self.has(Kind::Update) || self.has(Kind::Cell)) {
             "update and cell need rows that never expire"
+        } else if self.has(Kind::Put) && self.has(Kind::Update) {
+            "rows are put or their columns updated, not both in one run"
         } else {
             return Ok(());
         };
         Err(Stop::Usage(what.to_owned()))
     }
+}
 
-    /// The tables that the mix uses, and whether each is the wide one.
-    fn sheets<'b>(&self, board: &'b Board) -> impl Iterator<Item = (bool, &'b Sheet)> {
-        let uses = |wide| self.mix.kinds().any(|kind| kind.is_wide() == wide);
-        let (rows, wide) = (uses(false), uses(true));
-        let rows = rows.then_some((false, &board.rows));
-        rows.into_iter().chain(wide.then_some((true, &board.wide)))
-    }
-
-    fn board(&self, run: &Rc<Run>) -> Result<Board, Stop> {
-        // A table's name has no hyphens.
-        let name = format!("load_{}", run.tag.replace('-', "_"));
-        let rows = Size {
-            rows: self.rows,
-            partition_keys: self.partition_keys,
-            columns: self.columns,
-            row_bytes: self.row_bytes,
+/// Before and after the measurement.
+impl Board {
+    /// Makes the table and writes every row once; those that are too wide for one request in parts.
+    async fn fill(&self) -> Result<(), String> {
+        let Board {
+            run, args, sheet, ..
+        } = self;
+        run.tell("writing rows");
+        let column = |(name, kind): (&str, PrimaryKeyType)| PrimaryKeySchema {
+            name: Some(name.to_owned()),
+            r#type: Some(kind.into()),
+            option: None,
         };
-        let wide = Size {
-            rows: self.wide_rows,
-            partition_keys: self.wide_rows,
-            columns: self.wide_columns,
-            row_bytes: self.wide_columns * self.wide_value_bytes,
+        let kinds = [PrimaryKeyType::String, PrimaryKeyType::Integer];
+        let none = CapacityUnit {
+            read: Some(0),
+            write: Some(0),
         };
-        let expires = (self.time_to_live > 0).then(|| f64::from(self.time_to_live));
-        let (seed, wide_seed) = (run.seed_of(ROWS), run.seed_of(WIDE));
-        Ok(Board {
-            run: Rc::clone(run),
-            api: Api::new(&run.url, &self.account)?,
-            mix: self.mix.clone(),
-            wide: Sheet::new(format!("{name}_wide"), wide, Writes::Cells, None, wide_seed),
-            rows: Sheet::new(name, rows, Writes::Rows, expires, seed),
-            connections: self.flow.connections,
-            range_rows: self.range_rows,
-            busy: Cell::new(0),
-        })
-    }
-
-    async fn prepare(&self, board: &Board) -> Result<(), Stop> {
-        let mut connection = Connection::open(&board.api).await?;
-        for (is_wide, sheet) in self.sheets(board) {
-            create(&mut connection, sheet, self.time_to_live, self.max_versions).await?;
-            board.run.tell("writing rows");
-            let began = Instant::now();
-            fill(&board.api, sheet).await?;
-            if !is_wide {
-                let rate = self.rows as f64 / began.elapsed().as_secs_f64().max(0.001);
-                let run = &board.run;
-                run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
+        let request = CreateTableRequest {
+            table_meta: Some(TableMeta {
+                table_name: Some(sheet.name.clone()),
+                primary_key: KEY.into_iter().zip(kinds).map(column).collect(),
+                defined_column: Vec::new(),
+            }),
+            reserved_throughput: Some(ReservedThroughput {
+                capacity_unit: Some(none),
+            }),
+            table_options: Some(TableOptions {
+                time_to_live: args.time_to_live.or(Some(-1)),
+                max_versions: Some(1),
+                ..TableOptions::default()
+            }),
+            ..CreateTableRequest::default()
+        };
+        self.change(Operation::CreateTable, &request).await?;
+        let began = Instant::now();
+        let parts = (0..sheet.rows).flat_map(|row| {
+            let begins = (0..args.columns).step_by(COLUMNS_MAX);
+            begins.map(move |begin| (row, begin..args.columns.min(begin + COLUMNS_MAX)))
+        });
+        let parts = RefCell::new(parts);
+        let write = || async {
+            let mut pipe = self.api.connect().await.map_err(text)?;
+            loop {
+                let Some((row, columns)) = parts.borrow_mut().next() else {
+                    return Ok::<_, String>(());
+                };
+                let generation = sheet.send(row, &columns);
+                let ask = Ask::Write(row, columns, generation);
+                self.call(&mut pipe, &ask).await?;
             }
-        }
+        };
+        try_join_all((0..WRITERS).map(|_| write())).await?;
+        let rate = sheet.rows as f64 / began.elapsed().as_secs_f64().max(0.001);
+        run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
         Ok(())
     }
 
-    async fn read_back(
-        &self,
-        board: &Board,
-        connection: &mut Connection<'_>,
-    ) -> Result<(), Trouble> {
-        let run = &board.run;
+    /// Asks for what is not measured.
+    async fn call(&self, pipe: &mut Pipe, ask: &Ask) -> Result<(u64, Option<u64>), String> {
+        let (operation, body) = ask.encode(&self.sheet);
+        let reply = self.api.call(pipe, operation, &body).await?;
+        ask.check(&self.sheet, &reply, &self.run.checks)
+    }
+
+    /// Reads rows that are side by side: they are what was acknowledged last, as nothing is on the way any more.
+    async fn read_back(&self) -> Result<(), String> {
+        let Board { run, sheet, .. } = self;
         run.tell("reading back");
-        for (is_wide, sheet) in self.sheets(board) {
-            if is_wide {
-                read_back_wide(connection, sheet, self.sample, run).await?;
-            } else {
-                read_back(connection, sheet, self.sample, run).await?;
-            }
+        let mut pipe = self.api.connect().await.map_err(text)?;
+        let mut left = SAMPLE.min(sheet.rows);
+        let first = Random::new(run.seed_of(READ_BACK)).below(sheet.rows - left + 1);
+        let mut at = Some(first);
+        while let Some(row) = at.filter(|_| left > 0) {
+            let (limit, width) = (PAGE_ROWS.min(left as usize), sheet.columns.len());
+            let due = sheet.due(sheet.from(row, false), false, limit, 0..width);
+            let (rows, next) = self.call(&mut pipe, &Ask::Page(due)).await?;
+            run.checks.made("rows read back", rows);
+            run.checks.made("cells read back", rows * width as u64);
+            (left, at) = (left - rows, next);
         }
         Ok(())
+    }
+
+    /// A server has only so many tables.
+    async fn delete(&self) -> Result<(), String> {
+        let table_name = Some(self.sheet.name.clone());
+        let request = DeleteTableRequest { table_name };
+        self.change(Operation::DeleteTable, &request).await
+    }
+
+    /// Makes or deletes the table; both answers are empty.
+    async fn change(&self, operation: Operation, request: &impl Message) -> Result<(), String> {
+        let mut pipe = self.api.connect().await.map_err(text)?;
+        let body = request.encode_to_vec();
+        let done = self.api.call(&mut pipe, operation, &body).await;
+        done.map(|DeleteTableResponse {}| ())
     }
 }
 
 /// Enters what was found.
 fn tell(run: &Run, board: &Board, recorders: &[Rc<Recorder>]) {
     for recorder in recorders {
-        run.rate(
-            &format!("{}s_per_second", recorder.name()),
-            recorder.count(),
-        );
+        let name = format!("{}s_per_second", recorder.name());
+        run.rate(&name, recorder.count());
     }
     let operations = recorders.iter().map(|recorder| recorder.count()).sum();
     run.rate("operations_per_second", operations);

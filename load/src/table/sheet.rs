@@ -1,355 +1,447 @@
-//! One table of a run: its rows in order, their keys and columns, and whether a row that came is the one that should.
+//! The table of a run: its keys and columns, what was written last at each place, and whether rows that came are right.
 //!
-//! Owns: the shape of keys and rows, and what they count in capacity units. Promises: every row has a number, and the
-//! order of the numbers is that of the keys, so that a range is a run of numbers. Must not: send anything.
+//! Owns: the shape of rows, what they count in capacity units, and generations: the how many-th write of a place (a
+//! row, or a cell of it) was sent, and acknowledged. Promises: the order of the rows' numbers is that of their keys, so
+//! that a range is a run of numbers; a value tells its generation, and the rest of it follows from seed, cell and
+//! generation, so one of another cell, of a lost write or cut short is found. Must not: send anything; a place has one
+//! writer.
 
+use std::cell::Cell as Slot;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::time::Instant;
 
 use tideline::wire::tablestore::plainbuffer::{Cell, Row, Variant};
-use tideline::wire::tablestore::proto;
 
-use super::ledger::{DIGITS, Ledger};
-
-/// What one write changes at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Writes {
-    /// All columns of a row.
-    Rows,
-    /// One column of a row.
-    Cells,
-}
-
-/// How large a table is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    pub(super) rows: u64,
-    /// They are spread over so many partition keys, in runs.
-    pub(super) partition_keys: u64,
-    pub(super) columns: usize,
-    /// Bytes of values in a row, over its columns.
-    pub(super) row_bytes: usize,
-}
+use super::Table;
+use crate::random::Random;
 
 /// A table.
 pub(super) struct Sheet {
     pub(super) name: String,
-    pub(super) size: Size,
-    pub(super) writes: Writes,
-    pub(super) ledger: Ledger,
-    /// Of its cells, in seconds, if they expire.
-    pub(super) time_to_live: Option<f64>,
-    columns: Vec<String>,
+    pub(super) rows: u64,
+    /// Their names.
+    pub(super) columns: Vec<String>,
+    /// Columns that one write changes: all of a row, or one.
+    group: usize,
     rows_per_key: u64,
+    value_bytes: usize,
+    /// Of cells, in seconds, if they expire.
+    time_to_live: Option<f64>,
+    places: Vec<Slot<Place>>,
+    /// The texts of all values are cut from this.
+    pool: String,
+    seed: u64,
 }
 
-const PARTITION_KEY: &str = "part";
-const ROW_KEY: &str = "row";
-/// `p` and the number, so that their order is that of the numbers.
-const PARTITION_DIGITS: usize = 9;
-/// Clocks of server and tool, and what lies between stamp and answer.
-const SLACK_SECONDS: f64 = 1.0;
+/// What is written as a whole.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    sent: u32,
+    acked: u32,
+    /// When the last acknowledgement came.
+    acked_at: Option<Instant>,
+}
+
+/// What a read must show, taken when it is asked for.
+pub(super) struct Due {
+    /// All that may come.
+    pub(super) rows: Range<u64>,
+    pub(super) backward: bool,
+    /// So many of them at most.
+    pub(super) limit: usize,
+    pub(super) columns: Range<usize>,
+    /// What was acknowledged, by place.
+    oldest: HashMap<usize, u32>,
+}
+
+/// A value begins with its generation, in so many digits.
+pub(super) const DIGITS: usize = 8;
+const POOL_BYTES: usize = 1 << 16;
+/// The columns of the key, and the bytes of their names and values.
+pub(super) const KEY: [&str; 2] = ["part", "row"];
+const KEY_BYTES: usize = 24;
+/// What a cell counts beside its value: name and version.
+const CELL_BYTES: usize = 14;
+/// The rows are spread over so many, in runs.
+const PARTITION_KEYS: u64 = 100;
 /// A unit of capacity.
 const UNIT_BYTES: usize = 4_096;
+/// Clocks of server and tool, and what lies between stamp and answer.
+const SLACK_SECONDS: f64 = 1.0;
 
 impl Sheet {
-    pub(super) fn new(
-        name: String,
-        size: Size,
-        writes: Writes,
-        time_to_live: Option<f64>,
-        seed: u64,
-    ) -> Sheet {
-        let places = match writes {
-            Writes::Rows => size.rows,
-            Writes::Cells => size.rows * size.columns as u64,
-        };
-        let longest = size.row_bytes.div_ceil(size.columns) + DIGITS;
+    pub(super) fn new(name: String, args: &Table, seed: u64) -> Sheet {
+        let (group, value_bytes) = (args.group(), args.value_bytes());
+        let places = args.rows as usize * (args.columns / group);
         Sheet {
-            ledger: Ledger::new(places as usize, longest, seed),
-            columns: (0..size.columns)
-                .map(|number| format!("c{number:05}"))
-                .collect(),
-            rows_per_key: size.rows.div_ceil(size.partition_keys.max(1)),
             name,
-            size,
-            writes,
-            time_to_live,
+            rows: args.rows,
+            columns: (0..args.columns).map(|at| format!("c{at:05}")).collect(),
+            group,
+            rows_per_key: args.rows.div_ceil(PARTITION_KEYS),
+            value_bytes,
+            time_to_live: args.time_to_live.map(f64::from),
+            places: vec![Slot::default(); places],
+            pool: Random::new(seed).text(POOL_BYTES + value_bytes),
+            seed,
         }
     }
 
-    /// As a new table.
-    pub(super) fn definition(&self) -> proto::TableMeta {
-        let column = |name: &str, kind: proto::PrimaryKeyType| proto::PrimaryKeySchema {
-            name: Some(name.to_owned()),
-            r#type: Some(kind.into()),
-            option: None,
-        };
-        proto::TableMeta {
-            table_name: Some(self.name.clone()),
-            primary_key: vec![
-                column(PARTITION_KEY, proto::PrimaryKeyType::String),
-                column(ROW_KEY, proto::PrimaryKeyType::Integer),
-            ],
-            defined_column: Vec::new(),
-        }
-    }
-
-    /// Where the writes of a row's column are counted.
-    pub(super) fn place(&self, row: u64, column: usize) -> usize {
-        match self.writes {
-            Writes::Rows => row as usize,
-            Writes::Cells => row as usize * self.size.columns + column,
-        }
-    }
-
-    /// Those of some of its columns.
-    pub(super) fn places(&self, row: u64, columns: Range<usize>) -> Range<usize> {
-        match self.writes {
-            Writes::Rows => row as usize..row as usize + 1,
-            Writes::Cells => self.place(row, columns.start)..self.place(row, columns.end),
-        }
-    }
-
-    pub(super) fn column(&self, number: usize) -> &str {
-        &self.columns[number]
-    }
-
-    /// The key of a row.
+    /// The key of a row: `p` and digits, so that the order of keys is that of the numbers.
     pub(super) fn key(&self, row: u64) -> Row {
         let part = format!("p{:08}", row / self.rows_per_key);
         let number = (row % self.rows_per_key).cast_signed();
-        Row::key(vec![
-            Cell::key(PARTITION_KEY, Variant::String(part)),
-            Cell::key(ROW_KEY, Variant::Integer(number)),
-        ])
+        key([Variant::String(part), Variant::Integer(number)])
     }
 
-    /// The key below or above all rows.
-    pub(super) fn end(&self, is_above: bool) -> Row {
-        let infinity = || {
-            if is_above {
-                Variant::InfMax
-            } else {
-                Variant::InfMin
-            }
-        };
-        Row::key(vec![
-            Cell::key(PARTITION_KEY, infinity()),
-            Cell::key(ROW_KEY, infinity()),
-        ])
+    /// The key behind all rows of a range.
+    pub(super) fn end(backward: bool) -> Row {
+        match backward {
+            true => key([Variant::InfMin, Variant::InfMin]),
+            false => key([Variant::InfMax, Variant::InfMax]),
+        }
     }
 
-    /// Which row has this key.
-    pub(super) fn number(&self, key: &[Cell]) -> Option<u64> {
-        let [part, row] = key else {
-            return None;
-        };
-        let (Some(Variant::String(text)), Some(Variant::Integer(number))) =
-            (&part.value, &row.value)
-        else {
-            return None;
-        };
-        let part: u64 = text.strip_prefix('p')?.parse().ok()?;
-        let number = part * self.rows_per_key + u64::try_from(*number).ok()?;
-        // Names and digits, too.
-        (number < self.size.rows && self.key(number).primary_key == key).then_some(number)
+    pub(super) fn places(&self) -> u64 {
+        self.places.len() as u64
     }
 
-    fn value_bytes(&self, column: usize) -> usize {
-        let Size {
-            columns, row_bytes, ..
-        } = self.size;
-        row_bytes / columns + usize::from(column < row_bytes % columns)
+    /// The row and the columns of a place.
+    pub(super) fn at(&self, place: u64) -> (u64, Range<usize>) {
+        let (cell, width) = (place as usize * self.group, self.columns.len());
+        let column = cell % width;
+        ((cell / width) as u64, column..column + self.group)
     }
 
-    /// Of all columns of all rows, which this is.
-    fn cell_number(&self, row: u64, column: usize) -> u64 {
-        row * self.size.columns as u64 + column as u64
+    fn place(&self, row: u64, column: usize) -> usize {
+        (row as usize * self.columns.len() + column) / self.group
     }
 
-    /// A column as it is written.
-    pub(super) fn cell(&self, row: u64, column: usize, generation: u32) -> Cell {
-        let length = self.value_bytes(column);
-        let value = self
-            .ledger
-            .value(self.cell_number(row, column), generation, length);
-        Cell::key(self.columns[column].as_str(), Variant::String(value))
+    fn places_of(&self, row: u64, columns: &Range<usize>) -> impl Iterator<Item = usize> {
+        let columns = columns.clone().step_by(self.group);
+        columns.map(move |column| self.place(row, column))
+    }
+
+    /// New generations of these columns are about to be sent; all of them have as many.
+    pub(super) fn send(&self, row: u64, columns: &Range<usize>) -> u32 {
+        let sent = self.places_of(row, columns).map(|place| {
+            let place = &self.places[place];
+            let sent = place.get().sent + 1;
+            place.update(|place| Place { sent, ..place });
+            sent
+        });
+        sent.max().unwrap_or_default()
+    }
+
+    /// They were acknowledged.
+    pub(super) fn ack(&self, row: u64, columns: &Range<usize>, acked: u32) {
+        let acked_at = Some(Instant::now());
+        for place in self.places_of(row, columns) {
+            self.places[place].update(|Place { sent, .. }| Place {
+                sent,
+                acked,
+                acked_at,
+            });
+        }
+    }
+
+    /// What a read that is asked for now must show.
+    pub(super) fn due(
+        &self,
+        rows: Range<u64>,
+        backward: bool,
+        limit: usize,
+        columns: Range<usize>,
+    ) -> Due {
+        // Rows further on come only where others have expired.
+        let near = in_order(rows.clone(), backward).take(limit + 1);
+        let near = near.flat_map(|row| self.places_of(row, &columns));
+        Due {
+            oldest: near
+                .map(|place| (place, self.places[place].get().acked))
+                .collect(),
+            rows,
+            backward,
+            limit,
+            columns,
+        }
+    }
+
+    /// What is left of the table from a row on.
+    pub(super) fn from(&self, row: u64, backward: bool) -> Range<u64> {
+        match backward {
+            true => 0..row + 1,
+            false => row..self.rows,
+        }
+    }
+
+    /// How long ago the last acknowledgement came, in seconds; `None` while a write is on the way.
+    fn age(&self, row: u64) -> Option<f64> {
+        let place = self.places[self.place(row, 0)].get();
+        let rests = place.acked_at.filter(|_| place.sent == place.acked);
+        Some(rests?.elapsed().as_secs_f64())
+    }
+
+    /// Whether a row that is not shown may have expired.
+    fn may_be_gone(&self, row: u64) -> bool {
+        let about = |most| self.age(row).is_none_or(|age| age + SLACK_SECONDS >= most);
+        self.time_to_live.is_some_and(about)
+    }
+
+    /// What follows the generation in a value.
+    fn text(&self, row: u64, column: usize, generation: u32) -> &str {
+        let cell = row * self.columns.len() as u64 + column as u64;
+        let mixed = self.seed ^ cell.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(generation);
+        let begin = Random::new(mixed).below(POOL_BYTES as u64) as usize;
+        &self.pool[begin..begin + self.value_bytes - DIGITS]
     }
 
     /// A row with these columns, as it is written.
     pub(super) fn row(&self, row: u64, columns: Range<usize>, generation: u32) -> Row {
+        let cell = |column: usize| {
+            let text = self.text(row, column, generation);
+            let value = format!("{generation:0width$x}{text}", width = DIGITS);
+            Cell::key(self.columns[column].as_str(), Variant::String(value))
+        };
         Row {
-            attributes: columns
-                .map(|column| self.cell(row, column, generation))
-                .collect(),
+            attributes: columns.map(cell).collect(),
             ..self.key(row)
         }
     }
 
-    /// Checks a row that came: its columns are these, and each is of a generation that was acknowledged when the read
-    /// began (`oldest` says which) or sent since.
-    pub(super) fn check(
-        &self,
-        came: &Row,
-        row: u64,
-        columns: Range<usize>,
-        oldest: impl Fn(usize) -> u32,
-    ) -> Result<(), String> {
-        let name = || format!("{} row {row}", self.name);
-        if self.number(&came.primary_key) != Some(row) {
-            return Err(format!(
-                "{}: another key came: {:?}",
-                name(),
-                came.primary_key
-            ));
-        }
-        let mut generations = None;
-        let mut cells = came.attributes.iter();
-        for column in columns {
-            let wrong = |what: &str| format!("{} {}: {what}", name(), self.columns[column]);
-            let cell = cells.next().ok_or_else(|| wrong("missing"))?;
-            let Some(Variant::String(value)) = &cell.value else {
-                return Err(wrong("not a text"));
-            };
-            let number = self.cell_number(row, column);
-            let found = self
-                .ledger
-                .generation(number, value, self.value_bytes(column));
-            let Some(found) = found.filter(|_| cell.name == self.columns[column]) else {
-                return Err(wrong(&format!("never written so: {cell:.120?}")));
-            };
-            let (oldest, newest) = (oldest(column), self.ledger.sent(self.place(row, column)));
-            if found < oldest || found > newest {
-                return Err(wrong(&format!(
-                    "write {found} came, not {oldest} to {newest}"
-                )));
-            }
-            if self.writes == Writes::Rows && *generations.get_or_insert(found) != found {
-                return Err(wrong("of another write than the columns before it"));
-            }
-            if cell.timestamp.is_none() {
-                return Err(wrong("without a version"));
-            }
-        }
-        match cells.next() {
-            Some(more) => Err(format!("{}: a column too much: {more:.120?}", name())),
-            None => self
-                .check_age(row)
-                .map_err(|age| format!("{}: {age}", name())),
-        }
+    /// The generation of a cell that came; `None` if nobody ever wrote it there.
+    fn generation(&self, cell: &Cell, row: u64, column: usize) -> Option<u32> {
+        let (Some(Variant::String(value)), Some(_)) = (&cell.value, cell.timestamp) else {
+            return None;
+        };
+        let (digits, text) = value.split_at_checked(DIGITS)?;
+        let found = u32::from_str_radix(digits, 16).ok()?;
+        let written = cell.name == self.columns[column] && text == self.text(row, column, found);
+        written.then_some(found)
     }
 
-    /// A row that was shown must not have expired.
-    fn check_age(&self, row: u64) -> Result<(), String> {
-        let rests = self.ledger.rests_for(self.place(row, 0));
-        match self.time_to_live.zip(rests) {
-            // It may have been read as long ago as an answer takes.
-            Some((most, rests)) if rests > most + 10.0 * SLACK_SECONDS => {
-                Err(format!("{rests:.1} s old, and expires after {most} s"))
+    /// What so many rows with so many columns count, read or written.
+    pub(super) fn units(&self, rows: usize, columns: usize) -> i32 {
+        let bytes = rows * (KEY_BYTES + columns * (CELL_BYTES + self.value_bytes));
+        i32::try_from(bytes.div_ceil(UNIT_BYTES).max(1)).unwrap_or(i32::MAX)
+    }
+
+    /// Checks what came: no row missing, twice or out of order, each as it must be, and the next key that of the row
+    /// behind. Returns the row of that key.
+    pub(super) fn check(
+        &self,
+        due: &Due,
+        came: &[Row],
+        next: Option<&Row>,
+    ) -> Result<Option<u64>, String> {
+        if came.len() > due.limit || next.is_some_and(|next| !next.attributes.is_empty()) {
+            let (came, limit) = (came.len(), due.limit);
+            return Err(format!("{came} rows of at most {limit}, then {next:?}"));
+        }
+        let mut expected = in_order(due.rows.clone(), due.backward);
+        // Steps over what has expired, up to the key; without one, to the end.
+        let mut reach = |key: Option<&[Cell]>| {
+            for row in expected.by_ref() {
+                if key.is_some_and(|key| self.key(row).primary_key == key) {
+                    return Ok(Some(row));
+                }
+                if !self.may_be_gone(row) {
+                    return Err(format!("row {row} is missing before {key:?}"));
+                }
+            }
+            match key {
+                Some(key) => Err(format!("a row behind the end, or out of order: {key:?}")),
+                None => Ok(None),
+            }
+        };
+        for came in came {
+            if let Some(row) = reach(Some(&came.primary_key))? {
+                let checked = self.check_row(due, row, came);
+                checked.map_err(|what| format!("row {row}: {what}"))?;
+            }
+        }
+        reach(next.map(|next| next.primary_key.as_slice()))
+    }
+
+    /// Its columns are these, and each is of a generation that was acknowledged when the read began or sent since.
+    fn check_row(&self, due: &Due, row: u64, came: &Row) -> Result<(), String> {
+        let (columns, cells) = (due.columns.clone(), &came.attributes);
+        if cells.len() != columns.len() {
+            return Err(format!("{} columns, not {}", cells.len(), columns.len()));
+        }
+        let mut first = None;
+        for (column, cell) in columns.zip(cells) {
+            let (name, found) = (&cell.name, self.generation(cell, row, column));
+            let found = found.ok_or_else(|| format!("never written so: {cell:.120?}"))?;
+            let place = self.place(row, column);
+            let oldest = due.oldest.get(&place).copied().unwrap_or_default();
+            let newest = self.places[place].get().sent;
+            if !(oldest..=newest).contains(&found) {
+                return Err(format!("{name}: write {found}, not {oldest} to {newest}"));
+            }
+            if *first.get_or_insert(found) != found && self.group > 1 {
+                return Err(format!("{name}: of another write than the first column"));
+            }
+        }
+        // It may have been read as long ago as an answer takes.
+        match self.time_to_live.zip(self.age(row)) {
+            Some((most, age)) if age > most + 10.0 * SLACK_SECONDS => {
+                Err(format!("{age:.1} s old, and expires after {most} s"))
             }
             _ => Ok(()),
         }
     }
+}
 
-    /// Whether a row that is not shown may have expired.
-    pub(super) fn may_be_gone(&self, row: u64) -> bool {
-        let rests = self.ledger.rests_for(self.place(row, 0));
-        let about = |most: f64| rests.is_none_or(|rests| rests + SLACK_SECONDS >= most);
-        self.time_to_live.is_some_and(about)
-    }
-
-    /// What these columns of a row count, in bytes, read or written: names, values, versions, and the key's.
-    pub(super) fn bytes(&self, columns: Range<usize>) -> usize {
-        let bytes = |column: usize| self.columns[column].len() + self.value_bytes(column) + 8;
-        self.key_bytes() + columns.map(bytes).sum::<usize>()
-    }
-
-    fn key_bytes(&self) -> usize {
-        PARTITION_KEY.len() + PARTITION_DIGITS + ROW_KEY.len() + 8
+/// The numbers of rows as a range shows them.
+fn in_order(rows: Range<u64>, backward: bool) -> Box<dyn Iterator<Item = u64>> {
+    match backward {
+        true => Box::new(rows.rev()),
+        false => Box::new(rows),
     }
 }
 
-/// Bytes in units of capacity, at least one.
-pub(super) fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT_BYTES))
-        .unwrap_or(u32::MAX)
-        .max(1)
+fn key(values: [Variant; 2]) -> Row {
+    let cells = KEY.into_iter().zip(values);
+    Row::key(cells.map(|(name, value)| Cell::key(name, value)).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
-    fn sheet(writes: Writes) -> Sheet {
-        let size = Size {
-            rows: 10,
-            partition_keys: 3,
-            columns: 4,
-            row_bytes: 90,
-        };
-        Sheet::new("t".to_owned(), size, writes, None, 3)
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        table: Table,
     }
 
-    #[tokio::test]
-    async fn keys_stand_in_the_order_of_the_numbers() {
-        let sheet = sheet(Writes::Rows);
-        let texts: Vec<String> = (0..10).map(|row| format!("{:?}", sheet.key(row))).collect();
-        assert!(texts.is_sorted(), "{texts:?}");
+    /// Ten rows of four columns that were written once.
+    fn sheet(mix: &str) -> Sheet {
+        let words = "table --quiet --rows 10 --columns 4 --row-bytes 90 --mix";
+        let line = Line::parse_from(words.split(' ').chain([mix]));
+        let sheet = Sheet::new("t".to_owned(), &line.table, 3);
         for row in 0..10 {
-            assert_eq!(sheet.number(&sheet.key(row).primary_key), Some(row));
+            assert_eq!(sheet.send(row, &(0..4)), 1);
+            sheet.ack(row, &(0..4), 1);
         }
-        assert_eq!(sheet.number(&sheet.key(10).primary_key), None);
-        assert_eq!(sheet.number(&sheet.end(true).primary_key), None);
+        sheet
     }
 
-    fn stamped(mut row: Row) -> Row {
+    /// A row as a server shows it.
+    fn shown(sheet: &Sheet, row: u64, columns: Range<usize>, generation: u32) -> Row {
+        let mut row = sheet.row(row, columns, generation);
         for cell in &mut row.attributes {
             cell.timestamp = Some(1);
         }
         row
     }
 
-    #[tokio::test]
-    async fn a_row_that_is_not_what_was_written_is_found() {
-        let sheet = sheet(Writes::Rows);
-        for generation in 1..=3 {
-            assert_eq!(sheet.ledger.send(5), generation);
-        }
-        let check = |row: &Row, oldest| sheet.check(row, 5, 0..4, |_| oldest);
-        let good = stamped(sheet.row(5, 0..4, 2));
-        check(&good, 1).expect("good");
-        check(&good, 3).expect_err("too old");
-        check(&stamped(sheet.row(5, 0..4, 4)), 1).expect_err("never sent");
-        check(&stamped(sheet.row(6, 0..4, 2)), 1).expect_err("another row");
-        check(&stamped(sheet.row(5, 0..3, 2)), 1).expect_err("a column less");
-        check(&sheet.row(5, 0..4, 2), 1).expect_err("no versions");
-        let mut torn = good.clone();
-        torn.attributes[3] = stamped(sheet.row(5, 0..4, 3)).attributes[3].clone();
-        check(&torn, 1).expect_err("half of two writes");
-        let mut twice = good.clone();
-        twice.attributes.push(good.attributes[3].clone());
-        check(&twice, 1).expect_err("a column too much");
+    #[test]
+    fn keys_stand_in_the_order_of_the_numbers() {
+        let sheet = sheet("put");
+        let texts: Vec<String> = (0..10).map(|row| format!("{:?}", sheet.key(row))).collect();
+        assert!(texts.is_sorted(), "{texts:?}");
     }
 
-    #[tokio::test]
-    async fn cells_are_written_alone() {
-        let sheet = sheet(Writes::Cells);
-        for column in 0..4 {
-            sheet.ledger.send(sheet.place(5, column));
+    #[test]
+    fn a_row_that_is_not_what_was_written_is_found() {
+        let sheet = sheet("put");
+        let all = 0..4;
+        assert_eq!((sheet.send(5, &all), sheet.send(5, &all)), (2, 3));
+        let asked_before = sheet.due(5..6, false, 1, 0..4);
+        sheet.ack(5, &all, 2);
+        let check = |row: Row| {
+            let due = sheet.due(5..6, false, 1, 0..4);
+            sheet.check(&due, &[row], None)
+        };
+        let good = shown(&sheet, 5, 0..4, 2);
+        check(good.clone()).expect("what was acknowledged");
+        check(shown(&sheet, 5, 0..4, 3)).expect("what is on the way");
+        let old = shown(&sheet, 5, 0..4, 1);
+        check(old.clone()).expect_err("too old");
+        let checked = sheet.check(&asked_before, &[old], None);
+        checked.expect("acknowledged only after this was asked");
+        check(shown(&sheet, 5, 0..4, 4)).expect_err("never sent");
+        check(shown(&sheet, 6, 0..4, 1)).expect_err("another row");
+        check(shown(&sheet, 5, 0..3, 2)).expect_err("a column less");
+        check(sheet.row(5, 0..4, 2)).expect_err("no versions");
+        let changed = |change: &dyn Fn(&mut Vec<Cell>)| {
+            let mut row = good.clone();
+            change(&mut row.attributes);
+            check(row)
+        };
+        let other = shown(&sheet, 5, 0..4, 3).attributes[3].clone();
+        changed(&|cells| cells[3] = other.clone()).expect_err("half of two writes");
+        changed(&|cells| cells.push(other.clone())).expect_err("a column too much");
+        changed(&|cells| cells.swap(0, 1)).expect_err("columns out of order");
+        let text = |text: &str| Some(Variant::String(text.to_owned()));
+        changed(&|cells| cells[0].value = text("00000002")).expect_err("cut short");
+        changed(&|cells| cells[0].value = text("")).expect_err("empty");
+    }
+
+    #[test]
+    fn cells_are_written_alone() {
+        let sheet = sheet("update");
+        assert_eq!(sheet.at(5 * 4 + 2), (5, 2..3));
+        assert_eq!(sheet.send(5, &(2..3)), 2);
+        let check = |row: &Row| {
+            let due = sheet.due(5..6, false, 1, 0..4);
+            sheet.check(&due, std::slice::from_ref(row), None)
+        };
+        let mut row = shown(&sheet, 5, 0..4, 1);
+        check(&row).expect("as it was");
+        row.attributes[2] = shown(&sheet, 5, 0..4, 2).attributes[2].clone();
+        check(&row).expect("one is newer");
+        sheet.ack(5, &(2..3), 2);
+        check(&row).expect("and acknowledged");
+        check(&shown(&sheet, 5, 0..4, 1)).expect_err("the update is lost");
+        row.attributes[1] = shown(&sheet, 5, 0..4, 2).attributes[1].clone();
+        check(&row).expect_err("never written");
+    }
+
+    #[test]
+    fn a_page_with_rows_missing_twice_or_out_of_order_is_found() {
+        let sheet = sheet("put");
+        let page = |rows: &[u64]| -> Vec<Row> {
+            let rows = rows.iter();
+            rows.map(|row| shown(&sheet, *row, 0..4, 1)).collect()
+        };
+        for backward in [false, true] {
+            // The rows as the page counts them, from the row where it begins.
+            let row = |step: u64| if backward { 6 - step } else { 3 + step };
+            let from = |step| sheet.due(sheet.from(row(step), backward), backward, 3, 0..4);
+            let check = |steps: &[u64], next: Option<u64>| {
+                let steps: Vec<u64> = steps.iter().map(|step| row(*step)).collect();
+                let next = next.map(|step| sheet.key(row(step)));
+                sheet.check(&from(0), &page(&steps), next.as_ref())
+            };
+            assert_eq!(check(&[0, 1, 2], Some(3)), Ok(Some(row(3))));
+            for (steps, next, what) in [
+                (&[0, 2][..], Some(3), "one is missing"),
+                (&[1, 2], Some(3), "the first is missing"),
+                (&[0, 1, 1], Some(2), "one comes twice"),
+                (&[1, 0], Some(2), "out of order"),
+                (&[0, 1, 2, 3], Some(4), "more than asked for"),
+                (&[0, 1, 2], Some(4), "the next page begins too late"),
+                (&[0, 1, 2], Some(2), "the next page shows one again"),
+                (&[0, 1, 2], None, "the rest is missing"),
+            ] {
+                check(steps, next).expect_err(what);
+            }
+            let last = page(&[row(4), row(5), row(6)]);
+            assert_eq!(sheet.check(&from(4), &last, None), Ok(None));
         }
-        sheet.ledger.send(sheet.place(5, 2));
-        let mut row = stamped(sheet.row(5, 0..4, 1));
-        sheet.check(&row, 5, 0..4, |_| 1).expect("as it was");
-        row.attributes[2] = stamped(sheet.row(5, 0..4, 2)).attributes[2].clone();
-        sheet.check(&row, 5, 0..4, |_| 1).expect("one is newer");
-        row.attributes[1] = stamped(sheet.row(5, 0..4, 2)).attributes[1].clone();
-        sheet
-            .check(&row, 5, 0..4, |_| 1)
-            .expect_err("never written");
     }
 
     #[test]
     fn units_are_rounded_up() {
-        assert_eq!([0, 1, 4_096, 4_097].map(units), [1, 1, 1, 2]);
+        let sheet = sheet("put");
+        let row = 4 + 9 + 3 + 8 + 4 * (6 + 8 + 22);
+        assert_eq!([0, 1, 4_096 / row].map(|rows| sheet.units(rows, 4)), [1; 3]);
+        assert_eq!(sheet.units(4_096 / row + 1, 4), 2);
     }
 }

@@ -1,24 +1,28 @@
-//! One connection at work: chooses an operation, asks, checks what came.
+//! One connection at work: chooses an operation, asks, and checks the answer.
 //!
-//! Owns: what is asked, and the check of every answer. Promises: each place is written by one connection, one request
-//! at a time as SDKs work, so that what a read must show is known. Must not: repeat what was refused.
+//! Owns: what is chosen, and what is in each field of a request. Promises: each place is written by one connection, one
+//! request at a time as SDKs work, so that what a read must show is known; writes have no condition, so each is one
+//! operation of the store; every answer is checked, its capacity units too. Must not: repeat what was refused.
 
 use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
+use prost::Message;
+use rand::distr::weighted::WeightedIndex;
 use tideline::wire::tablestore::Operation;
-use tideline::wire::tablestore::plainbuffer::decode_row;
-use tideline::wire::tablestore::proto;
+use tideline::wire::tablestore::plainbuffer::{decode_row, decode_rows, encode_row};
+use tideline::wire::tablestore::proto::{
+    CapacityUnit, Condition, Direction, GetRangeRequest, GetRangeResponse, GetRowRequest,
+    PutRowRequest, RowExistenceExpectation,
+};
 use tideline::wire::tablestore::signature::Signer;
 
-use super::mix::{Kind, Mix};
-use super::page::{Oldest, Page, Walk};
-use super::sheet::{Sheet, units};
-use super::wire::{
-    Api, BUSY, Trouble, decoded, get_range, get_row, put_row, read, update_row, wrong,
-};
+use super::api::{Api, read, text};
+use super::sheet::{Due, Sheet};
+use super::{Kind, PAGE_ROWS, Table};
+use crate::checks::Checks;
 use crate::generator::{self, Talk};
 use crate::http::Answer;
 use crate::random::Random;
@@ -27,16 +31,15 @@ use crate::run::Run;
 /// What all connections share.
 pub(super) struct Board {
     pub(super) run: Rc<Run>,
+    pub(super) args: Table,
     pub(super) api: Api,
-    pub(super) mix: Mix,
-    pub(super) rows: Sheet,
-    pub(super) wide: Sheet,
-    pub(super) connections: usize,
-    pub(super) range_rows: usize,
+    pub(super) sheet: Sheet,
+    pub(super) shares: WeightedIndex<u32>,
+    /// How often the server was.
     pub(super) busy: Cell<u64>,
 }
 
-/// After so many pages a walk begins anew elsewhere.
+/// After so many pages of a range, another is begun elsewhere.
 const PAGES: u32 = 4;
 
 /// A connection.
@@ -44,35 +47,11 @@ pub(super) struct Rows {
     number: usize,
     board: Rc<Board>,
     random: Random,
-    walk: Option<Walk>,
-    /// What is on the way.
-    asked: Option<Asked>,
-}
-
-/// A request, and what its answer must be.
-struct Asked {
-    /// Its place in the mix.
-    kind: usize,
-    signer: Signer,
-    due: Due,
-}
-
-/// What an answer must be.
-enum Due {
-    /// Columns of a row were written with this generation.
-    Write {
-        row: u64,
-        columns: Range<usize>,
-        generation: u32,
-    },
-    /// These columns of a row, at least of this generation.
-    Row {
-        row: u64,
-        columns: Range<usize>,
-        oldest: u32,
-    },
-    /// The next page of a walk.
-    Page { walk: Walk, oldest: Oldest },
+    /// Where a range goes on and whether that is backward, and its pages so far.
+    range: Option<(u64, bool)>,
+    pages: u32,
+    /// What is on the way: its place in the mix, and what its answer is checked with.
+    asked: Option<(usize, Ask, Signer)>,
 }
 
 impl Rows {
@@ -81,144 +60,74 @@ impl Rows {
             number,
             board: Rc::clone(board),
             random: Random::new(board.run.seed_of(number as u64 + 1)),
-            walk: None,
+            range: None,
+            pages: 0,
             asked: None,
         }
     }
 
-    /// A row and columns for an operation; those that are written, only this connection writes.
-    fn choose(&mut self, kind: Kind, sheet: &Sheet) -> (u64, Range<usize>) {
-        let (rows, width) = (sheet.size.rows, sheet.size.columns);
-        let places = if kind.is_wide() {
-            rows * width as u64
-        } else {
-            rows
-        };
-        let place = if matches!(kind, Kind::Put | Kind::Update) {
-            own_of(
-                &mut self.random,
-                self.number,
-                self.board.connections,
-                places,
-            )
-        } else {
-            self.random.below(places)
-        };
-        if !kind.is_wide() {
-            return (place, 0..width);
+    fn choose(&mut self, kind: Kind) -> Ask {
+        let Board { args, sheet, .. } = &*self.board;
+        let (random, width) = (&mut self.random, sheet.columns.len());
+        match kind {
+            Kind::Put | Kind::Update => {
+                // One that no other connection writes.
+                let (lane, lanes) = (self.number as u64, args.flow.connections as u64);
+                let own = (sheet.places() - lane).div_ceil(lanes);
+                let (row, columns) = sheet.at(lane + lanes * random.below(own));
+                let generation = sheet.send(row, &columns);
+                Ask::Write(row, columns, generation)
+            }
+            Kind::Get | Kind::Cell => {
+                let (row, column) = (
+                    random.below(sheet.rows),
+                    random.below(width as u64) as usize,
+                );
+                let columns = match kind {
+                    Kind::Get => 0..width,
+                    _ => column..column + 1,
+                };
+                Ask::Row(sheet.due(row..row + 1, false, 1, columns))
+            }
+            Kind::Range => {
+                let (row, backward) = self.range.take().unwrap_or_else(|| {
+                    self.pages = 0;
+                    (random.below(sheet.rows), random.below(2) == 0)
+                });
+                self.pages += 1;
+                let rows = sheet.from(row, backward);
+                Ask::Page(sheet.due(rows, backward, PAGE_ROWS, 0..width))
+            }
         }
-        let column = (place % width as u64) as usize;
-        (place / width as u64, column..column + 1)
-    }
-
-    fn write(&mut self, out: &mut Vec<u8>, kind: Kind) -> (Signer, Due) {
-        let board = Rc::clone(&self.board);
-        let sheet = board.sheet(kind);
-        let (row, columns) = self.choose(kind, sheet);
-        let generation = sheet.ledger.send(sheet.place(row, columns.start));
-        let written = sheet.row(row, columns.clone(), generation);
-        let (api, name) = (&board.api, &sheet.name);
-        let signer = if kind == Kind::Put {
-            api.put(out, Operation::PutRow, &put_row(name, &written))
-        } else {
-            api.put(out, Operation::UpdateRow, &update_row(name, &written))
-        };
-        let due = Due::Write {
-            row,
-            columns,
-            generation,
-        };
-        (signer, due)
-    }
-
-    fn read(&mut self, out: &mut Vec<u8>, kind: Kind) -> (Signer, Due) {
-        let board = Rc::clone(&self.board);
-        let sheet = board.sheet(kind);
-        let (row, columns) = self.choose(kind, sheet);
-        let oldest = sheet.ledger.acked(sheet.place(row, columns.start));
-        let chosen = columns.clone().filter(|_| kind.is_wide());
-        let names = chosen
-            .map(|column| sheet.column(column).to_owned())
-            .collect();
-        let request = get_row(&sheet.name, &sheet.key(row), names);
-        let signer = board.api.put(out, Operation::GetRow, &request);
-        let due = Due::Row {
-            row,
-            columns,
-            oldest,
-        };
-        (signer, due)
-    }
-
-    fn page(&mut self, out: &mut Vec<u8>) -> (Signer, Due) {
-        let Board {
-            api,
-            rows,
-            range_rows,
-            ..
-        } = &*self.board;
-        let walk = self.walk.take().unwrap_or_else(|| {
-            let at = self.random.below(rows.size.rows);
-            Walk::new(rows, at, self.random.below(2) == 0, PAGES)
-        });
-        let oldest = Oldest::now(rows, &walk, *range_rows);
-        let request = get_range(rows, &walk.start, walk.forward, *range_rows);
-        let signer = api.put(out, Operation::GetRange, &request);
-        let due = Due::Page { walk, oldest };
-        (signer, due)
     }
 
     /// Whether an answer is what was due.
-    fn check(&mut self, kind: Kind, asked: Asked, answer: &Answer<'_>) -> Result<(), Trouble> {
-        let (board, Asked { signer, due, .. }) = (Rc::clone(&self.board), asked);
-        let (sheet, checks) = (board.sheet(kind), &board.run.checks);
-        match due {
-            Due::Write {
-                row,
-                columns,
-                generation,
-            } => {
-                let consumed = if kind == Kind::Put {
-                    read::<proto::PutRowResponse>(answer, &signer)?.consumed
-                } else {
-                    read::<proto::UpdateRowResponse>(answer, &signer)?.consumed
-                };
-                sheet
-                    .ledger
-                    .ack(sheet.place(row, columns.start), generation);
-                board.compare_units(&consumed, 0, units(sheet.bytes(columns)))
-            }
-            Due::Row {
-                row,
-                columns,
-                oldest,
-            } => {
-                let answer: proto::GetRowResponse = read(answer, &signer)?;
-                let made = if kind.is_wide() {
-                    "cells compared"
-                } else {
-                    "rows compared whole"
-                };
-                checks.made(made, 1);
-                if answer.row.is_empty() && sheet.may_be_gone(row) {
-                    return board.compare_units(&answer.consumed, 1, 0);
-                }
-                let came = decoded(decode_row(&answer.row))?;
-                let checked = sheet.check(&came, row, columns.clone(), |_| oldest);
-                checked.map_err(Trouble::Wrong)?;
-                board.compare_units(&answer.consumed, units(sheet.bytes(columns)), 0)
-            }
-            Due::Page { walk, oldest } => {
-                let page = Page::read(read(answer, &signer)?)?;
-                let next = page.check(sheet, &walk, &oldest, board.range_rows);
-                checks.made("rows of ranges in order", page.rows.len() as u64);
-                let next = next.map_err(Trouble::Wrong)?;
-                let bytes = page.rows.len() * sheet.bytes(0..sheet.size.columns);
-                board.compare_units(&page.consumed, units(bytes), 0)?;
-                self.walk = walk.after(page, next);
-                Ok(())
-            }
+    fn check(
+        &mut self,
+        kind: Kind,
+        (ask, signer): (&Ask, &Signer),
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
+        let Board {
+            run, sheet, busy, ..
+        } = &*self.board;
+        let Some(reply) = read::<Reply>(answer, signer)? else {
+            busy.set(busy.get() + 1);
+            return Ok(());
+        };
+        let (rows, next) = ask.check(sheet, &reply, &run.checks)?;
+        let compared = match kind {
+            Kind::Put | Kind::Update => return Ok(()),
+            Kind::Get => "rows compared whole",
+            Kind::Cell => "cells compared",
+            Kind::Range => "rows of ranges in order",
+        };
+        run.checks.made(compared, rows);
+        if let Ask::Page(due) = ask {
+            let next = next.filter(|_| self.pages < PAGES);
+            self.range = next.map(|row| (row, due.backward));
         }
+        Ok(())
     }
 }
 
@@ -226,13 +135,12 @@ impl Talk for Rows {
     const WINDOW_MAX: usize = 1;
 
     fn put(&mut self, out: &mut Vec<u8>, _slot: usize) {
-        let kind = self.board.mix.draw(&mut self.random);
-        let (signer, due) = match self.board.kind(kind) {
-            kind @ (Kind::Put | Kind::Update) => self.write(out, kind),
-            kind @ (Kind::Get | Kind::Cell) => self.read(out, kind),
-            Kind::Range => self.page(out),
-        };
-        self.asked = Some(Asked { kind, signer, due });
+        let board = Rc::clone(&self.board);
+        let at = self.random.draw(&board.shares);
+        let ask = self.choose(board.args.mix[at].0);
+        let (operation, body) = ask.encode(&board.sheet);
+        let signer = board.api.put(out, operation, &body);
+        self.asked = Some((at, ask, signer));
     }
 
     fn take(
@@ -244,65 +152,113 @@ impl Talk for Rows {
         let mut taken = 0;
         while let Some((answer, length)) = Answer::find(&bytes[taken..])? {
             taken += length;
-            let asked = self.asked.take();
-            let asked =
-                asked.ok_or_else(|| io::Error::other("an answer, and nothing was asked"))?;
+            let nothing = || io::Error::other("an answer, and nothing was asked");
+            let (at, ask, signer) = self.asked.take().ok_or_else(nothing)?;
             // The clock stops before the checks.
-            let recorder = (answer.status == 200).then_some(asked.kind);
+            let recorder = (answer.status == 200).then_some(at);
             each(generator::Answer { slot: 0, recorder });
-            let (board, kind) = (Rc::clone(&self.board), self.board.kind(asked.kind));
-            match self.check(kind, asked, &answer) {
-                Ok(()) => {}
-                Err(Trouble::Refused { code, .. }) if code == BUSY => {
-                    board.busy.set(board.busy.get() + 1);
-                }
-                Err(trouble) => {
-                    let what = format_args!("{}: {trouble}", kind.name());
-                    board.run.checks.fault(what);
-                }
+            let (kind, _) = self.board.args.mix[at];
+            if let Err(what) = self.check(kind, (&ask, &signer), &answer) {
+                let what = format_args!("{}: {what}", kind.name());
+                self.board.run.checks.fault(what);
             }
         }
         Ok(taken)
     }
 }
 
-/// A number below `count` that only one of `lanes` chooses.
-fn own_of(random: &mut Random, lane: usize, lanes: usize, count: u64) -> u64 {
-    let (lane, lanes) = (lane as u64, lanes as u64);
-    lane + lanes * random.below((count - lane).div_ceil(lanes))
+/// An operation.
+pub(super) enum Ask {
+    /// These columns of a row are written: PutRow if they are all, else UpdateRow.
+    Write(u64, Range<usize>, u32),
+    /// GetRow.
+    Row(Due),
+    /// GetRange.
+    Page(Due),
 }
 
-impl Board {
-    fn kind(&self, place: usize) -> Kind {
-        self.mix.kinds().nth(place).unwrap_or(Kind::Get)
-    }
+/// The answers to all of these operations have the same fields.
+pub(super) type Reply = GetRangeResponse;
 
-    /// The table that an operation is about.
-    fn sheet(&self, kind: Kind) -> &Sheet {
-        if kind.is_wide() {
-            &self.wide
-        } else {
-            &self.rows
+impl Ask {
+    /// The request.
+    pub(super) fn encode(&self, sheet: &Sheet) -> (Operation, Vec<u8>) {
+        let (table_name, width) = (Some(sheet.name.clone()), sheet.columns.len());
+        match self {
+            Ask::Write(row, columns, generation) => {
+                let existence = RowExistenceExpectation::Ignore.into();
+                // UpdateRow's request has the same fields.
+                let request = PutRowRequest {
+                    table_name,
+                    row: Some(encode_row(&sheet.row(*row, columns.clone(), *generation))),
+                    condition: Some(Condition {
+                        row_existence: Some(existence),
+                        column_condition: None,
+                    }),
+                    ..PutRowRequest::default()
+                };
+                let operation = match columns.len() == width {
+                    true => Operation::PutRow,
+                    false => Operation::UpdateRow,
+                };
+                (operation, request.encode_to_vec())
+            }
+            Ask::Row(due) => {
+                // No names ask for all.
+                let some = due.columns.clone().filter(|_| due.columns.len() < width);
+                let request = GetRowRequest {
+                    table_name,
+                    primary_key: Some(encode_row(&sheet.key(due.rows.start))),
+                    columns_to_get: some.map(|column| sheet.columns[column].clone()).collect(),
+                    max_versions: Some(1),
+                    ..GetRowRequest::default()
+                };
+                (Operation::GetRow, request.encode_to_vec())
+            }
+            Ask::Page(due) => {
+                let (start, direction) = match due.backward {
+                    true => (due.rows.end - 1, Direction::Backward),
+                    false => (due.rows.start, Direction::Forward),
+                };
+                let request = GetRangeRequest {
+                    table_name,
+                    direction: Some(direction.into()),
+                    max_versions: Some(1),
+                    limit: i32::try_from(due.limit).ok(),
+                    inclusive_start_primary_key: Some(encode_row(&sheet.key(start))),
+                    exclusive_end_primary_key: Some(encode_row(&Sheet::end(due.backward))),
+                    ..GetRangeRequest::default()
+                };
+                (Operation::GetRange, request.encode_to_vec())
+            }
         }
     }
 
-    fn compare_units(
+    /// Checks the answer; returns how many rows came, and the row that the next page begins with.
+    pub(super) fn check(
         &self,
-        came: &proto::ConsumedCapacity,
-        read: u32,
-        write: u32,
-    ) -> Result<(), Trouble> {
-        let proto::CapacityUnit {
-            read: came_read,
-            write: came_write,
-        } = came.capacity_unit;
-        self.run.checks.made("capacity units compared", 1);
-        let expected = [read, write].map(|units| Some(units.cast_signed()));
-        if [came_read, came_write] == expected {
-            return Ok(());
+        sheet: &Sheet,
+        reply: &Reply,
+        checks: &Checks,
+    ) -> Result<(u64, Option<u64>), String> {
+        let (mut rows, mut next) = (Vec::new(), None);
+        let [read, write] = match self {
+            Ask::Write(row, columns, generation) => {
+                sheet.ack(*row, columns, *generation);
+                [0, sheet.units(1, columns.len())]
+            }
+            Ask::Row(due) | Ask::Page(due) => {
+                rows = decode_rows(&reply.rows).map_err(text)?;
+                let key = reply.next_start_primary_key.as_ref().map(decode_row);
+                next = sheet.check(due, &rows, key.transpose().map_err(text)?.as_ref())?;
+                [sheet.units(rows.len(), due.columns.len()), 0]
+            }
+        };
+        checks.made("capacity units compared", 1);
+        let (came, [read, write]) = (&reply.consumed.capacity_unit, [read, write].map(Some));
+        match *came == (CapacityUnit { read, write }) {
+            true => Ok((rows.len() as u64, next)),
+            false => Err(format!("{came:?}, not {read:?} and {write:?}")),
         }
-        Err(wrong(format_args!(
-            "{came_read:?} and {came_write:?} units of reading and writing, not {read} and {write}"
-        )))
     }
 }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{try_join_all, try_join4};
+use futures_util::future::{FutureExt, try_join_all, try_join4};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
@@ -29,7 +29,7 @@ use crate::random::Random;
 use crate::recorder::{Counts, Recorder};
 use crate::rpc::Client;
 use crate::run::Run;
-use crate::scan;
+use crate::tally;
 
 /// Subscribers of each habit, who follow every timeline together.
 const SUBSCRIBERS: usize = 4;
@@ -49,7 +49,6 @@ pub(crate) struct Outgoing {
 
 /// A connection that writes.
 pub(crate) struct Source {
-    /// The user its session opens as.
     pub(crate) user: String,
     /// Messages on the way at once.
     pub(crate) in_flight: usize,
@@ -72,15 +71,9 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Sends all messages, kills the server so often meanwhile, and checks all that can be seen of them.
-    pub(crate) async fn run(
-        run: &Rc<Run>,
-        timelines: Vec<(String, u64)>,
-        sources: Vec<Source>,
-        kills: u32,
-    ) -> Result<(), Stop> {
+    fn new(run: &Rc<Run>, timelines: Vec<(String, u64)>) -> Trial {
         let (names, lengths): (Vec<String>, Vec<u64>) = timelines.into_iter().unzip();
-        let trial = Trial {
+        Trial {
             run: Rc::clone(run),
             acknowledged: lengths.iter().map(|_| Cell::new(0)).collect(),
             timelines: Timelines::new(names),
@@ -89,26 +82,26 @@ impl Trial {
             began: Instant::now(),
             written: Cell::new(false),
             counts: RefCell::default(),
-        };
+        }
+    }
+
+    /// Sends all messages, kills the server so often meanwhile, and checks all that can be seen of them.
+    pub(crate) async fn run(
+        run: &Rc<Run>,
+        timelines: Vec<(String, u64)>,
+        sources: Vec<Source>,
+        kills: u32,
+    ) -> Result<(), Stop> {
+        let trial = Trial::new(run, timelines);
         let kinds = [Habit::FromTheStart, Habit::Midway, Habit::Cut];
-        let seats = kinds
-            .into_iter()
-            .flat_map(|habit| (0..SUBSCRIBERS).map(move |number| (habit, number)));
-        let listening = try_join_all(seats.map(|(habit, number)| trial.listen(habit, number)));
-        let showing = async {
-            run.pass(f64::INFINITY).await;
-            Ok(())
-        };
+        let listen =
+            |number| subscriber::run(&trial, kinds[number / SUBSCRIBERS], number % SUBSCRIBERS);
+        let listening = try_join_all((0..kinds.len() * SUBSCRIBERS).map(listen));
+        let showing = run.pass(f64::INFINITY).map(Ok);
         let together = try_join4(trial.write(sources), listening, trial.kill(kills), showing);
         let (wrote, saw, (), ()) = Box::pin(together).await?;
         run.finish().await;
         trial.judge(wrote, saw).await
-    }
-
-    async fn listen(&self, habit: Habit, number: usize) -> Result<Saw, Stop> {
-        let all = self.lengths.iter().copied().enumerate();
-        let follows = all.skip(number).step_by(SUBSCRIBERS).collect();
-        subscriber::run(self, habit, number, follows).await
     }
 
     async fn write(&self, sources: Vec<Source>) -> Result<Vec<Wrote>, Stop> {
@@ -157,14 +150,14 @@ impl Trial {
         let mut client = Client::open(&self.run.url).await?;
         let mut histories = Vec::new();
         for (index, name) in self.timelines.iter().enumerate() {
-            let scan = scan::whole(&mut client, name).await?;
+            let scan = tally::whole(&mut client, name).await?;
             let epoch = self.timelines.epoch(index);
             if epoch.is_some_and(|epoch| epoch != scan.epoch) {
                 checks.fault(format_args!("{name}: its epoch changed"));
             }
             histories.push(History {
                 name: name.clone(),
-                stored: scan.marks,
+                stored: scan.messages,
                 head: scan.head,
                 ..History::default()
             });
@@ -173,12 +166,14 @@ impl Trial {
             checks.made("messages acknowledged", 1);
             histories[timeline].sent.push(sent);
         }
-        for (timeline, name, spans) in saw.into_iter().flatten() {
-            for span in &spans {
-                checks.made("messages pushed or resumed with", span.marks.len() as u64);
-                self.count("resumes", u64::from(span.after > 0));
+        for (name, timelines) in saw {
+            for (timeline, spans) in timelines {
+                for span in &spans {
+                    checks.made("messages pushed or resumed with", span.marks.len() as u64);
+                    self.count("resumes", u64::from(span.after > 0));
+                }
+                histories[timeline].watched.push((name.clone(), spans));
             }
-            histories[timeline].watched.push((name, spans));
         }
         for history in &histories {
             checks.made("messages read back", history.stored.len() as u64);

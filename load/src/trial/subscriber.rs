@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, interval};
 
-use super::Trial;
+use super::{SUBSCRIBERS, Trial};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, Place, Stage};
 use crate::history::{Mark, Span};
@@ -31,8 +31,8 @@ pub(super) enum Habit {
     Cut,
 }
 
-/// Of each timeline its number, who saw it, and the subscriptions.
-pub(super) type Saw = Vec<(usize, String, Vec<Span>)>;
+/// Who saw something, and the subscriptions by timeline.
+pub(super) type Saw = (String, BTreeMap<usize, Vec<Span>>);
 
 struct Subscriber<'a> {
     trial: &'a Trial,
@@ -46,26 +46,22 @@ struct Subscriber<'a> {
     spans: BTreeMap<usize, Vec<Span>>,
 }
 
-/// Follows timelines, given with the lengths that they may get, and records everything until all that was written has
-/// come, or nothing comes for too long.
-pub(super) async fn run(
-    trial: &Trial,
-    habit: Habit,
-    number: usize,
-    follows: BTreeMap<usize, u64>,
-) -> Result<Saw, Stop> {
-    let due = |length: &u64| match habit {
-        Habit::Midway => (length / 3, Some(length * 2 / 3)),
+/// Follows its share of the timelines, and records everything until all that was written has come, or nothing comes for
+/// too long.
+pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Saw, Stop> {
+    let follows = (number..trial.lengths.len()).step_by(SUBSCRIBERS);
+    let due = |timeline: usize| match (habit, trial.lengths[timeline]) {
+        (Habit::Midway, length) => (length / 3, Some(length * 2 / 3)),
         _ => (0, None),
     };
     let mut subscriber = Subscriber {
         trial,
         habit,
-        follower: Follower::new(&trial.timelines, follows.keys().copied()),
-        dues: follows.values().map(due).collect(),
+        follower: Follower::new(&trial.timelines, follows.clone()),
+        dues: follows.clone().map(due).collect(),
         quiet: (u64::MAX, trial.began),
         random: Random::new(trial.run.seed_of(number as u64)),
-        spans: follows.keys().map(|one| (*one, Vec::new())).collect(),
+        spans: follows.map(|timeline| (timeline, Vec::new())).collect(),
     };
     let mut away = None;
     while !subscriber.is_through() {
@@ -73,11 +69,7 @@ pub(super) async fn run(
             trial.wait(&mut away, &error).await?;
         }
     }
-    let spans = subscriber.spans.into_iter();
-    let name = format!("{habit:?}-{number}");
-    Ok(spans
-        .map(|(timeline, spans)| (timeline, name.clone(), spans))
-        .collect())
+    Ok((format!("{habit:?}-{number}"), subscriber.spans))
 }
 
 impl Subscriber<'_> {
@@ -163,7 +155,7 @@ fn hear(spans: &mut BTreeMap<usize, Vec<Span>>, event: Event<'_>) -> Result<(), 
                 span.marks.push(Mark { id, ..mark });
             }
         }
-        Event::Refused(_, refusal) if refusal.data.retry => {}
+        Event::Refused(refusal) if refusal.data.retry => {}
         Event::Draining => {}
         other => return other.expected(),
     }

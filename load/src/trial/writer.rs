@@ -39,16 +39,7 @@ struct Writer<'a> {
 
 /// Sends all messages of a source, whatever happens to the connection; ends when all are answered.
 pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<Wrote, Stop> {
-    let mut writer = Writer {
-        trial,
-        number,
-        source,
-        sent: Vec::new(),
-        on_the_way: BTreeMap::new(),
-        again: BTreeMap::new(),
-        pause: Duration::ZERO,
-        opened: None,
-    };
+    let mut writer = Writer::new(trial, number, source);
     let mut away = None;
     while let Err(error) = writer.session(&mut away).await {
         trial.count("reconnects", 1);
@@ -57,7 +48,20 @@ pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<
     Ok(writer.sent)
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(trial: &'a Trial, number: usize, source: Source) -> Writer<'a> {
+        Writer {
+            trial,
+            number,
+            source,
+            sent: Vec::new(),
+            on_the_way: BTreeMap::new(),
+            again: BTreeMap::new(),
+            pause: Duration::ZERO,
+            opened: None,
+        }
+    }
+
     /// One connection's life; it ends without error when all is answered.
     async fn session(&mut self, away: &mut Option<Instant>) -> io::Result<()> {
         let Trial { run, timelines, .. } = self.trial;
@@ -110,7 +114,7 @@ impl Writer<'_> {
                 id: message.id.clone(),
                 writer: self.number,
                 digest: digest(user, &message.id, Some(&message.entry)),
-                sent_ns: self.ns(Instant::now()),
+                at: self.trial.began.elapsed(),
                 ack: None,
                 refused: false,
             };
@@ -129,10 +133,6 @@ impl Writer<'_> {
             append["expect_head"] = head.into();
         }
         put_request(out, OWN + 1 + index as u64, "message.append", &append);
-    }
-
-    fn ns(&self, at: Instant) -> u64 {
-        (at - self.trial.began).as_nanos() as u64
     }
 
     fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
@@ -162,16 +162,14 @@ impl Writer<'_> {
         appended: &Appended,
         now: Instant,
     ) -> Result<(), String> {
-        let (trial, at_ns) = (self.trial, self.ns(now));
+        let trial = self.trial;
         let sent = &mut self.sent[index].1;
         sent.ack = Some(Ack {
             sequence: appended.sequence,
             timestamp: appended.timestamp,
-            at_ns,
+            at: now - trial.began,
         });
-        trial
-            .acks
-            .record(trial.began + Duration::from_nanos(sent.sent_ns), now);
+        trial.acks.record(trial.began + sent.at, now);
         let acknowledged = &trial.acknowledged[message.timeline];
         acknowledged.set(acknowledged.get() + 1);
         trial.count("duplicates", u64::from(appended.duplicate));
@@ -202,5 +200,95 @@ impl Writer<'_> {
         }
         let name = &self.trial.timelines[timeline];
         Err(format!("{name}: refused: {refusal}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::Answer;
+    use crate::run::Run;
+    use crate::setup::plain;
+
+    /// A writer of four messages, three of them on the way.
+    fn with_writer(test: impl FnOnce(&mut Writer<'_>)) {
+        let run = Run::new(&plain(), "ws://nowhere".into(), None);
+        let trial = Trial::new(&run, vec![("t".into(), 4)]);
+        let message = |number: u64| Outgoing {
+            timeline: 0,
+            id: format!("m{number}"),
+            entry: json!({ "number": number }),
+            expect_head: Some(number),
+        };
+        let source = Source {
+            user: "u".into(),
+            in_flight: 3,
+            messages: Box::new((0..4).map(message)),
+        };
+        let mut writer = Writer::new(&trial, 0, source);
+        writer.fill(&mut Vec::new());
+        test(&mut writer);
+    }
+
+    fn answer(writer: &mut Writer<'_>, number: u64, body: &str) -> Result<(), String> {
+        let text = format!(r#"{{"id":{},{body}}}"#, OWN + number);
+        let answer = Answer::read(text.as_bytes()).expect("an answer");
+        writer.take(&Event::Answered(number, &answer, Instant::now()))
+    }
+
+    fn acknowledged(writer: &mut Writer<'_>, number: u64, id: &str) -> Result<(), String> {
+        let result = json!({ "sequence": number, "timestamp": 1, "message_id": id, "epoch": "e", "duplicate": false });
+        answer(writer, number, &format!(r#""result":{result}"#))
+    }
+
+    fn refused(
+        writer: &mut Writer<'_>,
+        number: u64,
+        reason: &str,
+        retry: bool,
+    ) -> Result<(), String> {
+        let error =
+            json!({ "code": 1, "message": "m", "data": { "reason": reason, "retry": retry } });
+        answer(writer, number, &format!(r#""error":{error}"#))
+    }
+
+    #[test]
+    fn answers_that_fit_no_message_or_another_are_faults() {
+        with_writer(|writer| {
+            assert_eq!(acknowledged(writer, 1, "m0"), Ok(()));
+            assert!(acknowledged(writer, 1, "m0").is_err(), "twice");
+            assert!(acknowledged(writer, 4, "m3").is_err(), "it is not sent");
+            assert!(acknowledged(writer, 2, "other").is_err());
+            assert!(answer(writer, 3, r#""result":{}"#).is_err());
+            assert_eq!(writer.trial.acknowledged[0].get(), 2);
+            let answered = writer.sent.iter().map(|(_, sent)| sent.ack.is_some());
+            assert!(answered.eq([true, true, false]));
+        });
+    }
+
+    #[test]
+    fn what_is_refused_goes_out_again_in_order_before_anything_new() {
+        with_writer(|writer| {
+            assert_eq!(refused(writer, 1, "busy", true), Ok(()));
+            // Behind the refused one it could not but fail.
+            assert_eq!(refused(writer, 2, "condition_failed", false), Ok(()));
+            assert_eq!(acknowledged(writer, 3, "m2"), Ok(()));
+            let (mut again, mut new) = (Vec::new(), Vec::new());
+            writer.fill(&mut new);
+            assert!(writer.on_the_way.is_empty() && new.is_empty());
+            writer.repeat(&mut again);
+            let text = String::from_utf8_lossy(&again);
+            assert!(
+                text.find("\"m0\"") < text.find("\"m1\"") && text.contains("m1"),
+                "{text}"
+            );
+            writer.fill(&mut new);
+            assert_eq!(writer.sent.len(), 4);
+            assert!(
+                refused(writer, 1, "condition_failed", false).is_err(),
+                "nothing before it"
+            );
+            assert!(refused(writer, 2, "forbidden", false).is_err());
+        });
     }
 }

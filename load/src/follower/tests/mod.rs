@@ -41,6 +41,14 @@ fn push(timeline: &str, sequences: &[u64], epoch: &str) -> Value {
 }
 
 impl Follower {
+    fn join_all(&mut self) {
+        (0..self.places.len()).for_each(|place| self.join(place, None));
+    }
+
+    fn is_live(&self) -> bool {
+        self.places.iter().all(|place| place.stage == Stage::Live)
+    }
+
     /// As if `text` had come: what `read` does with it.
     pub(crate) fn feed(
         &mut self,

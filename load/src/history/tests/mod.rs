@@ -18,11 +18,11 @@ fn good() -> History {
             id: format!("m{n}"),
             writer: n as usize % 3,
             digest: n * 7919,
-            sent_ns: n * 10,
+            at: Duration::from_nanos(n * 10),
             ack: (n % 5 != 0).then_some(Ack {
                 sequence: n,
                 timestamp: 1_000 + n / 3,
-                at_ns: n * 10 + 35,
+                at: Duration::from_nanos(n * 10 + 35),
             }),
             refused: false,
         })
@@ -30,7 +30,7 @@ fn good() -> History {
             id: "never answered".into(),
             writer: 0,
             digest: 1,
-            sent_ns: 500,
+            at: Duration::from_nanos(500),
             ack: None,
             refused: false,
         }])
@@ -191,7 +191,7 @@ fn what_was_told_before_a_send_stands_before_it() {
         .ack
         .as_mut()
         .expect("acknowledged");
-    last.at_ns = 5;
+    last.at = Duration::from_nanos(5);
     assert_eq!(rules(&history), HashSet::from([Rule::OutOfOrder]));
 }
 

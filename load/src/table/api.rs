@@ -1,0 +1,124 @@
+//! Tablestore's API as a client speaks it: signed requests, answers checked as the SDKs check them.
+//!
+//! Owns: headers, signatures and statuses. Promises: an answer that comes out is whole and signed by the holder of the
+//! key. Must not: know what a row should hold.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use prost::Message;
+use tideline::wire::tablestore::Operation;
+use tideline::wire::tablestore::proto;
+use tideline::wire::tablestore::signature::{
+    AUTHORIZATION, SignedHeaders, Signer, check_answer, request_headers,
+};
+use tokio::time::sleep;
+
+use crate::exit::Stop;
+use crate::frame::place;
+use crate::http::{self, Answer};
+use crate::machine::wall_micros;
+use crate::pipe::Pipe;
+
+/// Who asks, and whom.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Account {
+    /// Key ID that requests are signed with
+    #[arg(long, default_value = "development")]
+    pub key_id: String,
+    /// Its secret
+    #[arg(long, default_value = "development")]
+    pub key_secret: String,
+    /// Instance
+    #[arg(long, default_value = "tideline")]
+    pub instance: String,
+}
+
+/// The code of a server that has too much to do.
+const BUSY: &str = "OTSServerBusy";
+/// How long such a server is let alone.
+const BREATH: Duration = Duration::from_millis(5);
+
+/// An error in words.
+pub(super) fn text(error: impl Display) -> String {
+    error.to_string()
+}
+
+/// A server and whom it knows.
+pub(super) struct Api {
+    host: String,
+    account: Account,
+}
+
+impl Api {
+    /// Of the server behind a `ws://` address; the listener is the same.
+    pub(super) fn new(url: &str, account: &Account) -> Result<Api, Stop> {
+        let (host, _) = place(url).map_err(|error| Stop::Usage(error.to_string()))?;
+        let account = account.clone();
+        Ok(Api { host, account })
+    }
+
+    pub(super) async fn connect(&self) -> io::Result<Pipe> {
+        Pipe::connect(&self.host).await
+    }
+
+    /// Appends a signed request to `out`; its answer is checked with what is returned.
+    pub(super) fn put(&self, out: &mut Vec<u8>, operation: Operation, body: &[u8]) -> Signer {
+        let path = format!("/{}", operation.name());
+        let Api { host, account } = self;
+        let signer = Signer::new(&account.key_id, &account.key_secret, &path);
+        let (length, now_ms) = (body.len(), wall_micros() / 1_000);
+        // Writing into a vector can't fail.
+        let _ = write!(
+            out,
+            "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n"
+        );
+        for (name, value) in request_headers(&signer, &account.instance, now_ms, body) {
+            let _ = write!(out, "{name}: {value}\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(body);
+        signer
+    }
+
+    /// Asks for what is not measured, again if the server is busy, and reads the answer.
+    pub(super) async fn call<A: Message + Default>(
+        &self,
+        pipe: &mut Pipe,
+        operation: Operation,
+        body: &[u8],
+    ) -> Result<A, String> {
+        loop {
+            let mut out = Vec::new();
+            let signer = self.put(&mut out, operation, body);
+            let answered = http::ask(pipe, &out, |answer| read(&answer, &signer)).await;
+            match answered.map_err(text)?? {
+                Some(answer) => return Ok(answer),
+                None => sleep(BREATH).await,
+            }
+        }
+    }
+}
+
+/// Checks digest and signature of an answer, and decodes it; nothing if the server is busy.
+pub(super) fn read<A: Message + Default>(
+    answer: &Answer<'_>,
+    signer: &Signer,
+) -> Result<Option<A>, String> {
+    if answer.status != 200 {
+        let status = answer.status;
+        let error = proto::Error::decode(answer.body);
+        let error = error.map_err(|error| format!("status {status}: {error}"))?;
+        let proto::Error { code, message } = error;
+        let message = message.unwrap_or_default();
+        return match code == BUSY {
+            true => Ok(None),
+            false => Err(format!("refused: {code}: {message}")),
+        };
+    }
+    let authorization = answer.header(AUTHORIZATION).unwrap_or_default();
+    let headers = SignedHeaders::new(answer.headers.iter().copied());
+    check_answer(signer, &headers, authorization, answer.body).map_err(text)?;
+    A::decode(answer.body).map(Some).map_err(text)
+}
