@@ -131,7 +131,8 @@ impl Member {
 
     /// Comes back if it was away, reads to the end, and a little longer.
     async fn finish(&mut self) -> io::Result<()> {
-        if !self.follower.is_live() {
+        let mut places = self.follower.places().iter();
+        if places.any(|place| place.stage == Stage::Out) {
             self.connect(None).await?;
         }
         self.catch_up().await?;
