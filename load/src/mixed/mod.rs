@@ -142,7 +142,12 @@ async fn start<A: Ask>(
     connections: usize,
     ask: impl Fn(usize) -> A,
 ) -> Result<Running<Session<A>>, Stop> {
-    let flow = Flow::open(connections, rate, Gaps::Exponential);
+    let flow = Flow {
+        connections,
+        in_flight: 1,
+        rate: Some(rate),
+        gaps: Gaps::Exponential,
+    };
     let recorder = flow.recorder(run, name);
     let open = Session::each(run, ask);
     flow.start(run, &[recorder], open).await

@@ -39,17 +39,13 @@ pub(super) struct Board {
     pub(super) busy: Cell<u64>,
 }
 
-/// After so many pages of a range, another is begun elsewhere.
-const PAGES: u32 = 4;
-
 /// A connection.
 pub(super) struct Rows {
     number: usize,
     board: Rc<Board>,
     random: Random,
-    /// Where a range goes on and whether that is backward, and its pages so far.
+    /// Where a range goes on, and whether that is backward; at its end another is begun elsewhere.
     range: Option<(u64, bool)>,
-    pages: u32,
     /// What is on the way: its place in the mix, and what its answer is checked with.
     asked: Option<(usize, Ask, Signer)>,
 }
@@ -61,7 +57,6 @@ impl Rows {
             board: Rc::clone(board),
             random: Random::new(board.run.seed_of(number as u64 + 1)),
             range: None,
-            pages: 0,
             asked: None,
         }
     }
@@ -90,11 +85,8 @@ impl Rows {
                 Ask::Row(sheet.due(row..row + 1, false, 1, columns))
             }
             Kind::Range => {
-                let (row, backward) = self.range.take().unwrap_or_else(|| {
-                    self.pages = 0;
-                    (random.below(sheet.rows), random.below(2) == 0)
-                });
-                self.pages += 1;
+                let anywhere = || (random.below(sheet.rows), random.below(2) == 0);
+                let (row, backward) = self.range.take().unwrap_or_else(anywhere);
                 let rows = sheet.from(row, backward);
                 Ask::Page(sheet.due(rows, backward, PAGE_ROWS, 0..width))
             }
@@ -124,7 +116,6 @@ impl Rows {
         };
         run.checks.made(compared, rows);
         if let Ask::Page(due) = ask {
-            let next = next.filter(|_| self.pages < PAGES);
             self.range = next.map(|row| (row, due.backward));
         }
         Ok(())
