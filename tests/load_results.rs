@@ -223,7 +223,7 @@ fn growth_leaves_curves_and_pictures_and_no_data_and_its_table_fills_a_document(
     let page = std::fs::read_to_string(path("page.md")).expect("readable");
     assert!(page.starts_with("above\n") && page.ends_with("\nbelow\n"));
     assert!(
-        page.contains("\n| 10,000 | ") && !page.contains("old"),
+        page.contains(" 10,000 | ") && !page.contains("old"),
         "{page}"
     );
     std::fs::write(path("other.md"), "no place\n").expect("written");

@@ -5,30 +5,29 @@
 
 use std::path::{Path, PathBuf};
 
-use tideline_load::pairs::{Outcome, Row, TITLES, Verdict};
-use tideline_peers::{Name, Peers, run};
+use tideline_load::exit;
+use tideline_peers::{Outcome, Peers, Row, Verdict, run};
 
-fn plan(only: &[Name], data: &Path) -> Peers {
+fn plan(only: &[&str], data: &Path) -> Peers {
     Peers {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_tideline")),
         data: data.to_owned(),
-        only: only.to_vec(),
+        only: only.iter().map(|name| (*name).to_owned()).collect(),
         pairs: 1,
         seconds: 0.3,
-        warm_up: 0.1,
-        connections: 4,
-        timelines: 50,
-        size: 200,
-        room_in_flight: 64,
-        stock: 1_000,
-        redis_server: Some("/no/such/redis-server".into()),
-        nats_server: Some("/no/such/nats-server".into()),
-        seed: Some(1),
+        set: [
+            ("connections", "4"),
+            ("timelines", "50"),
+            ("positions", "50"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into(),
+        programs: Some("/no/such/folder".into()),
         json: None,
     }
 }
 
-fn peers(only: &[Name], data: &Path) -> Outcome {
+fn peers(only: &[&str], data: &Path) -> Outcome {
     let plan = plan(only, data);
     let mut shown = Vec::new();
     let outcome = run(plan, &mut |row, sofar| {
@@ -48,14 +47,14 @@ fn peers(only: &[Name], data: &Path) -> Outcome {
 #[test]
 fn the_floor_is_measured_beside_tideline() {
     let data = tempfile::tempdir().expect("a temporary directory");
-    let outcome = peers(&[Name::Floor], data.path());
-    assert_eq!(outcome.faults, [""; 0], "{}", outcome.summary());
+    let outcome = peers(&["floor"], data.path());
+    assert_eq!(outcome.sheet.faults, [""; 0], "{}", outcome.summary());
     // The echo, and the disk both ways.
     assert_eq!(outcome.rows.len(), 3, "{}", outcome.summary());
     for row in &outcome.rows {
-        assert_eq!(row.verdict, Verdict::NoBar);
-        assert!(row.tideline.is_some_and(|value| value > 0.0));
-        assert!(row.other.is_some_and(|value| value > 0.0) && row.ratio.is_some());
+        assert_eq!(row.verdict(), Verdict::NoBar);
+        assert!(row.tideline().is_some_and(|value| value > 0.0));
+        assert!(row.other().is_some_and(|value| value > 0.0) && row.ratio().is_some());
     }
     let json = serde_json::to_value(&outcome).expect("JSON");
     let pair = &json["rows"][0]["pairs"][0];
@@ -65,19 +64,13 @@ fn the_floor_is_measured_beside_tideline() {
 #[test]
 fn the_table_names_what_is_not_installed_and_goes_on() {
     let data = tempfile::tempdir().expect("a temporary directory");
-    let rows = [
-        Name::Deep,
-        Name::Single,
-        Name::Jetstream,
-        Name::Ack,
-        Name::Amplification,
-    ];
+    let rows = ["deep", "single", "jetstream", "ack", "amplification"];
     let outcome = peers(&rows, data.path());
-    assert!(outcome.held() && outcome.valid());
+    assert_eq!(outcome.sheet.verdict(), exit::Verdict::Held);
     let lines: Vec<String> = outcome.rows.iter().map(Row::text).collect();
-    let table = [TITLES.to_owned(), lines.join("\n"), outcome.summary()].join("\n");
+    let table = [lines.join("\n"), outcome.summary()].join("\n");
     let missing = |name: &str, program: &str| {
-        let of = |row: &&Row| row.name == name && row.verdict == Verdict::Missing;
+        let of = |row: &&Row| row.name == name && row.verdict() == Verdict::Missing;
         let why = format!("missing |\n  {name}: {program} is not installed: apt-get install");
         let named = outcome.rows.iter().filter(of).count();
         assert_eq!(table.matches(&why).count(), named, "{table}");
@@ -89,7 +82,7 @@ fn the_table_names_what_is_not_installed_and_goes_on() {
     assert_eq!(missing("ack", "redis-server"), 1, "{table}");
     assert_eq!(missing("jetstream", "nats-server"), 2, "{table}");
     // What needs nobody else is measured all the same.
-    let measured = outcome.rows.iter().filter(|row| row.tideline.is_some());
+    let measured = outcome.rows.iter().filter(|row| row.tideline().is_some());
     assert_eq!(measured.count(), 2, "{table}");
     assert!(table.contains("6 missing, 0 invalid, 0 failed"), "{table}");
 }
@@ -97,12 +90,13 @@ fn the_table_names_what_is_not_installed_and_goes_on() {
 #[test]
 fn a_row_that_fails_says_why_and_leaves_the_others() {
     let data = tempfile::tempdir().expect("a temporary directory");
-    let mut plan = plan(&[Name::Poll, Name::Idle], data.path());
+    let mut plan = plan(&["poll", "idle"], data.path());
     plan.binary = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let outcome = run(plan, &mut |_, _| {}).expect("it runs to its end");
-    assert!(!outcome.valid() && outcome.whole);
+    assert_eq!(outcome.sheet.verdict(), exit::Verdict::Invalid);
+    assert!(outcome.whole && outcome.sheet.invalid.len() == 2);
     for (row, name) in outcome.rows.iter().zip(["poll", "idle"]) {
-        assert_eq!((row.verdict, &*row.name), (Verdict::Failed, name));
+        assert_eq!((row.verdict(), &*row.name), (Verdict::Failed, name));
         assert!(row.text().contains("Cargo.toml"), "{}", row.text());
     }
 }

@@ -1,96 +1,147 @@
 //! Measurements in a row, each on a server with a directory of its own: what `growth` and the comparison with other
 //! servers are made of.
 //!
-//! Owns: these servers and directories, and the faults and doubts of all measurements. Promises: a server is dead and
-//! its directory gone when its handle is dropped; what is measured is a line that the command line knows, so that
-//! anybody can run it alone. Must not: measure by itself: profiles do.
+//! Owns: these servers and directories, the names in lines, the faults and doubts of all measurements. Promises: a
+//! server is dead and its directory gone when its handle is dropped, also when a signal ends the work; what is measured
+//! is a line that the command line knows, so that anybody can run it alone. Must not: measure by itself.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::exit::Stop;
+use tempfile::TempDir;
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+use crate::exit::{Stop, joined};
 use crate::machine::used;
 use crate::outcome::Outcome;
-use crate::process::{Launch, Server};
+use crate::process::Launch;
 use crate::random::Random;
 
-/// A directory that goes away with its handle.
-#[derive(Debug)]
-pub struct Place(PathBuf);
+/// What runs the words of a line for its result alone.
+pub type Measure = fn(&[String]) -> Result<Outcome, Stop>;
 
-impl Place {
-    /// Makes a new one in `data`.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made.
-    pub fn new(data: &Path, name: &str) -> Result<Place, Stop> {
-        let run = Random::new(Random::fresh_seed()).bits() >> 32;
-        let path = data.join(format!("{name}-{run:08x}"));
-        let failed = |error| Stop::Own(format!("{}: {error}", path.display()));
-        fs::create_dir_all(&path).map_err(failed)?;
-        Ok(Place(path))
+/// What all measurements of a command share.
+#[derive(Default)]
+pub struct Bench {
+    /// Tideline's binary.
+    pub binary: PathBuf,
+    /// Directories are made in here.
+    pub data: PathBuf,
+    /// Flags of every line; those of a line win over them.
+    pub all: String,
+    /// What `{name}` means in a line; `{run}` is another text in each run.
+    pub names: BTreeMap<String, String>,
+    /// Broken promises so far, each under what was measured.
+    pub faults: Vec<String>,
+    /// What makes figures unbelievable so far.
+    pub invalid: Vec<String>,
+}
+
+/// A server that runs until this is dropped.
+pub struct Running {
+    /// Where it takes the load.
+    pub url: String,
+    /// Its process, if it is not this one.
+    pub pid: Option<u32>,
+    /// What ends it when it is dropped: before its directory goes.
+    pub server: Box<dyn Any + Send>,
+    /// Its directory.
+    pub place: TempDir,
+}
+
+impl Bench {
+    /// A new directory, which goes away with its handle.
+    pub fn place(&self, name: &str) -> Result<TempDir, Stop> {
+        let made = std::fs::create_dir_all(&self.data);
+        // Servers get absolute paths: some of them change their directory.
+        let data = made.and_then(|()| std::fs::canonicalize(&self.data));
+        let place = data.and_then(|data| tempfile::Builder::new().prefix(name).tempdir_in(data));
+        place.map_err(|error| Stop::Own(format!("{}: {error}", self.data.display())))
     }
 
-    /// Where it is.
+    /// Starts Tideline, with its defaults but for what `environment` says.
+    pub async fn start(&self, environment: &BTreeMap<String, String>) -> Result<Running, Stop> {
+        let place = self.place("tideline-")?;
+        let mut launch = Launch::on_free_port(&self.binary, &place.path().join("data"))?;
+        launch.environment = environment.clone().into_iter().collect();
+        // Whatever ends the waiting, the server goes before its directory.
+        blocking(move || {
+            let server = launch.start()?;
+            let (url, pid) = (launch.url(), Some(server.pid()));
+            let server = Box::new(server);
+            Ok(Running {
+                url,
+                pid,
+                server,
+                place,
+            })
+        })
+        .await
+    }
+
+    /// The text with what its `{name}`s mean.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // What cannot be removed is left: nobody is there to be told.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A Tideline on a directory of its own.
-pub struct Ours {
-    server: Server,
-    /// How it was started.
-    pub launch: Launch,
-    /// Dropped after the server is dead.
-    _place: Place,
-}
-
-impl Ours {
-    /// Starts it on a new directory in `data`. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started, or is not ready in time.
-    pub fn start(binary: &Path, data: &Path, environment: &[(&str, String)]) -> Result<Ours, Stop> {
-        let place = Place::new(data, "tideline")?;
-        let mut launch = Launch::on_free_port(binary, &place.path().join("data"))?;
-        let pair = |(name, value): &(&str, String)| ((*name).to_owned(), value.clone());
-        launch.environment = environment.iter().map(pair).collect();
-        let server = launch.start()?;
-        Ok(Ours {
-            server,
-            launch,
-            _place: place,
+    pub fn filled(&self, text: &str) -> String {
+        let names = self.names.iter();
+        names.fold(text.to_owned(), |text, (name, value)| {
+            text.replace(&format!("{{{name}}}"), value)
         })
     }
 
-    /// Its process ID.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.server.pid()
-    }
-
-    /// The words of a profile's command line on this server. `line` is the profile and flags, which win over those that
-    /// are for `all` profiles.
-    #[must_use]
-    pub fn words(&self, all: &str, line: &str) -> Vec<String> {
-        let (url, pid) = (self.launch.url(), self.pid());
+    /// Runs a line on a server; what it finds wrong is kept under `what`.
+    pub async fn run(
+        &mut self,
+        line: &str,
+        on: &Running,
+        what: &str,
+        measure: Measure,
+    ) -> Result<Outcome, Stop> {
         let (profile, own) = line.split_once(' ').unwrap_or((line, ""));
-        let words = format!("{profile} --quiet --url {url} --pid {pid} {all} {own}");
-        words.split_whitespace().map(str::to_owned).collect()
+        let pid = on.pid.map_or(String::new(), |pid| format!("--pid {pid}"));
+        let line = format!(
+            "{profile} --quiet --url {} {pid} {} {own}",
+            on.url, self.all
+        );
+        let run = Random::new(Random::fresh_seed()).text(8);
+        self.names.insert("run".into(), run);
+        let words = self.filled(&line);
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let outcome = blocking(move || measure(&words)).await?;
+        let named = |why: &String| format!("{what}, {}: {why}", outcome.profile);
+        self.faults.extend(outcome.checks.told.iter().map(named));
+        let reasons = outcome.validity.reasons.iter();
+        self.invalid.extend(reasons.map(named));
+        Ok(outcome)
     }
+}
+
+/// Work that blocks, on a thread of its own.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
+) -> Result<T, Stop> {
+    joined(spawn_blocking(work)).await
+}
+
+/// Does the work, or ends it with a signal: then all that it holds is dropped, and a measurement whose server is gone
+/// ends, too. Blocks.
+pub fn until_signal<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    let own = |error| Stop::Own(format!("no runtime: {error}"));
+    let mut builder = runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().map_err(own)?;
+    runtime.block_on(async {
+        let mut interrupted = signal(SignalKind::interrupt()).map_err(own)?;
+        let mut terminated = signal(SignalKind::terminate()).map_err(own)?;
+        tokio::select! {
+            done = work => done,
+            _ = interrupted.recv() => Err(Stop::Own("ended by SIGINT".into())),
+            _ = terminated.recv() => Err(Stop::Own("ended by SIGTERM".into())),
+        }
+    })
 }
 
 const REST_MAX: Duration = Duration::from_secs(90);
@@ -99,43 +150,20 @@ const QUIET_CPU_SECONDS: f64 = 0.05;
 const QUIET_SECONDS: u32 = 3;
 
 /// Waits until a server has nothing left to flush and merge, as its processor time shows. Returns how long that took,
-/// or nothing if it went on. Blocks.
-#[must_use]
-pub fn rest(pid: u32) -> Option<Duration> {
+/// or nothing if it went on.
+pub async fn rest(pid: Option<u32>) -> Option<Duration> {
     let began = Instant::now();
-    let (mut quiet, mut before) = (0, used(pid, "cpu_seconds")?);
+    let cpu = || used(pid?, "cpu_seconds");
+    let (mut quiet, mut now) = (0, cpu()?);
     while began.elapsed() < REST_MAX {
-        sleep(Duration::from_secs(1));
-        let now = used(pid, "cpu_seconds")?;
+        sleep(Duration::from_secs(1)).await;
+        let before = std::mem::replace(&mut now, cpu()?);
         let is_quiet = now - before < QUIET_CPU_SECONDS;
         quiet = if is_quiet { quiet + 1 } else { 0 };
-        before = now;
         if quiet == QUIET_SECONDS {
             let waited = Duration::from_secs(QUIET_SECONDS.into());
             return Some(began.elapsed().saturating_sub(waited));
         }
     }
     None
-}
-
-/// What runs a profile's command line for its result alone: the command line, which is above this module.
-pub type Measure = fn(&[String]) -> Result<Outcome, Stop>;
-
-/// Broken promises and doubts of all measurements so far, each under what was measured.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// Promises that were broken.
-    pub faults: Vec<String>,
-    /// What makes figures unbelievable.
-    pub invalid: Vec<String>,
-}
-
-impl Findings {
-    /// Takes in what a measurement found.
-    pub fn add(&mut self, step: &str, outcome: &Outcome) {
-        let named = |what: &String| format!("{step}, {}: {what}", outcome.profile);
-        self.faults.extend(outcome.checks.told.iter().map(named));
-        let reasons = outcome.validity.reasons.iter();
-        self.invalid.extend(reasons.map(named));
-    }
 }

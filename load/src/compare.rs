@@ -5,15 +5,14 @@
 //! direction.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::exit::{Stop, Verdict};
+use crate::figures::{Cell, Table};
 use crate::outcome::{Better, Figure, Outcome};
 use crate::report;
-use crate::report::quantity;
 
 /// Arguments of `compare`.
 #[derive(Clone, Debug, clap::Args)]
@@ -40,61 +39,42 @@ enum Change {
     Missing,
 }
 
-/// One line of a comparison.
-struct Line<'a> {
-    name: &'a str,
-    /// In the first result and in the second.
-    figures: [Option<&'a Figure>; 2],
-    /// Second through first.
-    ratio: Option<f64>,
-    change: Change,
-}
+/// Where it runs and what it is called is no difference of the load.
+const PLACES: [&str; 3] = ["url", "label", "seed"];
 
 /// Reads, compares, prints.
 pub fn run(args: &Compare) -> Result<Verdict, Stop> {
-    let (before, after) = (Outcome::load(&args.before)?, Outcome::load(&args.after)?);
-    let lines = compare(&before, &after, args.tolerance / 100.0)?;
-    report::say(&text(&before, &after, &lines));
-    let worse = lines.iter().any(|line| line.change == Change::Worse);
-    let held = before.held() && after.held();
-    Ok(
-        match Verdict::of(held, before.validity.valid && after.validity.valid) {
-            Verdict::Held if worse => Verdict::Worse,
-            verdict => verdict,
-        },
-    )
+    let both = [Outcome::load(&args.before)?, Outcome::load(&args.after)?];
+    let changes = changes(&both, args.tolerance / 100.0)?;
+    report::say(&text(&both, &changes));
+    let worse = changes.iter().any(|(_, change)| *change == Change::Worse);
+    let held = both.iter().all(Outcome::held);
+    let valid = both.iter().all(|outcome| outcome.validity.valid);
+    Ok(match Verdict::of(held, valid) {
+        Verdict::Held if worse => Verdict::Worse,
+        verdict => verdict,
+    })
 }
 
-/// Every figure that one of the two has. `tolerance` is a share, 0.1 = 10 %.
-fn compare<'a>(
-    before: &'a Outcome,
-    after: &'a Outcome,
-    tolerance: f64,
-) -> Result<Vec<Line<'a>>, Stop> {
-    if before.profile != after.profile {
-        let (one, other) = (&before.profile, &after.profile);
-        return Err(Stop::Usage(format!(
-            "{one} and {other} are different profiles"
-        )));
+/// What became of every figure that one of the two has. `tolerance` is a share, 0.1 = 10 %.
+fn changes(both: &[Outcome; 2], tolerance: f64) -> Result<Vec<(&str, Change)>, Stop> {
+    let [before, after] = both;
+    let (one, other) = (&before.profile, &after.profile);
+    if one != other {
+        let what = format!("{one} and {other} are different profiles");
+        return Err(Stop::Usage(what));
     }
-    let names: BTreeSet<&String> = before.figures.keys().chain(after.figures.keys()).collect();
-    let line = |name: &'a String| {
-        let figures = [before, after].map(|outcome| outcome.figures.get(name));
-        let (ratio, change) = match figures {
-            [Some(before), Some(after)] => {
-                let ratio = (before.value != 0.0).then(|| after.value / before.value);
-                (ratio, change(before, after, tolerance))
-            }
-            _ => (None, Change::Missing),
-        };
-        Line {
-            name,
-            figures,
-            ratio,
-            change,
-        }
+    let names: BTreeSet<&String> = both.iter().flat_map(|one| one.figures.keys()).collect();
+    let changed = |name: &'_ String| match figures(both, name) {
+        [Some(before), Some(after)] => change(before, after, tolerance),
+        _ => Change::Missing,
     };
-    Ok(names.into_iter().map(line).collect())
+    let names = names.into_iter();
+    Ok(names.map(|name| (&**name, changed(name))).collect())
+}
+
+fn figures<'a>(both: &'a [Outcome; 2], name: &str) -> [Option<&'a Figure>; 2] {
+    both.each_ref().map(|outcome| outcome.figures.get(name))
 }
 
 fn change(before: &Figure, after: &Figure, tolerance: f64) -> Change {
@@ -111,58 +91,51 @@ fn change(before: &Figure, after: &Figure, tolerance: f64) -> Change {
     }
 }
 
-fn text(before: &Outcome, after: &Outcome, lines: &[Line<'_>]) -> String {
-    let mut out = String::new();
-    let label =
-        |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or_else(|| other.into());
-    let (one, two) = (label(before, "before"), label(after, "after"));
-    // Writing into a String can't fail.
-    let _ = writeln!(
-        out,
-        "{:<32} {one:>14} {two:>14} {:>8}",
-        before.profile, "ratio"
-    );
-    for line in lines {
-        let dash = || "-".to_owned();
-        let [before, after] = line
-            .figures
-            .map(|figure| figure.map_or_else(dash, quantity));
-        let ratio = line.ratio.map_or_else(dash, |ratio| format!("{ratio:.3}"));
-        let word = match line.change {
+/// The figures side by side, and below what else there is to know.
+fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
+    let [before, after] = both;
+    let label = |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or(other.into());
+    let labels = [label(before, "before"), label(after, "after")];
+    let mut table = Table::new([&*before.profile, &labels[0], &labels[1], "ratio", ""]);
+    for (name, change) in changes {
+        let word = match change {
             Change::Better => "better",
             Change::Worse => "WORSE",
             Change::Missing => "only in one",
             Change::Same => "",
         };
-        let _ = writeln!(
-            out,
-            "{:<32} {before:>14} {after:>14} {ratio:>8} {word}",
-            line.name
-        );
+        let figures = figures(both, name);
+        let ratio = match figures {
+            [Some(was), Some(is)] if was.value != 0.0 => format!("{:.3}", is.value / was.value),
+            _ => Cell::Absent.text(),
+        };
+        let [was, is] = figures.map(|figure| match figure {
+            Some(figure) => Cell::figure(Some(figure.value), &figure.unit),
+            None => Cell::Absent,
+        });
+        let row = vec![(*name).into(), was, is, Cell::Text(ratio), word.into()];
+        table.rows.push(row);
     }
-    for (outcome, which) in [(before, &one), (after, &two)] {
-        for reason in &outcome.validity.reasons {
-            let _ = writeln!(out, "{which} is INVALID: {reason}");
-        }
+    let mut lines = vec![table.markdown()];
+    for (outcome, which) in both.iter().zip(&labels) {
+        let reasons = outcome.validity.reasons.iter();
+        lines.extend(reasons.map(|reason| format!("{which} is INVALID: {reason}")));
         if !outcome.held() {
-            let _ = writeln!(out, "{which} has {} FAULTS", outcome.checks.faults);
+            lines.push(format!("{which} has {} FAULTS", outcome.checks.faults));
         }
     }
-    // Where it runs and what it is called is no difference of the load.
-    const PLACES: [&str; 3] = ["url", "label", "seed"];
-    let settings = before.settings.keys().chain(after.settings.keys());
-    for name in settings.collect::<BTreeSet<_>>() {
-        let values = [before, after].map(|outcome| outcome.settings.get(name));
+    let names: BTreeSet<&String> = both.iter().flat_map(|one| one.settings.keys()).collect();
+    for name in names {
+        let values = both.each_ref().map(|outcome| outcome.settings.get(name));
         if values[0] != values[1] && !PLACES.contains(&name.as_str()) {
-            let [was, is] = values.map(|value| value.map_or_else(|| "-".into(), Value::to_string));
-            let _ = writeln!(out, "other setting: {name} {was} → {is}");
+            let [was, is] = values.map(|value| value.map_or("–".into(), Value::to_string));
+            lines.push(format!("other setting: {name} {was} → {is}"));
         }
     }
     if before.machine != after.machine {
-        out.push_str("other machine: the figures can't be held against each other\n");
+        lines.push("other machine: the figures can't be held against each other".into());
     }
-    out.truncate(out.trim_end().len());
-    out
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -201,8 +174,8 @@ mod tests {
                 ("new", 1.0, Lower),
             ],
         );
-        let lines = compare(&before, &after, 0.1).expect("the same profile");
-        let changes: Vec<_> = lines.iter().map(|line| (line.name, line.change)).collect();
+        let both = [before, after];
+        let found = changes(&both, 0.1).expect("the same profile");
         let expected = [
             ("cpu", Change::Same),
             ("gone", Change::Missing),
@@ -210,11 +183,10 @@ mod tests {
             ("p99", Change::Better),
             ("rate", Change::Worse),
         ];
-        assert_eq!(changes, expected);
-        assert_eq!(lines[4].ratio, Some(0.8));
-        let lenient = compare(&before, &after, 0.3).expect("the same profile");
-        assert_eq!(lenient[4].change, Change::Same);
-        let shown = text(&before, &after, &lines);
+        assert_eq!(found, expected);
+        let lenient = changes(&both, 0.3).expect("the same profile");
+        assert_eq!(lenient[4].1, Change::Same);
+        let shown = text(&both, &found);
         assert!(
             shown.contains("WORSE") && shown.contains("0.800"),
             "{shown}"
@@ -223,8 +195,8 @@ mod tests {
 
     #[test]
     fn different_profiles_are_not_compared() {
-        let (one, other) = (outcome("append", &[]), outcome("history", &[]));
-        assert!(matches!(compare(&one, &other, 0.1), Err(Stop::Usage(_))));
+        let both = [outcome("append", &[]), outcome("history", &[])];
+        assert!(matches!(changes(&both, 0.1), Err(Stop::Usage(_))));
     }
 
     #[test]

@@ -7,14 +7,15 @@
 //! A place is `<!-- NAME -->`, what was filled in, `<!-- /NAME -->`, each marker a line of its own. NAME is `peers`,
 //! `growth`, or a profile's.
 
-use std::fmt::Write as _;
+use std::fmt::Display;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use crate::exit::{Stop, Verdict};
+use crate::figures::{Cell, Sheet, Table, cores, quantity};
 use crate::outcome::Outcome;
-use crate::report::quantity;
-use crate::result::AnyResult;
 
 /// Arguments of `fill`.
 #[derive(Clone, Debug, clap::Args)]
@@ -32,66 +33,72 @@ pub struct Fill {
 ///
 /// A file that cannot be read or is no result, a document without the place.
 pub fn run(args: &Fill) -> Result<Verdict, Stop> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Stop::Usage(format!("{}: {error}", args.document.display()))
-    };
+    let wrong = |error: &dyn Display| wrong(&args.document, error);
     let mut text = fs::read_to_string(&args.document).map_err(|error| wrong(&error))?;
     for result in &args.results {
-        let (name, table) = match AnyResult::load(result)? {
-            AnyResult::Profile(outcome) => (outcome.profile.clone(), profile(&outcome)),
-            AnyResult::Growth(curves) => ("growth".to_owned(), curves.markdown()),
-            AnyResult::Peers(rows) => ("peers".to_owned(), rows.markdown()),
-        };
-        text = filled(&text, &name, &table)
+        let (name, tables) = read(result)?;
+        text = filled(&text, &name, &tables)
             .ok_or_else(|| wrong(&format_args!("no place for {name}")))?;
     }
     fs::write(&args.document, text).map_err(|error| wrong(&error))?;
     Ok(Verdict::Held)
 }
 
+fn wrong(file: &Path, error: &dyn Display) -> Stop {
+    Stop::Usage(format!("{}: {error}", file.display()))
+}
+
+/// A result's name and its tables.
+fn read(file: &Path) -> Result<(String, String), Stop> {
+    let text = fs::read_to_string(file).map_err(|error| wrong(file, &error))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| wrong(file, &error))?;
+    if value.get("tables").is_none() {
+        let outcome = Outcome::load(file)?;
+        return Ok((outcome.profile.clone(), profile(&outcome)));
+    }
+    let sheet: Sheet = serde_json::from_value(value).map_err(|error| wrong(file, &error))?;
+    Ok((sheet.name.clone(), sheet.markdown()))
+}
+
 /// Latencies by kind of operation, and what was checked.
 fn profile(outcome: &Outcome) -> String {
-    let mut out =
-        "| | a second | p50 | p99 | p99.9 | worst |\n|---|---:|---:|---:|---:|---:|\n".to_owned();
-    let ms = |micros: u64| format!("{:.2} ms", micros as f64 / 1e3);
+    let mut table = Table::new(["", "a second", "p50", "p99", "p99.9", "worst"]);
     for (name, latency) in &outcome.latencies {
         let rate = latency.count as f64 / outcome.seconds.max(0.001);
-        let shown = [latency.p50, latency.p99, latency.p999, latency.max].map(ms);
-        // Writing into a String can't fail.
-        let _ = writeln!(out, "| {name} | {rate:.0} | {} |", shown.join(" | "));
+        let ms = |micros: u64| Cell::figure(Some(micros as f64 / 1e3), "ms");
+        let times = [latency.p50, latency.p99, latency.p999, latency.max].map(ms);
+        let first = [Cell::Text(name.clone()), Cell::figure(Some(rate), "1")];
+        table.rows.push([&first[..], &times].concat());
     }
-    let used = |name: &str| {
-        let figure = outcome.figures.get(name);
-        figure.map_or_else(|| "–".to_owned(), quantity)
+    let used = |name: &str| match outcome.figures.get(name) {
+        Some(figure) => quantity(figure.value, &figure.unit),
+        None => Cell::Absent.text(),
     };
-    let processor = outcome.machine.processor.as_deref();
-    let _ = write!(
-        out,
-        "\n{:.0} s, seed {}, {} cores ({}); server {} and generator {} of one core; {} checks, {} faults{}.",
+    let valid = if outcome.validity.valid {
+        ""
+    } else {
+        "; **not valid**"
+    };
+    format!(
+        "{}\n{:.0} s, seed {}, {}; server {} and generator {} of one core; {} checks, {} faults{valid}.",
+        table.markdown(),
         outcome.seconds,
         outcome.seed,
-        outcome.machine.cores,
-        processor.unwrap_or("unknown processor"),
+        cores(&outcome.machine),
         used("server_cpu_share"),
         used("generator_cpu_share"),
         outcome.checks.made.values().sum::<u64>(),
         outcome.checks.faults,
-        if outcome.validity.valid {
-            ""
-        } else {
-            "; **not valid**"
-        },
-    );
-    out
+    )
 }
 
 /// The text with the place of that name filled anew; nothing if it has none.
-fn filled(text: &str, name: &str, table: &str) -> Option<String> {
+fn filled(text: &str, name: &str, tables: &str) -> Option<String> {
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let start = text.find(&open)? + open.len();
     let end = start + text[start..].find(&close)?;
     let (before, after) = (&text[..start], &text[end..]);
-    Some(format!("{before}\n{}\n\n{after}", table.trim()))
+    Some(format!("{before}\n{}\n\n{after}", tables.trim()))
 }
 
 #[cfg(test)]

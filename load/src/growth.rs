@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use serde::Deserialize;
 
-use crate::bench::{Findings, Measure, Ours, rest};
-use crate::curve::{self, Curve, CurvePlan, Curves, FORMAT, Reading, Step};
+use crate::bench::{self, Bench, Measure};
 use crate::exit::{Stop, Verdict};
+use crate::figures::{Cell, Sheet, Table, cores};
 use crate::machine::Machine;
+use crate::outcome::Outcome;
+use crate::pictures::{Axis, Line, Panel, Picture};
 use crate::{pictures, report};
 
 /// Arguments of `growth`.
@@ -29,8 +31,8 @@ pub struct Growth {
     #[arg(long, default_value = "docs/results")]
     pub results: PathBuf,
     /// Curves to measure [default: all]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub only: Vec<Name>,
+    #[arg(long, value_parser = NAMES, value_delimiter = ',')]
+    pub only: Vec<String>,
     /// The largest history, in messages
     #[arg(long, default_value_t = 10_000_000)]
     pub most: u64,
@@ -42,22 +44,43 @@ pub struct Growth {
     pub size: usize,
 }
 
-/// A curve, or two that belong together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Name {
-    /// More and more timelines of ten messages each
-    Timelines,
-    /// A thousand timelines that grow longer and longer
-    History,
-    /// One timeline with more and more subscribers
-    Subscribers,
-    /// More and more idle connections, then subscriptions
-    Connections,
-}
-
+const NAMES: [&str; 4] = ["timelines", "history", "subscribers", "connections"];
 /// Not a profile: waits until the server has nothing left to flush and merge, and looks at its files.
 const REST: &str = "rest";
 const SMALLEST: u64 = 10_000;
+
+/// What `growth.toml` says: the curves to measure and the pictures of them. It explains its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plans {
+    curve: Vec<CurvePlan>,
+    picture: Vec<PicturePlan>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CurvePlan {
+    of: String,
+    name: String,
+    along: String,
+    sizes: Vec<u64>,
+    run: Vec<String>,
+    figures: Vec<(String, String, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PicturePlan {
+    file: String,
+    title: String,
+    along: String,
+    label: String,
+    panels: Vec<(String, Vec<String>, f64)>,
+}
+
+fn plans() -> Plans {
+    toml::from_str(include_str!("growth.toml")).expect("a file of this tool, read by a test")
+}
 
 /// Measures, writes, shows. Blocks.
 ///
@@ -65,58 +88,67 @@ const SMALLEST: u64 = 10_000;
 ///
 /// A server does not start or cannot be reached, a limit of this machine, a file that cannot be written.
 pub fn run(args: &Growth, measure: Measure) -> Result<Verdict, Stop> {
-    let mut findings = Findings::default();
-    let mut curves = Vec::new();
-    for plan in curve::plans().curve {
-        let of = Name::from_str(&plan.of, true).map_err(Stop::Own)?;
-        if args.only.is_empty() || args.only.contains(&of) {
-            curves.push(measured(plan, args, measure, &mut findings)?);
-        }
-    }
-    let Findings { faults, invalid } = findings;
-    let curves = Curves {
-        format: FORMAT,
-        tool: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: Machine::here(),
-        seconds: args.seconds,
-        faults,
-        invalid,
-        curves,
+    let (seconds, warm_up) = (args.seconds, (args.seconds / 4.0).min(2.0));
+    let mut bench = Bench {
+        binary: args.binary.clone(),
+        data: args.data.clone(),
+        // The same texts and choices at each size.
+        all: format!("--seed 1 --seconds {seconds} --warm-up {warm_up}"),
+        names: [("size".to_owned(), args.size.to_string())].into(),
+        ..Bench::default()
     };
-    let failed = |error| Stop::Own(format!("{}: {error}", args.results.display()));
-    fs::create_dir_all(&args.results).map_err(failed)?;
-    report::save(&curves, Some(&args.results.join("growth.json")))?;
-    pictures::draw_curves(&curves, &args.results)?;
-    report::say(&curves.markdown());
-    for fault in &curves.faults {
+    let machine = cores(&Machine::here());
+    let how =
+        format!("Measured on {machine} with the generator beside the server, {seconds} s a figure");
+    let mut sheet = Sheet::new("growth", how);
+    let Plans { curve, picture } = plans();
+    sheet.tables = bench::until_signal(curves(curve, args, measure, &mut bench))?;
+    (sheet.faults, sheet.invalid) = (bench.faults, bench.invalid);
+    report::save(&sheet, Some(&args.results.join("growth.json")))?;
+    for plan in picture {
+        let file = args.results.join(&plan.file);
+        pictures::save(&drawn(plan, &sheet), &file)?;
+    }
+    report::say(&sheet.markdown());
+    for fault in &sheet.faults {
         report::note(&format!("fault: {fault}"));
     }
-    Ok(Verdict::of(
-        curves.faults.is_empty(),
-        curves.invalid.is_empty(),
-    ))
+    Ok(sheet.verdict())
 }
 
-/// Measures one curve.
-fn measured(
-    plan: CurvePlan,
+/// Measures the curves that are asked for: a table of each, a row for each size.
+async fn curves(
+    plans: Vec<CurvePlan>,
     args: &Growth,
     measure: Measure,
-    findings: &mut Findings,
-) -> Result<Curve, Stop> {
-    let mut steps = Vec::new();
-    for at in sizes(&plan.sizes, args.most) {
-        let step = step(&plan, at, args, measure, findings)?;
-        let text = |reading: &Reading| format!("{} {}", reading.name, reading.text());
-        let figures: Vec<String> = step.figures.iter().map(text).collect();
-        report::note(&format!("{}, {at}: {}", plan.name, figures.join(", ")));
-        steps.push(step);
+    bench: &mut Bench,
+) -> Result<Vec<Table>, Stop> {
+    let mut tables = Vec::new();
+    let wanted = |plan: &CurvePlan| args.only.is_empty() || args.only.contains(&plan.of);
+    for plan in plans.into_iter().filter(wanted) {
+        let title = format!("{}: {}", plan.name, plan.along);
+        let figures = plan.figures.iter().map(|(name, ..)| &**name);
+        let mut table = Table::new([&*title].into_iter().chain(figures));
+        for at in sizes(&plan.sizes, args.most) {
+            bench.names.insert("at".into(), at.to_string());
+            bench.names.insert("tenth".into(), (at / 10).to_string());
+            let what = format!("{}, {at} {}", plan.name, plan.along);
+            let seen = step(&plan, at, &what, measure, bench).await?;
+            let figures = plan.figures.iter();
+            let figures =
+                figures.map(|(_, source, unit)| Cell::figure(seen.get(source).copied(), unit));
+            let row = Vec::from_iter(
+                [Cell::figure(Some(at as f64), "1")]
+                    .into_iter()
+                    .chain(figures),
+            );
+            let shown: Vec<String> = row.iter().map(Cell::text).collect();
+            report::note(&format!("{}: {}", plan.name, shown.join(", ")));
+            table.rows.push(row);
+        }
+        tables.push(table);
     }
-    Ok(Curve {
-        name: plan.name,
-        along: plan.along,
-        steps,
-    })
+    Ok(tables)
 }
 
 fn sizes(planned: &[u64], most: u64) -> Vec<u64> {
@@ -127,80 +159,54 @@ fn sizes(planned: &[u64], most: u64) -> Vec<u64> {
     std::iter::successors(Some(SMALLEST), next).collect()
 }
 
+/// Figures of the profiles of one size, as `PROFILE FIGURE`.
+type Seen = BTreeMap<String, f64>;
+
 /// Measures one size, on a server of its own.
-fn step(
+async fn step(
     plan: &CurvePlan,
     at: u64,
-    args: &Growth,
+    what: &str,
     measure: Measure,
-    findings: &mut Findings,
-) -> Result<Step, Stop> {
+    bench: &mut Bench,
+) -> Result<Seen, Stop> {
     // The log is kept up to so much here: by default it would take more of the disk than what is measured.
-    let environment = [("TIDELINE_RETENTION_BYTES", (1 << 30).to_string())];
-    let ours = Ours::start(&args.binary, &args.data, &environment)?;
-    let told = format!("{}, {at} {}", plan.name, plan.along);
+    let environment = [("TIDELINE_RETENTION_BYTES".to_owned(), (1 << 30).to_string())];
+    let ours = bench.start(&environment.into()).await?;
     let mut seen = Seen::new();
     for line in &plan.run {
         if line == REST {
-            match rest(ours.pid()) {
+            match bench::rest(ours.pid).await {
                 Some(rested) => drop(seen.insert("rest seconds".into(), rested.as_secs_f64())),
-                None => findings.invalid.push(format!("{told}: merges went on")),
+                None => bench.invalid.push(format!("{what}: merges went on")),
             }
-            let [log, image] = ["log", "image"].map(|part| disk_bytes(&ours.launch.data, part));
+            let [log, image] = ["log", "image"].map(|part| disk_bytes(ours.place.path(), part));
             seen.insert("rest log".into(), log as f64);
             seen.insert("rest image".into(), image as f64);
             seen.insert("rest image_per_message".into(), image as f64 / at as f64);
             continue;
         }
-        let outcome = measure(&words(line, at, args, &ours))?;
-        findings.add(&told, &outcome);
-        let profile = &outcome.profile;
-        let figures = outcome.figures.iter();
-        seen.extend(figures.map(|(name, figure)| (format!("{profile} {name}"), figure.value)));
-        seen.insert(format!("{profile} measured"), outcome.seconds);
-        seen.extend(own_memory(ours.pid()).map(|own| (format!("{profile} own_memory"), own)));
+        seen.append(&mut figures(&bench.run(line, &ours, what, measure).await?));
+        let profile = line.split(' ').next().unwrap_or_default();
+        let own = ours.pid.and_then(own_memory);
+        seen.extend(own.map(|own| (format!("{profile} own_memory"), own)));
     }
-    let mut figures = Vec::new();
-    for (name, source, unit) in &plan.figures {
-        let value = match unit.as_str() {
-            "µs" => cpu_each(&seen, source),
-            _ => seen.get(source).copied(),
-        };
-        // One that could not be read stays absent.
-        figures.extend(
-            value
-                .filter(|value| value.is_finite())
-                .map(|value| Reading {
-                    name: name.clone(),
-                    value,
-                    unit: unit.clone(),
-                }),
-        );
-    }
-    Ok(Step { at, figures })
+    Ok(seen)
 }
 
-/// Figures of the profiles of one step, as `PROFILE FIGURE`.
-type Seen = BTreeMap<String, f64>;
-
-/// A line's words for one size, and what all lines have.
-fn words(line: &str, at: u64, args: &Growth, ours: &Ours) -> Vec<String> {
-    let line = line
-        .replace("{at}", &at.to_string())
-        .replace("{tenth}", &(at / 10).to_string())
-        .replace("{size}", &args.size.to_string());
-    let (seconds, warm_up) = (args.seconds, (args.seconds / 4.0).min(2.0));
-    // The same texts and choices at each size. The line's own settings come last, and win.
-    let all = format!("--seed 1 --seconds {seconds} --warm-up {warm_up}");
-    ours.words(&all, &line)
-}
-
-/// The server's processor time for each operation of a rate, µs.
-fn cpu_each(seen: &Seen, rate: &str) -> Option<f64> {
-    let (profile, _) = rate.split_once(' ')?;
-    let count = seen.get(rate)? * seen.get(&format!("{profile} measured"))?;
-    let used = seen.get(&format!("{profile} server_cpu_seconds"))?;
-    (count > 0.0).then(|| used * 1e6 / count)
+/// The figures of a profile; of rates, also the server's processor time for each operation, µs.
+fn figures(outcome: &Outcome) -> Seen {
+    let mut seen = Seen::new();
+    let used = outcome.figures.get("server_cpu_seconds");
+    for (name, figure) in &outcome.figures {
+        let (profile, count) = (&outcome.profile, figure.value * outcome.seconds);
+        seen.insert(format!("{profile} {name}"), figure.value);
+        if let Some(used) = used.filter(|_| figure.unit == "1/s" && count > 0.0) {
+            let each = used.value * 1e6 / count;
+            seen.insert(format!("{profile} CPU of {name}"), each);
+        }
+    }
+    seen
 }
 
 /// Memory that is not a file's: pages of the image that are mapped are the system's cache, and given back at need.
@@ -222,9 +228,49 @@ fn disk_bytes(folder: &Path, part: &str) -> u64 {
     entries.map(size).sum()
 }
 
+/// A picture of all curves along one thing, so that they can be compared.
+fn drawn(plan: PicturePlan, sheet: &Sheet) -> Picture {
+    let suffix = format!(": {}", plan.along);
+    let name = |table: &Table| Some(table.columns[0].strip_suffix(&suffix)?.to_owned());
+    let curves = sheet.tables.iter();
+    let curves: Vec<_> = curves
+        .filter_map(|table| Some((name(table)?, table)))
+        .collect();
+    let mut panels = Vec::new();
+    for (label, figures, unit) in &plan.panels {
+        let mut lines = Vec::new();
+        for ((name, table), figure) in curves
+            .iter()
+            .flat_map(|of| figures.iter().map(move |figure| (of, figure)))
+        {
+            let name = if curves.len() == 1 { figure } else { name };
+            lines.push(Line(name.clone(), points(table, figure, *unit)));
+        }
+        panels.push(Panel::new(label, lines));
+    }
+    let names: Vec<&str> = curves.iter().map(|(name, _)| &**name).collect();
+    Picture {
+        title: plan.title,
+        subtitle: format!("{}; {} cores", names.join(", "), sheet.machine.cores),
+        x: Axis::Size(plan.label),
+        panels,
+    }
+}
+
+/// A column against the first one.
+fn points(table: &Table, column: &str, unit: f64) -> Vec<(f64, f64)> {
+    let at = table.columns.iter().position(|title| title == column);
+    let point = |row: &Vec<Cell>| match (row.first(), row.get(at?)) {
+        (Some(Cell::Figure(x, _)), Some(Cell::Figure(y, _))) => Some((*x, y / unit)),
+        _ => None,
+    };
+    table.rows.iter().filter_map(point).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::{Better, Figure};
 
     #[test]
     fn sizes_end_at_the_most() {
@@ -235,9 +281,9 @@ mod tests {
 
     #[test]
     fn the_curves_that_come_with_the_tool_can_be_read() {
-        let plans = curve::plans();
+        let plans = plans();
         for plan in &plans.curve {
-            assert!(Name::from_str(&plan.of, false).is_ok(), "{}", plan.of);
+            assert!(NAMES.contains(&&*plan.of), "{}", plan.of);
         }
         for picture in &plans.picture {
             let along = |plan: &&CurvePlan| plan.along == picture.along;
@@ -269,13 +315,41 @@ mod tests {
 
     #[test]
     fn processor_time_is_shared_by_the_operations() {
-        let seen = [
-            ("a rate", 100.0),
-            ("a measured", 2.0),
-            ("a server_cpu_seconds", 0.5),
-        ];
-        let seen = seen.map(|(name, value)| (name.to_owned(), value)).into();
-        assert_eq!(cpu_each(&seen, "a rate"), Some(2_500.0));
-        assert_eq!(cpu_each(&seen, "b rate"), None);
+        let mut outcome = Outcome {
+            profile: "a".into(),
+            seconds: 2.0,
+            ..Outcome::default()
+        };
+        for (name, value, unit) in [("rate", 100.0, "1/s"), ("server_cpu_seconds", 0.5, "s")] {
+            let (name, unit, better) = (name.to_owned(), unit.to_owned(), Better::Neither);
+            outcome.figures.insert(
+                name,
+                Figure {
+                    value,
+                    unit,
+                    better,
+                },
+            );
+        }
+        let seen = figures(&outcome);
+        assert_eq!((seen["a CPU of rate"], seen["a rate"]), (2_500.0, 100.0));
+        assert_eq!(seen.len(), 3);
+    }
+
+    #[test]
+    fn curves_along_one_thing_are_lines_of_one_picture() {
+        let mut table = Table::new(["few: messages", "appends"]);
+        let row = |at: f64, value| vec![Cell::figure(Some(at), "1"), Cell::figure(value, "1/s")];
+        table.rows = vec![row(1.0, Some(9.0)), row(2.0, None), row(3.0, Some(4.0))];
+        assert_eq!(points(&table, "appends", 2.0), [(1.0, 4.5), (3.0, 2.0)]);
+        assert_eq!(points(&table, "pages", 1.0), []);
+        let mut sheet = Sheet::new("growth", String::new());
+        let mut many = table.clone();
+        many.columns[0] = "many: messages".into();
+        sheet.tables = vec![table, many];
+        let plan = plans().picture.remove(0);
+        let picture = drawn(plan, &sheet);
+        let names = picture.panels[0].1.iter().map(|line| &*line.0);
+        assert_eq!(names.collect::<Vec<_>>(), ["few", "many"]);
     }
 }

@@ -5,7 +5,6 @@
 //! Tablestore's API (`wire::tablestore`, which the official SDKs hold on their own), or trust a reply that it can
 //! check.
 
-pub mod amount;
 pub mod append;
 mod audience;
 pub mod bench;
@@ -15,8 +14,8 @@ pub mod cli;
 pub mod compare;
 pub mod connect;
 pub mod crash;
-pub mod curve;
 pub mod exit;
+pub mod figures;
 pub mod fill;
 pub mod follower;
 pub mod frame;
@@ -30,7 +29,6 @@ pub mod mixed;
 pub mod outcome;
 pub mod pace;
 pub mod pages;
-pub mod pairs;
 pub mod pictures;
 pub mod pipe;
 pub mod poll;
@@ -41,7 +39,6 @@ pub mod recorder;
 pub mod replay;
 pub mod report;
 pub mod request;
-pub mod result;
 pub mod room;
 pub mod rpc;
 pub mod run;

@@ -123,7 +123,7 @@ pub struct Moved {
 
 impl Outcome {
     /// Enters a figure.
-    pub(crate) fn figure(&mut self, name: &str, value: f64, unit: &str, better: Better) {
+    pub fn figure(&mut self, name: &str, value: f64, unit: &str, better: Better) {
         let unit = unit.to_owned();
         let figure = Figure {
             value,

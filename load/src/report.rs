@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::exit::{Stop, Verdict};
-use crate::outcome::{Figure, Outcome};
+use crate::figures::quantity;
+use crate::outcome::Outcome;
 
 /// A line on standard output. A closed pipe is no reason to fail.
 pub fn say(line: &str) {
@@ -61,19 +62,16 @@ pub fn text(outcome: &Outcome) -> String {
     let reasons = validity.reasons.iter();
     lines.extend(reasons.map(|reason| format!("INVALID: {reason}")));
     for (name, figure) in &outcome.figures {
-        lines.push(format!("  {name:<32} {}", quantity(figure)));
+        let shown = quantity(figure.value, &figure.unit);
+        lines.push(format!("  {name:<32} {shown}"));
     }
     for (name, latency) in &outcome.latencies {
-        let shown = [
-            ("p50", latency.p50),
-            ("p90", latency.p90),
-            ("p99", latency.p99),
-            ("p99.9", latency.p999),
-            ("max", latency.max),
-        ];
-        let shown = shown.map(|(name, micros)| format!("{name} {:.2} ms", micros as f64 / 1e3));
-        let (shown, count) = (shown.join(", "), latency.count);
-        lines.push(format!("  {name} latency: {shown}, {count} measured"));
+        // The other quantiles are figures.
+        let [p90, worst] = [latency.p90, latency.max].map(|of| quantity(of as f64 / 1e3, "ms"));
+        let count = latency.count;
+        lines.push(format!(
+            "  {name}: {count} measured, p90 {p90}, worst {worst}"
+        ));
     }
     if let Some(lateness) = validity.lateness {
         let (share, worst) = (lateness.share() * 100.0, lateness.worst_micros as f64 / 1e3);
@@ -90,25 +88,4 @@ pub fn text(outcome: &Outcome) -> String {
     lines.push(format!("  checked: {made}; {faults} faults"));
     lines.extend(checks.told.iter().map(|fault| format!("FAULT: {fault}")));
     lines.join("\n")
-}
-
-/// A figure with its unit.
-pub fn quantity(figure: &Figure) -> String {
-    let (value, unit) = (figure.value, figure.unit.as_str());
-    if let Some(rest) = unit.strip_prefix("bytes")
-        && value.abs() >= 1e4
-    {
-        let (scaled, scale) = match value.abs() {
-            1e9.. => (value / 1e9, "GB"),
-            1e6.. => (value / 1e6, "MB"),
-            _ => (value / 1e3, "KB"),
-        };
-        return format!("{scaled:.2} {scale}{rest}");
-    }
-    let is_rough = value.abs() >= 1_000.0 || value.fract() == 0.0;
-    let digits = if is_rough { 0 } else { 2 };
-    match unit.strip_prefix('1').unwrap_or(unit) {
-        unit if unit.is_empty() || unit.starts_with('/') => format!("{value:.digits$}{unit}"),
-        unit => format!("{value:.digits$} {unit}"),
-    }
 }

@@ -1,269 +1,436 @@
-//! The rows about appending: as many as go, at two depths; the latency at half of that; the floor below.
+//! Appends to a server that is not Tideline: the same generator, choice of timelines and counting as in the load
+//! tool's `append`; in Redis' language (RESP2) as far as `XADD` and `XLEN` need it, and in that of NATS as far as
+//! JetStream's acknowledgements do.
 //!
-//! Owns: the rounds: in each all contestants of a depth run once, and which one begins changes from round to round; and
-//! what the disk does when nothing but batches are written and synced. Promises: each pair is of one round; the disk
-//! gets batches of the size that Tideline's had. Must not: know how a run is made.
+//! Owns: both protocols. Promises: what was acknowledged must be there at the end; a refusal is a fault; any bytes are
+//! a unit, a reason to wait for more, or an error, never a panic. Must not: allocate per request, so that these clients
+//! cost no more than the one that drives Tideline: the official ones do.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
 
-use tideline_load::bench::Place;
+use clap::{ValueEnum, value_parser};
+use serde::Serialize;
+use serde_json::{Value, json};
 use tideline_load::exit::Stop;
-use tideline_load::generator::Flow;
-use tideline_load::outcome::Outcome;
-use tideline_load::pace::Gaps;
-use tideline_load::pairs::{Bar, Figures, Pair, Row, median};
-use tideline_load::report;
+use tideline_load::generator::{Answer, Flow, Talk};
+use tideline_load::pipe::Pipe;
+use tideline_load::profile::Profile;
+use tideline_load::random::Random;
+use tideline_load::run::Run;
+use tideline_load::setup::Setup;
+use tideline_load::template::{NUMBER, SLOT, Template, timeline_name};
 
-use crate::Name;
-use crate::field::{Contestant, Field, figures};
-use crate::programs::{Program, find, redis_benchmark};
+/// A protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+enum Wire {
+    Redis,
+    Jetstream,
+}
 
-/// Half of Tideline's best is the rate of the latency row.
-const PACED_SHARE: f64 = 0.5;
-const DEPTH: usize = 16;
-const RATE: &str = "appends_per_second";
-
-/// Rows that are measured in the same rounds.
-struct Rounds {
-    what: String,
-    unit: &'static str,
+/// The load.
+#[derive(clap::Args, Serialize)]
+pub(crate) struct Appends {
+    #[command(flatten)]
+    #[serde(flatten)]
+    setup: Setup,
+    #[command(flatten)]
+    #[serde(flatten)]
     flow: Flow,
-    /// The figure that the rows compare.
-    value: &'static str,
-    rows: Vec<(Name, Contestant, Bar)>,
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
+    timelines: u64,
+    #[arg(long)]
+    size: usize,
+    #[arg(long)]
+    wire: Wire,
 }
 
-/// As many appends as go, 16 in flight: those of `deep`, `jetstream` and `floor` that are chosen share their rounds.
-pub(crate) async fn most(field: &mut Field, chosen: &[Name]) -> Result<Vec<Row>, Stop> {
-    let rows = [
-        (Name::Deep, Contestant::Redis, Bar::RatioAtLeast(1.2)),
-        (Name::Jetstream, Contestant::Synced, Bar::RatioAtLeast(15.0)),
-        (Name::Jetstream, Contestant::Unsynced, Bar::None),
-        (Name::Floor, Contestant::Echo, Bar::None),
-    ];
-    let rows = rows.into_iter().filter(|(name, ..)| chosen.contains(name));
-    let rounds = closed(field, DEPTH, rows.collect());
-    let flow = rounds.flow.clone();
-    let (mut rows, ours) = rounds.run(field).await?;
-    for outcome in &ours {
-        field.best.push(figures(outcome, RATE)?.value);
-    }
-    if chosen.contains(&Name::Floor) {
-        rows.extend(disk(field, &ours)?);
-    }
-    if chosen.contains(&Name::Deep) {
-        rows.push(cross_check(field, &flow).await?);
-    }
-    Ok(rows)
-}
+impl Profile for Appends {
+    const NAME: &'static str = "append";
 
-/// As many appends as go, one after the other on each connection.
-pub(crate) async fn single(field: &mut Field) -> Result<Vec<Row>, Stop> {
-    let row = (Name::Single, Contestant::Redis, Bar::RatioAtLeast(1.2));
-    Ok(closed(field, 1, vec![row]).run(field).await?.0)
-}
-
-fn closed(field: &Field, depth: usize, rows: Vec<(Name, Contestant, Bar)>) -> Rounds {
-    let connections = field.args.connections;
-    Rounds {
-        what: format!("durable appends, {connections} × {depth}"),
-        unit: "/s",
-        flow: Flow::closed(connections, depth),
-        value: RATE,
-        rows,
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
-}
 
-/// The latency row, at half of the best rate that was just seen, or is seen now.
-pub(crate) async fn paced(field: &mut Field) -> Result<Vec<Row>, Stop> {
-    let connections = field.args.connections;
-    if field.best.is_empty() && field.missing(Contestant::Redis).is_none() {
-        let full = Flow::closed(connections, DEPTH);
-        let outcome = field.appends(Contestant::Tideline, &full).await?;
-        field.best.push(figures(&outcome, RATE)?.value);
-    }
-    let rate = median(field.best.iter().copied()).unwrap_or(0.0) * PACED_SHARE;
-    let rounds = Rounds {
-        what: format!("append ack p99 from when due, both at {rate:.0}/s"),
-        unit: "ms",
-        flow: Flow::open(connections, rate, Gaps::Fixed),
-        value: "ack_p99",
-        rows: vec![(Name::Ack, Contestant::Redis, Bar::RatioAtMost(1.0))],
-    };
-    Ok(rounds.run(field).await?.0)
-}
-
-impl Rounds {
-    /// Runs the rows' contestants beside Tideline; also returns Tideline's results.
-    async fn run(self, field: &mut Field) -> Result<(Vec<Row>, Vec<Outcome>), Stop> {
-        let (mut rows, mut there) = (Vec::new(), vec![Contestant::Tideline]);
-        for (name, who, bar) in &self.rows {
-            let mut row = name.row(self.what.clone(), who.name(), self.unit, *bar);
-            row.missing = field.missing(*who);
-            if row.missing.is_none() {
-                there.push(*who);
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        let acked = Rc::new(RefCell::new(vec![0; self.timelines as usize]));
+        let acks = self.flow.recorder(run, "ack");
+        let text = Random::new(run.seed).text(self.size);
+        let lost = |error| Stop::Unreachable(format!("{}: {error}", run.url));
+        if self.wire == Wire::Jetstream {
+            make_stream(&run.url).await.map_err(lost)?;
+        }
+        let open = async |number: usize| {
+            let mut pipe = Pipe::connect(&run.url).await?;
+            if self.wire == Wire::Jetstream {
+                let first = format!("{HELLO}SUB _INBOX.{number}.* 1\r\nPING\r\n");
+                pipe.write(first.as_bytes()).await?;
+                // The server's PONG says that it has the subscription.
+                until(&mut pipe, |unit| unit.line == b"PONG").await?;
             }
-            rows.push(row);
-        }
-        let (mut ours, pairs) = (Vec::new(), field.args.pairs);
-        for round in 0..if there.len() == 1 { 0 } else { pairs } {
-            let mut runs: Vec<(Contestant, Figures)> = Vec::new();
-            // The disk and the machine change in a round: none is always the first.
-            let order = there.iter().cycle().skip(round % there.len());
-            for who in order.take(there.len()).copied() {
-                let outcome = field.appends(who, &self.flow).await?;
-                let run = figures(&outcome, self.value)?;
-                note(&format!("{}/{pairs} {}", round + 1, who.name()), &run);
-                if who == Contestant::Tideline {
-                    ours.push(outcome);
-                }
-                runs.push((who, run));
+            let acked = Rc::clone(&acked);
+            Ok((pipe, Lane::new(self.wire, run, acked, number, &text)))
+        };
+        self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
+        run.rate("appends_per_second", acks.count());
+        let faults = match self.wire {
+            Wire::Redis => check_redis(&run.url, &acked.take()).await,
+            Wire::Jetstream => check_stream(&run.url, &acked.take()).await,
+        };
+        faults
+            .map_err(lost)?
+            .iter()
+            .for_each(|fault| run.checks.fault(fault));
+        Ok(())
+    }
+}
+
+/// One connection.
+struct Lane {
+    wire: Wire,
+    run: Rc<Run>,
+    /// By timeline, of all connections.
+    acked: Rc<RefCell<Vec<u32>>>,
+    random: Random,
+    request: Template,
+    /// By slot: the timeline of what is on the way.
+    timelines: Vec<u64>,
+    /// Slots in the order of their requests: that of Redis' replies.
+    waiting: VecDeque<usize>,
+}
+
+impl Lane {
+    fn new(
+        wire: Wire,
+        run: &Rc<Run>,
+        acked: Rc<RefCell<Vec<u32>>>,
+        number: usize,
+        text: &str,
+    ) -> Lane {
+        let size = text.len();
+        let request = match wire {
+            Wire::Redis => command(&["XADD", &format!("s:{NUMBER}"), "*", "v", text]),
+            // Each publish has a reply subject of its own, on which the acknowledgement comes.
+            Wire::Jetstream => {
+                format!("PUB s.{NUMBER} _INBOX.{number}.{SLOT} {size}\r\n{text}\r\n")
             }
-            let of = |who| Some(runs.iter().find(|run| run.0 == who)?.1.clone());
-            for (row, (_, who, _)) in rows.iter_mut().zip(&self.rows) {
-                if let (Some(tideline), Some(peer)) = (of(Contestant::Tideline), of(*who)) {
-                    let peer = Some(peer);
-                    row.pairs.push(Pair { tideline, peer });
-                }
+        };
+        Lane {
+            wire,
+            run: Rc::clone(run),
+            acked,
+            random: Random::new(run.seed_of(number as u64)),
+            request: Template::new(request),
+            timelines: Vec::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Which request a unit answers, and whether the message is on disk; nothing if it answers none.
+    fn answer(&mut self, unit: &Unit<'_>) -> io::Result<Option<(usize, bool)>> {
+        if self.wire == Wire::Redis {
+            let slot = self.waiting.pop_front();
+            // Only the ID of an entry has a body.
+            let slot = slot.ok_or_else(|| bad("a reply that nothing waits for", unit.line))?;
+            return Ok(Some((slot, !unit.body.is_empty())));
+        }
+        let Some(subject) = unit.subject()? else {
+            return Ok(None);
+        };
+        let digits = subject.rsplit(|byte| *byte == b'.').next();
+        let slot = number(digits.unwrap_or_default());
+        let slot = slot.ok_or_else(|| bad("an unknown subject", unit.line))?;
+        // {"stream":"TIDE","seq":1}; an error comes first where there is one.
+        Ok(Some((slot, unit.body.starts_with(b"{\"stream\":"))))
+    }
+}
+
+impl Talk for Lane {
+    fn put(&mut self, out: &mut Vec<u8>, slot: usize) {
+        let timeline = self.random.below(self.acked.borrow().len() as u64);
+        self.request.stamp(out, &[timeline, slot as u64]);
+        self.waiting.push_back(slot);
+        if slot >= self.timelines.len() {
+            self.timelines.resize(slot + 1, 0);
+        }
+        self.timelines[slot] = timeline;
+    }
+
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        each: &mut dyn FnMut(Answer),
+    ) -> io::Result<usize> {
+        let mut taken = 0;
+        while let Some(unit) = find(&bytes[taken..])? {
+            taken += unit.length;
+            if unit.line == b"PING" {
+                out.extend_from_slice(PONG);
+            }
+            let Some((slot, is_stored)) = self.answer(&unit)? else {
+                continue;
+            };
+            if !is_stored {
+                let why = [unit.line, unit.body].map(String::from_utf8_lossy);
+                self.run
+                    .checks
+                    .fault(format_args!("refused: {} {}", why[0], why[1]));
+            } else if let Some(timeline) = self.timelines.get(slot) {
+                self.acked.borrow_mut()[*timeline as usize] += 1;
+            }
+            let recorder = is_stored.then_some(0);
+            each(Answer { slot, recorder });
+        }
+        Ok(taken)
+    }
+}
+
+/// What a server of either kind says at once: a line, and a body if the line ends with its length.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unit<'a> {
+    pub(crate) line: &'a [u8],
+    pub(crate) body: &'a [u8],
+    /// Of all of it.
+    pub(crate) length: usize,
+}
+
+/// More than any that is asked for here.
+const BODY_BYTES_MAX: usize = 1 << 20;
+/// `INFO` of NATS is the longest line.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// The unit at the start of the bytes, if it is whole.
+pub(crate) fn find(bytes: &[u8]) -> io::Result<Option<Unit<'_>>> {
+    let Some(end) = memchr::memchr(b'\n', bytes) else {
+        let is_endless = bytes.len() > LINE_BYTES_MAX;
+        return if is_endless {
+            Err(bad("a line without end", b""))
+        } else {
+            Ok(None)
+        };
+    };
+    let (line, after) = (bytes[..end].trim_ascii_end(), end + 1);
+    // Redis' nil has the length -1, and no body.
+    let is_long = line.starts_with(b"$") && line != b"$-1" || line.starts_with(b"MSG ");
+    if !is_long {
+        return Ok(Some(Unit {
+            line,
+            body: b"",
+            length: after,
+        }));
+    }
+    let size = number(
+        line.rsplit(|byte| b"$ ".contains(byte))
+            .next()
+            .unwrap_or_default(),
+    );
+    let size = size.filter(|size| *size <= BODY_BYTES_MAX);
+    let length = after + size.ok_or_else(|| bad("a length out of range", line))? + 2;
+    let Some(body) = bytes.get(after..length) else {
+        return Ok(None);
+    };
+    let body = body.strip_suffix(b"\r\n");
+    let body = body.ok_or_else(|| bad("a body longer than its length", line))?;
+    Ok(Some(Unit { line, body, length }))
+}
+
+impl<'a> Unit<'a> {
+    /// The subject of a message of NATS; what refuses is an error.
+    pub(crate) fn subject(&self) -> io::Result<Option<&'a [u8]>> {
+        let mut words = self.line.split(|byte| *byte == b' ');
+        match words.next().unwrap_or_default() {
+            b"MSG" => Ok(words.next()),
+            b"PING" | b"PONG" | b"INFO" | b"+OK" => Ok(None),
+            _ => Err(bad("a refusal", self.line)),
+        }
+    }
+}
+
+fn number(digits: &[u8]) -> Option<usize> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn bad(what: &str, line: &[u8]) -> io::Error {
+    let line = String::from_utf8_lossy(line);
+    io::Error::other(format!("the server sent {what}: {line:.200}"))
+}
+
+/// A command to Redis.
+fn command(words: &[&str]) -> String {
+    let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+    let words: Vec<String> = words.iter().map(word).collect();
+    format!("*{}\r\n{}", words.len(), words.concat())
+}
+
+/// Reads up to the unit that is wanted; returns its line and its body.
+async fn until(
+    pipe: &mut Pipe,
+    wanted: impl Fn(&Unit<'_>) -> bool,
+) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    loop {
+        while let Some(unit) = find(pipe.bytes())? {
+            let found = wanted(&unit).then(|| (unit.line.to_vec(), unit.body.to_vec()));
+            let length = unit.length;
+            pipe.take(length);
+            if let Some(found) = found {
+                return Ok(found);
             }
         }
-        Ok((rows, ours))
+        pipe.more().await?;
     }
 }
 
-fn note(who: &str, figures: &Figures) {
-    let [p50, p99, _] = figures.latency_ms.unwrap_or_default();
-    let rate = figures.per_second.unwrap_or(0.0);
-    let cpu = |share: Option<f64>| {
-        share.map_or_else(|| "-".into(), |share| format!("{:.0} %", share * 100.0))
-    };
-    let (generator, server) = (cpu(figures.generator_cpu), cpu(figures.server_cpu));
-    report::note(&format!(
-        "{who}: {rate:.0}/s, p50 {p50:.2} ms, p99 {p99:.2} ms; processor: generator {generator}, server {server}"
-    ));
-}
-
-/// What the disk would allow with Tideline's mean batch: each round's appends beside a probe with its own batch.
-fn disk(field: &Field, ours: &[Outcome]) -> Result<Vec<Row>, Stop> {
-    let mean = |what: &str| {
-        let of = |outcome: &Outcome| batches(outcome, what);
-        median(ours.iter().filter_map(of))
-    };
-    let batch = mean("closures").zip(mean("bytes"));
-    let (messages, bytes) = batch.unwrap_or_default();
-    let place = Place::new(&field.args.data, "floor")?;
-    let failed = |error| Stop::Own(format!("{}: {error}", place.path().display()));
-    let time = Duration::from_secs_f64(field.args.seconds.clamp(0.01, 3.0));
-    let mut rows = Vec::new();
-    for (reused, how) in [
-        (true, "the disk, blocks written again"),
-        (false, "the disk, to a growing file"),
-    ] {
-        let what = format!("durable appends in batches of {messages:.0} ({bytes:.0} B)");
-        let mut row = Name::Floor.row(what, how, "/s", Bar::None);
-        let unread = || "the server's metrics could not be read".into();
-        row.failed = batch.is_none().then(unread);
-        for outcome in ours.iter().filter(|_| batch.is_some()) {
-            let syncs = probe(place.path(), reused, bytes as usize, time).map_err(failed)?;
-            let peer = Some(Figures {
-                value: syncs * messages,
-                per_second: Some(syncs),
-                ..Figures::default()
-            });
-            let tideline = figures(outcome, RATE)?;
-            row.pairs.push(Pair { tideline, peer });
+/// Every stream of Redis holds as many entries as were acknowledged.
+async fn check_redis(address: &str, acked: &[u32]) -> io::Result<Vec<String>> {
+    let (mut pipe, mut faults) = (Pipe::connect(address).await?, Vec::new());
+    for (number, expected) in (0..).zip(acked) {
+        let name = timeline_name("s:", number);
+        pipe.write(command(&["XLEN", &name]).as_bytes()).await?;
+        let (there, _) = until(&mut pipe, |_| true).await?;
+        if there != format!(":{expected}").as_bytes() {
+            let there = String::from_utf8_lossy(&there);
+            faults.push(format!("{name}: {expected} acknowledged, {there} there"));
         }
-        rows.push(row);
     }
-    Ok(rows)
+    Ok(faults)
 }
 
-/// The mean of what Tideline's batches held, from its metrics; absent if they could not be read.
-fn batches(outcome: &Outcome, what: &str) -> Option<f64> {
-    let total = |end: &str| -> f64 {
-        let name = format!("tideline_commit_batch_{what}_{end}");
-        let metrics = outcome.metrics.iter();
-        let mine = metrics.filter(|(full, _)| full.split('{').next() == Some(&name));
-        mine.map(|(_, moved)| moved.after - moved.before).sum()
-    };
-    let count = total("count");
-    (count > 0.0).then(|| total("sum") / count)
+/// What a client says to NATS first.
+pub(crate) const HELLO: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"rust\",\"version\":\"1\",\"protocol\":1}\r\n";
+/// The answer to its pings.
+pub(crate) const PONG: &[u8] = b"PONG\r\n";
+
+/// A request to JetStream, about the only stream.
+async fn ask(address: &str, what: &str, body: &Value) -> io::Result<Value> {
+    let (body, mut pipe) = (body.to_string(), Pipe::connect(address).await?);
+    let length = body.len();
+    let publish = format!("PUB $JS.API.STREAM.{what}.TIDE _INBOX.ask {length}\r\n{body}\r\n");
+    let asked = format!("{HELLO}SUB _INBOX.ask 1\r\n{publish}");
+    pipe.write(asked.as_bytes()).await?;
+    let (_, answer) = until(&mut pipe, |unit| unit.line.starts_with(b"MSG ")).await?;
+    Ok(serde_json::from_slice(&answer)?)
 }
 
-/// The file that is written again is this long, as reused segments of a log are.
-const REUSED_BYTES: u64 = 256 << 20;
-
-/// Batches per second: write, fdatasync, and again, into blocks that exist (`reused`) or at the end of a file that
-/// grows. Blocks for `time` and for the preparation.
-fn probe(folder: &Path, reused: bool, batch_bytes: usize, time: Duration) -> io::Result<f64> {
-    let path = folder.join("floor");
-    let mut file = File::create(&path)?;
-    let batch = vec![0x5a; batch_bytes.max(1)];
-    if reused {
-        let zeros = vec![0; 1 << 20];
-        for _ in 0..REUSED_BYTES >> 20 {
-            file.write_all(&zeros)?;
-        }
-        file.sync_all()?;
+/// The stream that takes all subjects of the run.
+async fn make_stream(address: &str) -> io::Result<()> {
+    let stream = json!({"name": "TIDE", "subjects": ["s.>"], "storage": "file", "retention": "limits",
+        "num_replicas": 1, "discard": "old", "max_consumers": -1, "max_msgs": -1, "max_bytes": -1});
+    let made = ask(address, "CREATE", &stream).await?;
+    match made.get("error") {
+        Some(error) => Err(bad("a refusal", error.to_string().as_bytes())),
+        None => Ok(()),
     }
-    let length = batch.len() as u64;
-    let (began, mut batches, mut at) = (Instant::now(), 0_u64, 0);
-    while began.elapsed() < time {
-        if reused && at + length > REUSED_BYTES {
-            at = 0;
-        }
-        file.write_all_at(&batch, at)?;
-        file.sync_data()?;
-        at += length;
-        batches += 1;
-    }
-    let rate = batches as f64 / began.elapsed().as_secs_f64();
-    std::fs::remove_file(&path)?;
-    Ok(rate)
 }
 
-/// Redis' own tool on Redis: does our client hold it back?
-async fn cross_check(field: &mut Field, flow: &Flow) -> Result<Row, Stop> {
-    let connections = flow.connections;
-    let what = format!("not Tideline but redis-benchmark on Redis, {connections} × {DEPTH}");
-    let mut row = Name::Deep.row(what, "Redis by our generator", "/s", Bar::None);
-    row.missing = field.missing(Contestant::Redis);
-    let Some(server) = field.redis.clone() else {
-        return Ok(row);
-    };
-    let beside = server.with_file_name("redis-benchmark");
-    let Some(tool) = find("redis-benchmark", beside.is_file().then_some(&*beside)) else {
-        row.missing = Some("redis-benchmark is not installed".into());
-        return Ok(row);
-    };
-    let ours = field.appends(Contestant::Redis, flow).await?;
-    let redis = Program::redis(&server, &field.args.data).await?;
-    let keys = (field.args.timelines, field.args.size);
-    let rate = redis_benchmark(tool, &redis, (connections, DEPTH), keys, field.args.seconds);
-    row.pairs.push(Pair {
-        tideline: Figures {
-            value: rate.await?,
-            ..Figures::default()
-        },
-        peer: Some(figures(&ours, RATE)?),
-    });
-    Ok(row)
+/// The stream holds as many messages as were acknowledged.
+async fn check_stream(address: &str, acked: &[u32]) -> io::Result<Vec<String>> {
+    let expected: u64 = acked.iter().map(|count| u64::from(*count)).sum();
+    let info = ask(address, "INFO", &json!({})).await?;
+    let there = info.pointer("/state/messages").and_then(Value::as_u64);
+    let fault = || format!("the stream: {expected} acknowledged, {there:?} there");
+    Ok((there != Some(expected)).then(fault).into_iter().collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
-    fn the_disk_is_written_both_ways_and_left_clean() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let time = Duration::from_millis(20);
-        let rate = probe(folder.path(), false, 4_096, time).expect("written");
-        assert!(rate > 0.0);
-        assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 0);
+    fn each_unit_is_found_and_never_early() {
+        let whole: [(&[u8], &[u8], &[u8]); 11] = [
+            (b"+OK\r\n", b"+OK", b""),
+            (b"-ERR no\r\n", b"-ERR no", b""),
+            (b":12\r\n", b":12", b""),
+            (b"$-1\r\n", b"$-1", b""),
+            (b"$0\r\n\r\n", b"$0", b""),
+            (b"$4\r\n1-\r\n\r\n", b"$4", b"1-\r\n"),
+            (b"PING\r\n", b"PING", b""),
+            (b"INFO {\"a\":1}\r\n", b"INFO {\"a\":1}", b""),
+            (b"MSG a.b 1 2\r\nhi\r\n", b"MSG a.b 1 2", b"hi"),
+            (b"MSG a.b 1 in.x 0\r\n\r\n", b"MSG a.b 1 in.x 0", b""),
+            (b"+OK\n", b"+OK", b""),
+        ];
+        for (bytes, line, body) in whole {
+            let length = bytes.len();
+            let found = find(bytes).expect("legal").expect("whole");
+            assert_eq!(found, Unit { line, body, length });
+            for short in 0..length {
+                assert_eq!(find(&bytes[..short]).expect("legal"), None);
+            }
+        }
+        for wrong in [
+            &b"$x\r\n"[..],
+            b"$-2\r\n",
+            b"$1\r\nabc",
+            b"MSG a 1 x\r\n",
+            b"MSG a 1 1\r\nabc",
+        ] {
+            assert!(find(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(find(&[b'x'; LINE_BYTES_MAX + 1]).is_err());
+    }
+
+    /// A connection of four timelines, and what it says and hears.
+    fn lane(wire: Wire) -> Lane {
+        #[derive(clap::Parser)]
+        struct Flags {
+            #[command(flatten)]
+            setup: Setup,
+        }
+        let run = Run::new(
+            &<Flags as clap::Parser>::parse_from(["test", "--quiet"]).setup,
+            String::new(),
+            None,
+        );
+        Lane::new(wire, &run, Rc::new(RefCell::new(vec![0; 1])), 7, "value")
+    }
+
+    #[test]
+    fn requests_carry_their_numbers_and_answers_find_back() {
+        for (wire, request, said) in [
+            (
+                Wire::Redis,
+                command(&["XADD", "s:000000000", "*", "v", "value"]),
+                &b"$3\r\n1-0\r\n-OOM\r\n$3"[..],
+            ),
+            (
+                Wire::Jetstream,
+                "PUB s.000000000 _INBOX.7.0003 5\r\nvalue\r\n".to_owned(),
+                b"PING\r\nMSG _INBOX.7.0003 1 14\r\n{\"stream\":\"T\"}\r\nMSG _INBOX.7.0004 1 4\r\nnope\r\nMS",
+            ),
+        ] {
+            let (mut lane, mut out) = (lane(wire), Vec::new());
+            lane.put(&mut out, 3);
+            assert_eq!(out, request.as_bytes());
+            lane.put(&mut Vec::new(), 4);
+            let (mut seen, mut pongs) = (Vec::new(), Vec::new());
+            let mut each = |answer: Answer| seen.push((answer.slot, answer.recorder));
+            let taken = lane.take(said, &mut pongs, &mut each).expect("legal");
+            assert_eq!(taken, said.len() - 2);
+            assert_eq!(seen, [(3, Some(0)), (4, None)]);
+            assert_eq!((lane.acked.borrow()[0], lane.run.checks.faults()), (1, 1));
+            assert_eq!(pongs.is_empty(), wire == Wire::Redis);
+            let surplus = lane.take(b"-ERR\r\n", &mut pongs, &mut |_| {});
+            assert!(surplus.is_err(), "nothing waits for it, or it refuses");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(
+            start in "([-+:$]|MSG |INFO |PING|[A-Z]{0,5})[a-z. ]{0,9}[0-9 -]{0,30}\r?\n?",
+            rest in proptest::collection::vec(any::<u8>(), 0..100),
+        ) {
+            for bytes in [rest.clone(), [start.as_bytes(), &rest].concat()] {
+                if let Ok(Some(unit)) = find(&bytes) {
+                    prop_assert!(unit.length <= bytes.len());
+                    let _ = unit.subject();
+                }
+            }
+        }
     }
 }

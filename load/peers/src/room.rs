@@ -1,0 +1,222 @@
+//! A room on NATS: subscribers over its WebSocket listener, one of which publishes, all on one thread.
+//!
+//! Owns: the closed loop of the load tool's `room`, spoken in NATS' language: no more deliveries are owed than those of
+//! so many messages. Promises: every subscriber gets every message once and in order, or it is a fault; reading a
+//! delivery costs what it costs in `room`: frames from the same shared buffer, numbers compared, nothing copied. Must
+//! not: measure Tideline.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tideline_load::exit::Stop;
+use tideline_load::frame::{put_text, streamed, upgrade};
+use tideline_load::pipe::Pipe;
+use tideline_load::profile::{Profile, need_files};
+use tideline_load::random::Random;
+use tideline_load::run::{Phase, Run};
+use tideline_load::setup::Setup;
+use tideline_load::template::{DIGITS, NUMBER, Template};
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep};
+
+use crate::appends::{HELLO, PONG, find};
+
+/// How long the last subscription, or the last delivery, may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The load of a room.
+#[derive(clap::Args, Serialize)]
+pub(crate) struct Room {
+    #[command(flatten)]
+    #[serde(flatten)]
+    setup: Setup,
+    #[arg(long)]
+    subscribers: u64,
+    #[arg(long)]
+    in_flight: u64,
+    #[arg(long)]
+    size: usize,
+}
+
+impl Profile for Room {
+    const NAME: &'static str = "room";
+
+    fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        need_files(run, self.subscribers)?;
+        let hall = Rc::new(Hall::new(run));
+        let text = Random::new(run.seed).text(self.size.saturating_sub(DIGITS));
+        let size = text.len() + DIGITS;
+        let message = Template::framed(&format!("PUB room {size}\r\n{NUMBER}{text}\r\n"));
+        let mut publishing = Some((message, self.subscribers, self.in_flight));
+        for _ in 0..self.subscribers {
+            let lost = |error| Stop::Unreachable(format!("NATS: {error}"));
+            let pipe = upgrade(&run.url, None).await.map_err(lost)?;
+            spawn_local(Rc::clone(&hall).client(pipe, publishing.take()));
+        }
+        let is_ready = || hall.subscribed.get() == self.subscribers;
+        hall.until("subscriptions", is_ready).await;
+        hall.is_open.set(true);
+        hall.moved.notify_one();
+        run.pass(self.setup.warm_up).await;
+        run.begin().await;
+        let before = hall.deliveries.get();
+        run.pass(self.setup.seconds).await;
+        let measured = hall.deliveries.get() - before;
+        run.finish().await;
+        run.rate("deliveries_per_second", measured);
+        let is_delivered = || hall.deliveries.get() == hall.sent.get() * self.subscribers;
+        hall.until("deliveries", is_delivered).await;
+        Ok(())
+    }
+}
+
+/// What all connections share.
+struct Hall {
+    run: Rc<Run>,
+    subscribed: Cell<u64>,
+    /// All are subscribed.
+    is_open: Cell<bool>,
+    sent: Cell<u64>,
+    deliveries: Cell<u64>,
+    /// There may be room for more messages.
+    moved: Notify,
+}
+
+impl Hall {
+    fn new(run: &Rc<Run>) -> Hall {
+        Hall {
+            run: Rc::clone(run),
+            subscribed: Cell::default(),
+            is_open: Cell::default(),
+            sent: Cell::default(),
+            deliveries: Cell::default(),
+            moved: Notify::new(),
+        }
+    }
+
+    /// After a fault nothing is left to measure.
+    fn fault(&self, what: &str) {
+        self.run.checks.fault(what);
+        self.run.end_early();
+    }
+
+    async fn until(&self, what: &str, is_done: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_done() && self.run.checks.faults() == 0 {
+            if began.elapsed() > PATIENCE {
+                self.fault(&format!("not all {what} within {PATIENCE:?}"));
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// A subscriber, which may also be the publisher, until its connection ends with the run.
+    async fn client(self: Rc<Hall>, mut pipe: Pipe, publishing: Option<(Template, u64, u64)>) {
+        let (mut heard, mut out) = (Heard::default(), Vec::new());
+        let first = format!("{HELLO}SUB room 1\r\nPING\r\n");
+        put_text(&mut out, first.as_bytes());
+        loop {
+            if let Some((message, subscribers, in_flight)) = &publishing
+                && self.is_open.get()
+            {
+                let most = self.deliveries.get() / subscribers + in_flight;
+                while self.run.phase() != Phase::Ending && self.sent.get() < most {
+                    self.sent.set(self.sent.get() + 1);
+                    message.stamp(&mut out, &[self.sent.get()]);
+                }
+            }
+            let exchanged = pipe.exchange(&mut out, |bytes, out| {
+                streamed(bytes, |payload| {
+                    if let Err(error) = heard.take(payload, out, &self) {
+                        self.fault(&error.to_string());
+                    }
+                })
+            });
+            let exchanged = tokio::select! {
+                exchanged = exchanged => exchanged,
+                () = self.moved.notified(), if publishing.is_some() => Ok(()),
+            };
+            if let Err(error) = exchanged {
+                return self.fault(&format!("a subscriber: {error}"));
+            }
+        }
+    }
+}
+
+/// What one connection has heard.
+#[derive(Default)]
+struct Heard {
+    position: u64,
+    /// An operation whose end the next frame brings.
+    rest: Vec<u8>,
+}
+
+impl Heard {
+    /// Takes the operations of a frame.
+    fn take(&mut self, payload: &[u8], out: &mut Vec<u8>, hall: &Hall) -> io::Result<()> {
+        let mut whole = std::mem::take(&mut self.rest);
+        let mut bytes = payload;
+        if !whole.is_empty() {
+            whole.extend_from_slice(payload);
+            bytes = &whole;
+        }
+        while let Some(unit) = find(bytes)? {
+            bytes = &bytes[unit.length..];
+            if unit.subject()?.is_some() {
+                let digits = unit.body.get(..DIGITS).unwrap_or_default();
+                let digit = |sum, digit: &u8| sum * 10 + u64::from(digit & 15);
+                let number = digits.iter().fold(0, digit);
+                if number != self.position + 1 {
+                    let before = self.position;
+                    hall.fault(&format!("message {number} after {before}"));
+                }
+                self.position = number;
+                hall.deliveries.set(hall.deliveries.get() + 1);
+            } else if unit.line == b"PING" {
+                put_text(out, PONG);
+            } else if unit.line == b"PONG" {
+                hall.subscribed.set(hall.subscribed.get() + 1);
+            }
+        }
+        hall.moved.notify_one();
+        self.rest.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deliveries_are_counted_in_frames_that_cut_them_and_a_lost_one_is_a_fault() {
+        #[derive(clap::Parser)]
+        struct Flags {
+            #[command(flatten)]
+            setup: Setup,
+        }
+        let flags: Flags = clap::Parser::parse_from(["test", "--quiet"]);
+        let stream = b"PING\r\nMSG room 1 11\r\n000000001xx\r\nMSG room 1 11\r\n000000002xx\r\n";
+        for cut in 1..stream.len() {
+            let hall = Hall::new(&Run::new(&flags.setup, "ws://nowhere".into(), None));
+            let (mut heard, mut out) = (Heard::default(), Vec::new());
+            for part in [&stream[..cut], &stream[cut..]] {
+                heard.take(part, &mut out, &hall).expect("legal");
+            }
+            assert_eq!((hall.deliveries.get(), heard.position), (2, 2));
+            assert!(heard.rest.is_empty() && hall.run.checks.faults() == 0);
+            assert!(!out.is_empty(), "the ping is answered");
+            let lost = b"MSG room 1 9\r\n000000004\r\n";
+            heard.take(lost, &mut out, &hall).expect("legal");
+            assert_eq!(hall.run.checks.faults(), 1);
+        }
+    }
+}
