@@ -136,7 +136,6 @@ pub(crate) struct Heard<'a> {
     pub(crate) timestamp: u64,
     /// They are all those from `after` to `last`. If not, the follower has entered the fault.
     pub(crate) in_order: bool,
-    /// How many they are.
     pub(crate) count: u64,
     /// They came live, not as the first of what a subscription resumed with.
     pub(crate) live: bool,
