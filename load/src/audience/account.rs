@@ -112,9 +112,10 @@ impl Account {
         writers: Writers,
         measured: Option<recorder::Counts>,
         size: usize,
-        timelines: Vec<String>,
-        follows: Vec<Vec<u64>>,
+        timelines: impl IntoIterator<Item = String>,
+        follows: impl IntoIterator<Item = Vec<u64>>,
     ) -> (Rc<Account>, Vec<Member>) {
+        let (timelines, follows) = (Timelines::new(timelines), Vec::from_iter(follows));
         let mut written: Vec<_> = timelines.iter().map(|_| Written::default()).collect();
         for timeline in follows.iter().flatten() {
             written[*timeline as usize].followers += 1;
@@ -122,7 +123,7 @@ impl Account {
         let acking = measured.filter(|_| writers != Writers::Others);
         let account = Rc::new(Account {
             run: Rc::clone(run),
-            timelines: Timelines::new(timelines),
+            timelines,
             writers,
             entry: json!({ "text": Random::new(run.seed).text(size) }),
             acks: acking.map(|counts| run.recorder("ack", counts)),
@@ -319,13 +320,6 @@ impl Account {
             }
         }
         Ok(())
-    }
-
-    /// Deliveries that belong to the measurement.
-    pub(crate) fn delivered(&self) -> u64 {
-        self.delivery
-            .as_ref()
-            .map_or(0, |delivery| delivery.count())
     }
 
     /// Messages that were sent.

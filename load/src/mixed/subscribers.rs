@@ -31,8 +31,8 @@ impl Subscribers {
     pub(super) async fn open(
         run: &Rc<Run>,
         mixed: &Mixed,
-        timelines: Vec<String>,
-        follows: Vec<Vec<u64>>,
+        timelines: impl Iterator<Item = String>,
+        follows: impl Iterator<Item = Vec<u64>>,
     ) -> Result<Subscribers, Stop> {
         let (writers, measured) = (Writers::Others, Some(Counts::Ended));
         let (account, members) = Account::new(run, writers, measured, SIZE, timelines, follows);
