@@ -253,3 +253,42 @@ impl Ask {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tideline::wire::tablestore::plainbuffer::{Row, encode_rows};
+    use tideline::wire::tablestore::proto::ConsumedCapacity;
+
+    use super::super::sheet::tests::{sheet, shown};
+    use super::*;
+
+    fn reply(rows: &[Row], read: i32, write: i32) -> Reply {
+        let (read, write) = (Some(read), Some(write));
+        let capacity_unit = CapacityUnit { read, write };
+        Reply {
+            consumed: ConsumedCapacity { capacity_unit },
+            rows: encode_rows(rows),
+            ..Reply::default()
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_due_is_found() {
+        let (sheet, checks) = (sheet("put"), Checks::default());
+        let old = [shown(&sheet, 5, 0..4, 1)];
+        let get = || Ask::Row(sheet.due(5..6, false, 1, 0..4));
+        let check = |ask: Ask, reply: &Reply| ask.check(&sheet, reply, &checks);
+        assert_eq!(check(get(), &reply(&old, 1, 0)), Ok((1, None)));
+        check(get(), &reply(&old, 2, 0)).expect_err("more units than the row counts");
+        check(get(), &reply(&[], 1, 0)).expect_err("no row");
+        let mut cut = reply(&old, 1, 0);
+        cut.rows.truncate(cut.rows.len() - 1);
+        check(get(), &cut).expect_err("half a row");
+        let put = || Ask::Write(5, 0..4, 2);
+        assert_eq!(sheet.send(5, &(0..4)), 2);
+        check(put(), &reply(&[], 0, 0)).expect_err("a write that counts nothing");
+        assert_eq!(check(put(), &reply(&[], 0, 1)), Ok((0, None)));
+        check(get(), &reply(&old, 1, 0)).expect_err("the write is lost");
+        assert_eq!(checks.checked().made["capacity units compared"], 4);
+    }
+}
