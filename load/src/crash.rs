@@ -50,14 +50,12 @@ impl Profile for Crash {
         let sources = (0..WRITERS).map(|writer| {
             let user = format!("writer-{writer}");
             let mut random = Random::new(run.seed_of(1_000 + writer));
-            let made = (0..messages).map({
-                let user = user.clone();
-                move |number| message(&user, writer, number, &mut random)
-            });
+            let of = user.clone();
+            let made = move |number| message(&of, writer, number, &mut random);
             Source {
                 user,
                 in_flight: 8,
-                messages: Box::new(made),
+                messages: Box::new((0..messages).map(made)),
             }
         });
         Trial::run(

@@ -142,8 +142,11 @@ fn frames(
     Ok(bytes.len() - rest.len())
 }
 
-/// The first byte and the payload of the frame at the start of the bytes, if it is whole, and what follows it.
-fn find(bytes: &[u8]) -> io::Result<Option<(u8, &[u8], &[u8])>> {
+/// The first byte of a frame, its payload, and what follows it.
+type Found<'a> = (u8, &'a [u8], &'a [u8]);
+
+/// The frame at the start of the bytes, if it is whole.
+fn find(bytes: &[u8]) -> io::Result<Option<Found<'_>>> {
     let Some(([first, second], rest)) = bytes.split_first_chunk() else {
         return Ok(None);
     };
@@ -182,7 +185,7 @@ fn put(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
     let length = payload.len() as u64;
     let (short, digits) = match length {
         ..126 => (length as u8, 0),
-        ..0x1_0000 => (126, 2),
+        126..0x1_0000 => (126, 2),
         _ => (127, 8),
     };
     out.extend_from_slice(&[FINAL | opcode, MASKED | short]);

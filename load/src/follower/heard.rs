@@ -141,7 +141,6 @@ pub(crate) struct Heard<'a> {
     pub(crate) live: bool,
     /// When they came: read once for all that came together.
     pub(crate) now: Instant,
-    /// A JSON array.
     messages: &'a [u8],
     /// Each message begins with its number, time and ID.
     usual: bool,
