@@ -57,7 +57,7 @@ pub fn run(args: &Compare) -> Result<Verdict, Stop> {
 }
 
 /// What became of every figure that one of the two has. `tolerance` is a share, 0.1 = 10 %.
-fn changes(both: &[Outcome; 2], tolerance: f64) -> Result<Vec<(&str, Change)>, Stop> {
+fn changes<'a>(both: &'a [Outcome; 2], tolerance: f64) -> Result<Vec<(&'a str, Change)>, Stop> {
     let [before, after] = both;
     let (one, other) = (&before.profile, &after.profile);
     if one != other {
@@ -65,12 +65,11 @@ fn changes(both: &[Outcome; 2], tolerance: f64) -> Result<Vec<(&str, Change)>, S
         return Err(Stop::Usage(what));
     }
     let names: BTreeSet<&String> = both.iter().flat_map(|one| one.figures.keys()).collect();
-    let changed = |name: &'_ String| match figures(both, name) {
-        [Some(before), Some(after)] => change(before, after, tolerance),
-        _ => Change::Missing,
+    let changed = |name: &'a String| match figures(both, name) {
+        [Some(before), Some(after)] => (&**name, change(before, after, tolerance)),
+        _ => (&**name, Change::Missing),
     };
-    let names = names.into_iter();
-    Ok(names.map(|name| (&**name, changed(name))).collect())
+    Ok(names.into_iter().map(changed).collect())
 }
 
 fn figures<'a>(both: &'a [Outcome; 2], name: &str) -> [Option<&'a Figure>; 2] {

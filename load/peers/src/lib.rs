@@ -60,17 +60,8 @@ pub struct Peers {
 /// The name of a row.
 fn row_name(text: &str) -> Result<String, String> {
     let names: BTreeSet<String> = plan().row.into_iter().map(|row| row.name).collect();
-    let all = || {
-        format!(
-            "there are {}",
-            names
-                .iter()
-                .map(|name| &**name)
-                .collect::<Vec<_>>()
-                .join(", ")
-        )
-    };
-    names.get(text).cloned().ok_or_else(all)
+    let known = names.get(text).cloned();
+    known.ok_or_else(|| format!("there are {names:?}"))
 }
 
 /// What `peers.toml` says. It explains its fields.
@@ -109,7 +100,6 @@ impl Outcome {
     }
 
     /// What the table comes to, in one line.
-    #[must_use]
     pub fn summary(&self) -> String {
         use Verdict::{Failed, Invalid, Met, Missing, NotMet};
         let counts = [Met, NotMet, Missing, Invalid, Failed].map(|verdict| {
@@ -122,10 +112,6 @@ impl Outcome {
 
 /// Measures what was asked for; a signal ends it, and all its children. `show` gets each row when it is done, and the
 /// outcome so far, with that row as its last. Blocks.
-///
-/// # Errors
-///
-/// A server does not start or cannot be reached, a limit of this machine, a signal.
 pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
     if !args.binary.is_file() {
         let binary = args.binary.display();
