@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
-use crate::generator::rate;
+use crate::generator::{count, rate};
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
@@ -35,7 +35,7 @@ pub struct Chat {
     #[arg(long, default_value_t = 200)]
     users: u64,
     /// Conversations
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
     timelines: u64,
     /// Members of a timeline, all of them readers and writers: `2..50` = from 2 to 50, small ones more often, `2..` =
     /// up to all users, `10` = all alike
@@ -73,9 +73,8 @@ impl Profile for Chat {
         }
         let prefix = run.prefix(None, "chat");
         let names = (0..self.timelines).map(|at| format!("{prefix}{at}"));
-        let (measured, names) = (Some(Counts::Scheduled), names.collect());
-        let (account, members) =
-            Account::new(run, Writers::Many, measured, self.size, names, follows);
+        let (writers, measured) = (Writers::Many, Some(Counts::Scheduled));
+        let (account, members) = Account::new(run, writers, measured, self.size, names, follows);
         run.tell("the users come");
         let members = audience::open(&account, members).await?.into_iter();
         let living = members.map(|member| member.live(Member::attend)).collect();

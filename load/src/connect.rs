@@ -85,15 +85,10 @@ impl Profile for Connect {
 pub(crate) struct Idle(Rc<Cell<f64>>);
 
 impl Idle {
-    /// Opens so many; each answers the server's pings until the server ends it or the run does.
-    pub(crate) async fn open(
-        &self,
-        run: &Run,
-        count: usize,
-        subscriptions: usize,
-    ) -> Result<(), Stop> {
+    /// Opens so many, each of which follows so many timelines and answers pings until the server or the run ends it.
+    pub(crate) async fn open(&self, run: &Run, count: usize, follows: usize) -> Result<(), Stop> {
         let add = async |number| {
-            let client = open(run, subscriptions, number).await?;
+            let client = open(run, follows, number).await?;
             let held = Rc::clone(&self.0);
             held.update(|held| held + 1.0);
             spawn_local(async move {
@@ -117,11 +112,11 @@ impl Idle {
     }
 }
 
-/// One that was answered, with so many subscriptions.
-async fn open(run: &Run, subscriptions: usize, number: usize) -> Result<Client, Stop> {
+/// One that was answered, and follows so many timelines.
+async fn open(run: &Run, follows: usize, number: usize) -> Result<Client, Stop> {
     let mut client = Client::open(&run.url).await?;
     client.call::<IgnoredAny>("ping", json!({})).await?;
-    for offset in 0..subscriptions {
+    for offset in 0..follows {
         let params = json!({ "timeline": format!("idle/{}", (number + offset) % 1_000) });
         client.call::<IgnoredAny>("subscribe", params).await?;
     }

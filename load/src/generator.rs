@@ -93,25 +93,6 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 }
 
 impl Flow {
-    /// A closed loop.
-    pub fn closed(connections: usize, in_flight: usize) -> Flow {
-        Flow {
-            connections,
-            in_flight,
-            rate: None,
-            gaps: Gaps::Fixed,
-        }
-    }
-
-    /// An open loop.
-    pub fn open(connections: usize, rate: f64, gaps: Gaps) -> Flow {
-        Flow {
-            rate: Some(rate),
-            gaps,
-            ..Flow::closed(connections, 1)
-        }
-    }
-
     /// A recorder for what is asked so.
     pub fn recorder(&self, run: &Run, name: &str) -> Rc<Recorder> {
         run.recorder(name, self.rate.map_or(Counts::Ended, |_| Counts::Scheduled))

@@ -66,16 +66,12 @@ pub fn text(outcome: &Outcome) -> String {
         lines.push(format!("  {name:<32} {shown}"));
     }
     for (name, latency) in &outcome.latencies {
-        let shown = [
-            ("p50", latency.p50),
-            ("p90", latency.p90),
-            ("p99", latency.p99),
-            ("p99.9", latency.p999),
-            ("max", latency.max),
-        ];
-        let shown = shown.map(|(name, micros)| format!("{name} {:.2} ms", micros as f64 / 1e3));
-        let (shown, count) = (shown.join(", "), latency.count);
-        lines.push(format!("  {name} latency: {shown}, {count} measured"));
+        // The other quantiles are figures.
+        let [p90, worst] = [latency.p90, latency.max].map(|of| quantity(of as f64 / 1e3, "ms"));
+        let count = latency.count;
+        lines.push(format!(
+            "  {name}: {count} measured, p90 {p90}, worst {worst}"
+        ));
     }
     if let Some(lateness) = validity.lateness {
         let (share, worst) = (lateness.share() * 100.0, lateness.worst_micros as f64 / 1e3);

@@ -71,26 +71,20 @@ impl<A: Ask> Talk for Session<A> {
         out: &mut Vec<u8>,
         each: &mut dyn FnMut(generator::Answer),
     ) -> io::Result<usize> {
-        let Session {
-            ask,
-            run,
-            parts,
-            asked,
-        } = self;
-        texts(bytes, out, parts, |text| {
+        texts(bytes, out, &mut self.parts, |text| {
             let answer = Answer::read(text).and_then(|Answer { id, outcome }| {
                 let slot = usize::try_from(id.checked_sub(SLOT_BASE)?).ok()?;
-                Some((slot, asked.get_mut(slot)?.take()?, outcome))
+                Some((slot, self.asked.get_mut(slot)?.take()?, outcome))
             });
             let Some((slot, asked, outcome)) = answer else {
                 let text = String::from_utf8_lossy(text);
                 let what = format_args!("not an answer to what was asked: {text:.200}");
-                return run.checks.fault(what);
+                return self.run.checks.fault(what);
             };
             let recorder = outcome.is_ok().then_some(0);
             each(generator::Answer { slot, recorder });
-            if let Err(fault) = ask.take(asked, outcome) {
-                run.checks.fault(fault);
+            if let Err(fault) = self.ask.take(asked, outcome) {
+                self.run.checks.fault(fault);
             }
         })
     }

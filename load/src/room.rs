@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
-use crate::generator::rate;
+use crate::generator::{count, rate};
 use crate::outcome::Better;
 use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
@@ -30,7 +30,7 @@ pub struct Room {
     #[serde(flatten)]
     setup: Setup,
     /// Subscribers, each on a connection of its own
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
     subscribers: u64,
     /// Closed loop: so many messages may not have reached everybody yet
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -58,14 +58,12 @@ impl Profile for Room {
         // The first member publishes.
         let mut follows = vec![vec![0]; self.subscribers as usize + 1];
         follows[0].clear();
-        let timelines = vec![timeline];
         let (account, members) =
-            Account::new(run, Writers::One, measured, self.size, timelines, follows);
+            Account::new(run, Writers::One, measured, self.size, [timeline], follows);
         let members = audience::open(&account, members).await?.into_iter();
         let living = members.map(|member| member.live(Member::attend)).collect();
         tokio::join!(self.publish(&account), run.measure());
-        audience::end(&account, living).await?;
-        let deliveries = account.delivered();
+        let deliveries = audience::end(&account, living).await?;
         run.rate("messages_per_second", deliveries / self.subscribers);
         if let Some(used) = run.value("server_cpu_seconds") {
             let each = used * 1e9 / (deliveries as f64).max(1.0);

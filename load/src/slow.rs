@@ -9,7 +9,6 @@ use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use clap::builder::RangedU64ValueParser;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -17,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::frame::close_code;
-use crate::generator::rate;
+use crate::generator::{count, rate};
 use crate::machine::used;
 use crate::outcome::Better;
 use crate::pace::Gaps;
@@ -46,7 +45,7 @@ pub struct Slow {
     #[serde(flatten)]
     setup: Setup,
     /// Readers that read all the time
-    #[arg(long, default_value_t = 100, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, default_value_t = 100, value_parser = count::<usize>)]
     healthy: usize,
     /// Readers that stop reading when measuring begins, until the server has closed them
     #[arg(long, default_value_t = 20)]
@@ -79,7 +78,7 @@ impl Profile for Slow {
         let mut follows = vec![vec![0]; pausing + self.pausing];
         follows[0].clear();
         need_files(run, follows.len() as u64)?;
-        let (measured, names) = (Some(Counts::Scheduled), vec![format!("slow-{}", run.tag)]);
+        let (measured, names) = (Some(Counts::Scheduled), [format!("slow-{}", run.tag)]);
         let (account, mut members) =
             Account::new(run, Writers::One, measured, self.size, names, follows);
         for member in &mut members[stalling..] {

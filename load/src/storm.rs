@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
+use crate::generator::count;
 use crate::outcome::Better;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
@@ -35,16 +36,16 @@ pub struct Storm {
     #[serde(flatten)]
     setup: Setup,
     /// Clients, each a connection
-    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 5_000, value_parser = count::<u64>)]
     clients: u64,
     /// Timelines that the clients share
     #[arg(long, default_value_t = 1_000)]
     timelines: u64,
     /// Timelines that each client follows, chosen at random
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 10, value_parser = count::<u64>)]
     per_client: u64,
     /// Messages that go to each timeline while the clients are away: each is behind by --per-client times this
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 10, value_parser = count::<u64>)]
     behind: u64,
     /// Bytes of text in each entry, {"text": …}
     #[arg(long, default_value_t = 200)]
@@ -108,7 +109,7 @@ impl Storm {
             random.some(self.per_client, self.timelines)
         };
         let names = (0..self.timelines).map(|number| timeline_name(prefix, number));
-        let (names, follows) = (names.collect(), (0..self.clients).map(choose).collect());
+        let follows = (0..self.clients).map(choose);
         Account::new(run, Writers::Others, None, self.size, names, follows)
     }
 
@@ -135,12 +136,8 @@ impl Storm {
         run.finish().await;
         run.figure("all_caught_up", seconds, "s", Better::Lower);
         let resumes = self.clients * self.per_client;
-        let per_second = |name, count: u64| {
-            let rate = count as f64 / seconds.max(0.001);
-            run.figure(name, rate, "1/s", Better::Higher);
-        };
-        per_second("resumes_per_second", resumes);
-        per_second("deliveries_per_second", resumes * self.behind);
+        run.rate("resumes_per_second", resumes);
+        run.rate("deliveries_per_second", resumes * self.behind);
         Ok(clients)
     }
 }

@@ -27,6 +27,8 @@ use crate::template::timeline_name;
 pub(crate) const ABSENT: &str = "timeline_not_found";
 /// Connections that fill in, each with one batch on the way.
 const CONNECTIONS: usize = 64;
+/// The method that appends a batch.
+const BATCH: &str = "message.append_batch";
 /// Messages and bytes in a batch; the protocol's default limits are 100 and 1 MiB.
 const BATCH_MAX: (usize, usize) = (100, 900_000);
 /// A batch that was refused for now is sent again after this.
@@ -129,7 +131,7 @@ impl Tally {
     pub(crate) async fn fill(&self, run: &Run, size: usize, ids: bool) -> Result<(), Stop> {
         run.tell("filling timelines");
         let entry = json!({ "text": Random::new(run.seed).text(size) });
-        let lanes = (0..CONNECTIONS).map(|first| self.send(run, &entry, ids, first));
+        let lanes = (0..CONNECTIONS).map(|lane| self.send(run, &entry, ids, lane));
         let lost = |error| Stop::Unreachable(format!("filling: {error}"));
         try_join_all(lanes).await.map(drop).map_err(lost)
     }
@@ -140,12 +142,12 @@ impl Tally {
         run: &Run,
         entry: &Value,
         ids: bool,
-        first: usize,
+        lane: usize,
     ) -> Result<(), CallError> {
         let (messages_max, bytes_max) = BATCH_MAX;
         let most = (bytes_max / (entry.to_string().len() + 100)).clamp(1, messages_max);
         let mut client = Client::open(&run.url).await?;
-        for timeline in (first..self.acked.len()).step_by(CONNECTIONS) {
+        for timeline in (lane..self.acked.len()).step_by(CONNECTIONS) {
             let name = &self.name(timeline as u64);
             let id = |number| format!("{}-p{timeline}-{number}", run.tag);
             let one = |number| One {
@@ -158,13 +160,10 @@ impl Tally {
                     timeline: name,
                     messages: (begin..length.min(begin + most)).map(one).collect(),
                 };
-                loop {
-                    let answer = client.call("message.append_batch", &batch).await;
-                    match answer {
-                        Err(CallError::Refused(refusal)) if refusal.data.retry => {
-                            sleep(AGAIN).await
-                        }
-                        answer => break answer.map(|_: IgnoredAny| ())?,
+                while let Err(error) = client.call::<IgnoredAny>(BATCH, &batch).await {
+                    match error {
+                        CallError::Refused(refusal) if refusal.data.retry => sleep(AGAIN).await,
+                        error => return Err(error),
                     }
                 }
             }
@@ -238,21 +237,20 @@ pub(crate) struct Numbered {
 pub(crate) async fn whole(client: &mut Client, timeline: &str) -> Result<Page<Mark>, CallError> {
     let mut whole = Page {
         messages: Vec::new(),
-        next: None,
+        next: Some(1),
         head: 0,
         epoch: String::new(),
     };
-    let mut next = Some(1);
-    while let Some(from) = next
+    while let Some(from) = whole.next
         && let Some(page) = page(client, timeline, from, 1_000).await?
     {
         let odd = |odd| CallError::Lost(format!("{timeline}: {odd}"));
         for message in page.messages {
             whole.messages.push(Mark::of(message).map_err(odd)?);
         }
-        (whole.head, whole.epoch, next) = (page.head, page.epoch, page.next);
-        if next.is_some_and(|next| next <= from) {
-            let what = format!("{timeline}: a page from {from} ends at {next:?}");
+        (whole.head, whole.epoch, whole.next) = (page.head, page.epoch, page.next);
+        if whole.next.is_some_and(|next| next <= from) {
+            let what = format!("{timeline}: a page from {from} ends at {:?}", whole.next);
             return Err(CallError::Lost(what));
         }
     }

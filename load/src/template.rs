@@ -17,7 +17,7 @@ pub const NUMBER: &str = "\0\0\0\0\0\0\0\0\0";
 /// The place of a request's number in a template's text.
 pub const SLOT: &str = "\0\0\0\0";
 /// Request numbers are 1000 + slot, so that all have four digits.
-pub const SLOT_BASE: u64 = 1_000;
+pub(crate) const SLOT_BASE: u64 = 1_000;
 
 /// A timeline's name; the number is padded so that all names are of one length.
 pub fn timeline_name(prefix: &str, number: u64) -> String {
@@ -57,7 +57,7 @@ impl Template {
 
     /// `message.append` of a text of `size` bytes: its places are the slot, the timeline's number behind `prefix`, and
     /// the message's number behind `tag`, if messages carry the client's own ID.
-    pub fn append(prefix: &str, tag: Option<&str>, size: usize, seed: u64) -> Template {
+    pub(crate) fn append(prefix: &str, tag: Option<&str>, size: usize, seed: u64) -> Template {
         let quoted = json!(prefix).to_string();
         let name = quoted.strip_suffix('"').unwrap_or_default();
         let text = Random::new(seed).text(size);

@@ -9,9 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -42,7 +41,7 @@ pub(crate) struct Account {
     pub(crate) run: Rc<Run>,
     pub(crate) timelines: Arc<Timelines>,
     pub(super) writers: Writers,
-    pub(super) entry: Box<RawValue>,
+    pub(super) entry: Value,
     pub(super) acks: Option<Rc<Recorder>>,
     pub(super) delivery: Option<Rc<Recorder>>,
     /// By member.
@@ -105,13 +104,6 @@ fn add(count: &Cell<u64>, more: u64) {
     count.set(count.get() + more);
 }
 
-#[derive(Serialize)]
-struct Append<'a> {
-    timeline: &'a str,
-    message_id: &'a str,
-    entry: &'a RawValue,
-}
-
 impl Account {
     /// For these timelines and members, by what each follows; one that follows nothing only appends. Entries have
     /// `size` bytes of text. `measured` is what counts of latencies, if they do.
@@ -120,20 +112,20 @@ impl Account {
         writers: Writers,
         measured: Option<recorder::Counts>,
         size: usize,
-        timelines: Vec<String>,
-        follows: Vec<Vec<u64>>,
+        timelines: impl IntoIterator<Item = String>,
+        follows: impl IntoIterator<Item = Vec<u64>>,
     ) -> (Rc<Account>, Vec<Member>) {
+        let (timelines, follows) = (Timelines::new(timelines), Vec::from_iter(follows));
         let mut written: Vec<_> = timelines.iter().map(|_| Written::default()).collect();
         for timeline in follows.iter().flatten() {
             written[*timeline as usize].followers += 1;
         }
-        let entry = json!({ "text": Random::new(run.seed).text(size) });
         let acking = measured.filter(|_| writers != Writers::Others);
         let account = Rc::new(Account {
             run: Rc::clone(run),
-            timelines: Timelines::new(timelines),
+            timelines,
             writers,
-            entry: to_raw_value(&entry).expect("a text has a JSON form"),
+            entry: json!({ "text": Random::new(run.seed).text(size) }),
             acks: acking.map(|counts| run.recorder("ack", counts)),
             delivery: measured.map(|counts| run.recorder("delivery", counts)),
             desks: follows.iter().map(|_| Desk::default()).collect(),
@@ -164,17 +156,11 @@ impl Account {
             left: written.followers,
         });
         add(&written.sent, 1);
-        let number = if self.writers == Writers::One {
-            sent.len()
-        } else {
-            0
-        };
+        // With one writer it is known at once which number it has.
+        let number = sent.len() * usize::from(self.writers == Writers::One);
         written.numbers.borrow_mut().push(number);
-        let params = Append {
-            timeline: &self.timelines[timeline],
-            message_id: &self.message_id(sent.len()),
-            entry: &self.entry,
-        };
+        let (name, id) = (&self.timelines[timeline], self.message_id(sent.len()));
+        let params = json!({ "timeline": name, "message_id": id, "entry": self.entry });
         let (out, id) = (&mut desk.frames.borrow_mut(), OWN + sent.len() as u64);
         put_request(out, id, "message.append", &params);
         desk.news.notify_one();
@@ -271,8 +257,8 @@ impl Account {
         add(&counts.pushes, 1);
         add(&counts.deliveries, heard.count);
         if compare {
-            let sent = Some(self.entry.get());
-            let same = |one: &Message| one.entry.as_deref().map(RawValue::get) == sent;
+            let entry = self.entry.to_string();
+            let same = |one: &Message| one.entry.as_deref().map(RawValue::get) == Some(&entry);
             if !heard.messages()?.iter().all(same) {
                 return Err("an entry was not sent so".into());
             }
@@ -334,13 +320,6 @@ impl Account {
             }
         }
         Ok(())
-    }
-
-    /// Deliveries that belong to the measurement.
-    pub(crate) fn delivered(&self) -> u64 {
-        self.delivery
-            .as_ref()
-            .map_or(0, |delivery| delivery.count())
     }
 
     /// Messages that were sent.

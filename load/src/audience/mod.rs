@@ -75,10 +75,8 @@ impl Member {
     /// it is to append. Cancel-safe.
     pub(crate) async fn attend(&mut self) -> io::Result<()> {
         let account = Rc::clone(&self.account);
-        let (desk, appends) = (
-            &account.desks[self.number],
-            self.follower.places().is_empty() || account.writers == Writers::Many,
-        );
+        let desk = &account.desks[self.number];
+        let appends = self.follower.places().is_empty() || account.writers == Writers::Many;
         loop {
             self.follower.out().append(&mut desk.frames.borrow_mut());
             tokio::select! {
@@ -163,8 +161,9 @@ async fn joined(living: Vec<JoinHandle<Member>>) -> Result<Vec<Member>, Stop> {
 }
 
 /// Waits until nothing is on its way any more, or something is wrong, or it takes too long; then ends all habits, and
-/// enters what was checked, what is missing, and the figures that all audiences have.
-pub(crate) async fn end(account: &Account, living: Vec<JoinHandle<Member>>) -> Result<(), Stop> {
+/// enters what was checked, what is missing, and the figures that all audiences have. Returns how many deliveries belong
+/// to the measurement.
+pub(crate) async fn end(account: &Account, living: Vec<JoinHandle<Member>>) -> Result<u64, Stop> {
     let (run, counts) = (&account.run, &account.counts);
     let complete = || account.unanswered() == 0 && counts.reached >= counts.acked;
     run.checks.wait_for(complete).await;
@@ -173,11 +172,12 @@ pub(crate) async fn end(account: &Account, living: Vec<JoinHandle<Member>>) -> R
     if let Some(acks) = &account.acks {
         run.rate("appends_per_second", acks.count());
     }
-    run.rate("deliveries_per_second", account.delivered());
+    let delivered = account.delivery.as_ref().map_or(0, |of| of.count());
+    run.rate("deliveries_per_second", delivered);
     let pushes = counts.pushes.get().max(1) as f64;
     let together = counts.deliveries.get() as f64 / pushes;
     run.figure("messages_per_push", together, "1", Better::Neither);
-    Ok(())
+    Ok(delivered)
 }
 
 /// Lets `put` put a message whenever one is due, until the run ends. Ends a run that the server does not keep up with:

@@ -96,7 +96,7 @@ impl Profile for Mixed {
         let names = (0..self.timelines).map(|number| tally.name(number));
         let follows =
             (0..self.subscribers).map(|number| self.chosen(run, (1 << 35) + number as u64));
-        let subscribers = Subscribers::open(run, self, names.collect(), follows.collect()).await?;
+        let subscribers = Subscribers::open(run, self, names, follows).await?;
         let idle = Idle::default();
         idle.open(run, self.idle, 0).await?;
         let tally = Rc::new(RefCell::new(tally));
@@ -142,7 +142,12 @@ async fn start<A: Ask>(
     connections: usize,
     ask: impl Fn(usize) -> A,
 ) -> Result<Running<Session<A>>, Stop> {
-    let flow = Flow::open(connections, rate, Gaps::Exponential);
+    let flow = Flow {
+        connections,
+        in_flight: 1,
+        rate: Some(rate),
+        gaps: Gaps::Exponential,
+    };
     let recorder = flow.recorder(run, name);
     let open = Session::each(run, ask);
     flow.start(run, &[recorder], open).await

@@ -31,8 +31,8 @@ impl Subscribers {
     pub(super) async fn open(
         run: &Rc<Run>,
         mixed: &Mixed,
-        timelines: Vec<String>,
-        follows: Vec<Vec<u64>>,
+        timelines: impl Iterator<Item = String>,
+        follows: impl Iterator<Item = Vec<u64>>,
     ) -> Result<Subscribers, Stop> {
         let (writers, measured) = (Writers::Others, Some(Counts::Ended));
         let (account, members) = Account::new(run, writers, measured, SIZE, timelines, follows);
@@ -73,7 +73,10 @@ async fn cut(
     mut random: Random,
     connected: &Cell<f64>,
 ) -> io::Result<()> {
-    while mean > 0.0 {
+    if mean == 0.0 {
+        return member.attend().await;
+    }
+    loop {
         let pause = Duration::from_secs_f64(mean * (0.5 + random.unit()));
         if let Ok(lost) = timeout(pause, member.attend()).await {
             return lost;
@@ -89,5 +92,4 @@ async fn cut(
         member.connect(Some(1 + random.below(200))).await?;
         connected.update(|connected| connected + 1.0);
     }
-    member.attend().await
 }

@@ -128,7 +128,7 @@ impl Profile for Table {
     }
 
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        self.check()?;
+        let shares = self.check()?;
         need_files(run, self.flow.connections as u64)?;
         // A table's name has no hyphens.
         let name = format!("load_{}", run.tag.replace('-', "_"));
@@ -137,7 +137,7 @@ impl Profile for Table {
             args: self.clone(),
             api: Api::new(&run.url, &self.account)?,
             sheet: Sheet::new(name, self, run.seed_of(VALUES)),
-            shares: self.shares()?,
+            shares,
             busy: Cell::new(0),
         });
         board.fill().await.map_err(Stop::Unreachable)?;
@@ -166,12 +166,6 @@ impl Table {
         self.mix.iter().any(|(other, _)| *other == kind)
     }
 
-    /// How often each operation of the mix is chosen.
-    fn shares(&self) -> Result<WeightedIndex<u32>, Stop> {
-        let shares = WeightedIndex::new(self.mix.iter().map(|(_, share)| share));
-        shares.map_err(|error| Stop::Usage(format!("the mix: {error}")))
-    }
-
     /// Columns that one write changes: all of a row if rows are put, else one.
     fn group(&self) -> usize {
         match self.has(Kind::Put) {
@@ -180,7 +174,8 @@ impl Table {
         }
     }
 
-    fn check(&self) -> Result<(), Stop> {
+    /// Refuses what cannot be measured; returns how often each operation of the mix is chosen.
+    fn check(&self) -> Result<WeightedIndex<u32>, Stop> {
         let kinds: BTreeSet<Kind> = self.mix.iter().map(|(kind, _)| *kind).collect();
         let places = self.rows * (self.columns / self.group()) as u64;
         let what = if kinds.len() < self.mix.len() {
@@ -198,7 +193,8 @@ impl Table {
         } else if self.has(Kind::Put) && self.has(Kind::Update) {
             "rows are put or their columns updated, not both in one run"
         } else {
-            return Ok(());
+            let shares = WeightedIndex::new(self.mix.iter().map(|(_, share)| share));
+            return shares.map_err(|error| Stop::Usage(format!("the mix: {error}")));
         };
         Err(Stop::Usage(what.to_owned()))
     }

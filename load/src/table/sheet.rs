@@ -308,7 +308,7 @@ fn key(values: [Variant; 2]) -> Row {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use clap::Parser;
 
     use super::*;
@@ -320,7 +320,7 @@ mod tests {
     }
 
     /// Ten rows of four columns that were written once.
-    fn sheet(mix: &str) -> Sheet {
+    pub(crate) fn sheet(mix: &str) -> Sheet {
         let words = "table --quiet --rows 10 --columns 4 --row-bytes 90 --mix";
         let line = Line::parse_from(words.split(' ').chain([mix]));
         let sheet = Sheet::new("t".to_owned(), &line.table, 3);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     /// A row as a server shows it.
-    fn shown(sheet: &Sheet, row: u64, columns: Range<usize>, generation: u32) -> Row {
+    pub(crate) fn shown(sheet: &Sheet, row: u64, columns: Range<usize>, generation: u32) -> Row {
         let mut row = sheet.row(row, columns, generation);
         for cell in &mut row.attributes {
             cell.timestamp = Some(1);

@@ -39,17 +39,13 @@ pub(super) struct Board {
     pub(super) busy: Cell<u64>,
 }
 
-/// After so many pages of a range, another is begun elsewhere.
-const PAGES: u32 = 4;
-
 /// A connection.
 pub(super) struct Rows {
     number: usize,
     board: Rc<Board>,
     random: Random,
-    /// Where a range goes on and whether that is backward, and its pages so far.
+    /// Where a range goes on, and whether that is backward; at its end another is begun elsewhere.
     range: Option<(u64, bool)>,
-    pages: u32,
     /// What is on the way: its place in the mix, and what its answer is checked with.
     asked: Option<(usize, Ask, Signer)>,
 }
@@ -61,7 +57,6 @@ impl Rows {
             board: Rc::clone(board),
             random: Random::new(board.run.seed_of(number as u64 + 1)),
             range: None,
-            pages: 0,
             asked: None,
         }
     }
@@ -90,11 +85,8 @@ impl Rows {
                 Ask::Row(sheet.due(row..row + 1, false, 1, columns))
             }
             Kind::Range => {
-                let (row, backward) = self.range.take().unwrap_or_else(|| {
-                    self.pages = 0;
-                    (random.below(sheet.rows), random.below(2) == 0)
-                });
-                self.pages += 1;
+                let anywhere = || (random.below(sheet.rows), random.below(2) == 0);
+                let (row, backward) = self.range.take().unwrap_or_else(anywhere);
                 let rows = sheet.from(row, backward);
                 Ask::Page(sheet.due(rows, backward, PAGE_ROWS, 0..width))
             }
@@ -124,7 +116,6 @@ impl Rows {
         };
         run.checks.made(compared, rows);
         if let Ask::Page(due) = ask {
-            let next = next.filter(|_| self.pages < PAGES);
             self.range = next.map(|row| (row, due.backward));
         }
         Ok(())
@@ -260,5 +251,44 @@ impl Ask {
             true => Ok((rows.len() as u64, next)),
             false => Err(format!("{came:?}, not {read:?} and {write:?}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tideline::wire::tablestore::plainbuffer::{Row, encode_rows};
+    use tideline::wire::tablestore::proto::ConsumedCapacity;
+
+    use super::super::sheet::tests::{sheet, shown};
+    use super::*;
+
+    fn reply(rows: &[Row], read: i32, write: i32) -> Reply {
+        let (read, write) = (Some(read), Some(write));
+        let capacity_unit = CapacityUnit { read, write };
+        Reply {
+            consumed: ConsumedCapacity { capacity_unit },
+            rows: encode_rows(rows),
+            ..Reply::default()
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_due_is_found() {
+        let (sheet, checks) = (sheet("put"), Checks::default());
+        let old = [shown(&sheet, 5, 0..4, 1)];
+        let get = || Ask::Row(sheet.due(5..6, false, 1, 0..4));
+        let check = |ask: Ask, reply: &Reply| ask.check(&sheet, reply, &checks);
+        assert_eq!(check(get(), &reply(&old, 1, 0)), Ok((1, None)));
+        check(get(), &reply(&old, 2, 0)).expect_err("more units than the row counts");
+        check(get(), &reply(&[], 1, 0)).expect_err("no row");
+        let mut cut = reply(&old, 1, 0);
+        cut.rows.truncate(cut.rows.len() - 1);
+        check(get(), &cut).expect_err("half a row");
+        let put = || Ask::Write(5, 0..4, 2);
+        assert_eq!(sheet.send(5, &(0..4)), 2);
+        check(put(), &reply(&[], 0, 0)).expect_err("a write that counts nothing");
+        assert_eq!(check(put(), &reply(&[], 0, 1)), Ok((0, None)));
+        check(get(), &reply(&old, 1, 0)).expect_err("the write is lost");
+        assert_eq!(checks.checked().made["capacity units compared"], 4);
     }
 }
