@@ -93,7 +93,8 @@ fn change(before: &Figure, after: &Figure, tolerance: f64) -> Change {
 /// The figures side by side, and below what else there is to know.
 fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
     let [before, after] = both;
-    let label = |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or(other.into());
+    let label =
+        |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or_else(|| other.into());
     let labels = [label(before, "before"), label(after, "after")];
     let mut table = Table::new([&*before.profile, &labels[0], &labels[1], "ratio", ""]);
     for (name, change) in changes {
@@ -127,7 +128,7 @@ fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
     for name in names {
         let values = both.each_ref().map(|outcome| outcome.settings.get(name));
         if values[0] != values[1] && !PLACES.contains(&name.as_str()) {
-            let [was, is] = values.map(|value| value.map_or("–".into(), Value::to_string));
+            let [was, is] = values.map(|value| value.map_or_else(|| "–".into(), Value::to_string));
             lines.push(format!("other setting: {name} {was} → {is}"));
         }
     }

@@ -184,14 +184,14 @@ async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: u64)
         let missing = row.contestants().find_map(|who| field.missing(who));
         row.without = missing.map(|why| (Verdict::Missing, why));
         let beside = row.beside.as_ref();
-        row.peer = beside.map_or("–".to_owned(), |who| field.contestants[who].title.clone());
+        row.peer = beside.map_or_else(|| "–".into(), |who| field.contestants[who].title.clone());
     }
     if let Some((name, figure)) = &rows[0].half
         && rows.iter().any(|row| row.without.is_none())
     {
         // If it is absent, the line cannot be read, and the rows fail.
         let half = half_of(field, name, figure, before).await;
-        let half = half.map_or("absent".to_owned(), |half| format!("{half:.0}"));
+        let half = half.map_or_else(|| "absent".into(), |half| format!("{half:.0}"));
         field.bench.names.insert("half".into(), half);
     }
     for row in &mut *rows {

@@ -161,10 +161,10 @@ impl Row {
         if invalid * 2 >= self.pairs.len() {
             return Verdict::Invalid;
         }
-        let value = self
-            .beside
-            .as_ref()
-            .map_or(self.tideline(), |_| self.ratio());
+        let value = match self.beside {
+            Some(_) => self.ratio(),
+            None => self.tideline(),
+        };
         match (self.bar, value) {
             (None, _) => Verdict::NoBar,
             (Some(Bar::AtLeast(bar)), Some(value)) if value >= bar => Verdict::Met,
