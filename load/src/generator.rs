@@ -236,3 +236,73 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+    use tokio::task::LocalSet;
+
+    use super::*;
+    use crate::setup::plain;
+
+    /// Sends nothing; each byte that comes answers the slot of its number.
+    struct Mute;
+
+    impl Talk for Mute {
+        fn put(&mut self, _: &mut Vec<u8>, _: usize) {}
+
+        fn take(
+            &mut self,
+            bytes: &[u8],
+            _: &mut Vec<u8>,
+            each: &mut dyn FnMut(Answer),
+        ) -> io::Result<usize> {
+            for slot in bytes.iter().copied().map(usize::from) {
+                let recorder = Some(0);
+                each(Answer { slot, recorder });
+            }
+            Ok(bytes.len())
+        }
+    }
+
+    /// Has one connection ask a server that says just this.
+    async fn asked(rate: Option<f64>, said: &[u8]) -> Rc<Run> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let run = Run::new(&plain(), "ws://nowhere".into(), None);
+        let flow = Flow {
+            connections: 1,
+            in_flight: 4,
+            rate,
+            gaps: Gaps::Fixed,
+        };
+        let open = async |_| Ok((Pipe::connect(&address).await?, Mute));
+        let recorders = [flow.recorder(&run, "such")];
+        let started = flow.start(&run, &recorders, open).await;
+        let _running = started.expect("connected");
+        let (mut server, _) = listener.accept().await.expect("a connection");
+        server.write_all(said).await.expect("written");
+        while run.phase() != Phase::Ending && run.checks.faults() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        run
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_keep_up_makes_the_run_invalid() {
+        let run = LocalSet::new().run_until(asked(Some(1e7), b"")).await;
+        let outcome = run.outcome("such", &json!({})).expect("a result");
+        let reasons = &outcome.validity.reasons;
+        assert!(reasons.iter().any(|why| why.contains("does not keep up")));
+    }
+
+    #[tokio::test]
+    async fn an_answer_to_what_was_not_asked_or_twice_to_the_same_is_a_fault() {
+        for said in [[0, 4], [3, 3]] {
+            let run = LocalSet::new().run_until(asked(None, &said)).await;
+            assert_eq!(run.checks.faults(), 1, "{said:?}");
+        }
+    }
+}

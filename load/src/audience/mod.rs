@@ -161,8 +161,8 @@ async fn joined(living: Vec<JoinHandle<Member>>) -> Result<Vec<Member>, Stop> {
 }
 
 /// Waits until nothing is on its way any more, or something is wrong, or it takes too long; then ends all habits, and
-/// enters what was checked, what is missing, and the figures that all audiences have. Returns how many deliveries belong
-/// to the measurement.
+/// enters what was checked, what is missing, and the figures that all audiences have. Returns how many deliveries
+/// belong to the measurement.
 pub(crate) async fn end(account: &Account, living: Vec<JoinHandle<Member>>) -> Result<u64, Stop> {
     let (run, counts) = (&account.run, &account.counts);
     let complete = || account.unanswered() == 0 && counts.reached >= counts.acked;

@@ -136,7 +136,6 @@ pub(crate) struct Heard<'a> {
     pub(crate) timestamp: u64,
     /// They are all those from `after` to `last`. If not, the follower has entered the fault.
     pub(crate) in_order: bool,
-    /// How many they are.
     pub(crate) count: u64,
     /// They came live, not as the first of what a subscription resumed with.
     pub(crate) live: bool,
@@ -156,7 +155,7 @@ impl<'a> Heard<'a> {
         live: bool,
         now: Instant,
     ) -> Result<Heard<'a>, String> {
-        let none = Heard {
+        let mut heard = Heard {
             timeline: place.timeline,
             after: place.position,
             first: 0,
@@ -169,12 +168,16 @@ impl<'a> Heard<'a> {
             messages,
             usual: false,
         };
-        let heard = none.quick().map_or_else(|| none.slow(), Ok)?;
+        let none = heard;
+        if heard.quick().is_none() {
+            heard = none;
+            heard.slow()?;
+        }
         place.position = heard.last;
         Ok(heard)
     }
 
-    fn quick(mut self) -> Option<Heard<'a>> {
+    fn quick(&mut self) -> Option<()> {
         let mut rest = self.messages.strip_prefix(b"[")?;
         loop {
             let (sequence, behind) = number(rest.strip_prefix(SEQUENCE)?)?;
@@ -183,18 +186,18 @@ impl<'a> Heard<'a> {
             self.add(sequence, timestamp);
             let Some(at) = NEXT.find(behind) else {
                 self.usual = true;
-                return Some(self);
+                return Some(());
             };
             // Behind the brace and the comma.
             rest = &behind[at + 2..];
         }
     }
 
-    fn slow(mut self) -> Result<Heard<'a>, String> {
+    fn slow(&mut self) -> Result<(), String> {
         for message in self.messages()? {
             self.add(message.sequence, message.timestamp);
         }
-        Ok(self)
+        Ok(())
     }
 
     fn add(&mut self, sequence: u64, timestamp: u64) {
@@ -343,10 +346,10 @@ mod tests {
                 prop_assert_eq!(&*news.timeline, name.as_str());
                 prop_assert_eq!(News::quick(text.as_bytes()).is_none(), name.contains('"'));
                 let heard = heard(&news, first - 1);
-                let slow = Heard {
+                let mut slow = Heard {
                     first: 0, last: first - 1, timestamp: 0, count: 0, usual: false, ..heard
                 };
-                let slow = slow.slow().expect("messages");
+                slow.slow().expect("messages");
                 prop_assert!(heard.usual && heard.in_order && heard.count == count);
                 prop_assert_eq!(Heard { usual: true, ..slow }, heard);
                 prop_assert_eq!(ids(&heard), ids(&slow));

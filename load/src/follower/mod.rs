@@ -80,7 +80,6 @@ impl Deref for Timelines {
     }
 }
 
-/// See the top.
 pub(crate) struct Follower {
     timelines: Arc<Timelines>,
     /// By timeline.

@@ -55,7 +55,6 @@ pub(crate) struct Source {
     pub(crate) messages: Box<dyn Iterator<Item = Outgoing>>,
 }
 
-/// See the top.
 pub(crate) struct Trial {
     run: Rc<Run>,
     timelines: Arc<Timelines>,
