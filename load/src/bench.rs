@@ -85,7 +85,6 @@ impl Bench {
     }
 
     /// The text with what its `{name}`s mean.
-    #[must_use]
     pub fn filled(&self, text: &str) -> String {
         let names = self.names.iter();
         names.fold(text.to_owned(), |text, (name, value)| {

@@ -57,7 +57,7 @@ pub fn run(args: &Compare) -> Result<Verdict, Stop> {
 }
 
 /// What became of every figure that one of the two has. `tolerance` is a share, 0.1 = 10 %.
-fn changes(both: &[Outcome; 2], tolerance: f64) -> Result<Vec<(&str, Change)>, Stop> {
+fn changes<'a>(both: &'a [Outcome; 2], tolerance: f64) -> Result<Vec<(&'a str, Change)>, Stop> {
     let [before, after] = both;
     let (one, other) = (&before.profile, &after.profile);
     if one != other {
@@ -65,12 +65,11 @@ fn changes(both: &[Outcome; 2], tolerance: f64) -> Result<Vec<(&str, Change)>, S
         return Err(Stop::Usage(what));
     }
     let names: BTreeSet<&String> = both.iter().flat_map(|one| one.figures.keys()).collect();
-    let changed = |name: &'_ String| match figures(both, name) {
-        [Some(before), Some(after)] => change(before, after, tolerance),
-        _ => Change::Missing,
+    let changed = |name: &'a String| match figures(both, name) {
+        [Some(before), Some(after)] => (&**name, change(before, after, tolerance)),
+        _ => (&**name, Change::Missing),
     };
-    let names = names.into_iter();
-    Ok(names.map(|name| (&**name, changed(name))).collect())
+    Ok(names.into_iter().map(changed).collect())
 }
 
 fn figures<'a>(both: &'a [Outcome; 2], name: &str) -> [Option<&'a Figure>; 2] {
@@ -94,7 +93,8 @@ fn change(before: &Figure, after: &Figure, tolerance: f64) -> Change {
 /// The figures side by side, and below what else there is to know.
 fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
     let [before, after] = both;
-    let label = |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or(other.into());
+    let label =
+        |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or_else(|| other.into());
     let labels = [label(before, "before"), label(after, "after")];
     let mut table = Table::new([&*before.profile, &labels[0], &labels[1], "ratio", ""]);
     for (name, change) in changes {
@@ -128,7 +128,7 @@ fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
     for name in names {
         let values = both.each_ref().map(|outcome| outcome.settings.get(name));
         if values[0] != values[1] && !PLACES.contains(&name.as_str()) {
-            let [was, is] = values.map(|value| value.map_or("–".into(), Value::to_string));
+            let [was, is] = values.map(|value| value.map_or_else(|| "–".into(), Value::to_string));
             lines.push(format!("other setting: {name} {was} → {is}"));
         }
     }

@@ -9,7 +9,6 @@ use crate::exit::Verdict;
 use crate::machine::Machine;
 
 /// A value with its unit, rounded, thousands grouped, bytes in KB, MB or GB.
-#[must_use]
 pub fn quantity(value: f64, unit: &str) -> String {
     let size = value.abs();
     let bytes = unit.strip_prefix("bytes").filter(|_| size >= 1e4);
@@ -48,7 +47,6 @@ fn grouped(value: f64) -> String {
 }
 
 /// What a measurement ran on: 2 cores (AMD EPYC).
-#[must_use]
 pub fn cores(machine: &Machine) -> String {
     let processor = machine.processor.as_deref();
     let processor = processor.unwrap_or("unknown processor");
@@ -69,14 +67,12 @@ pub enum Cell {
 
 impl Cell {
     /// A figure, if there is one.
-    #[must_use]
     pub fn figure(value: Option<f64>, unit: &str) -> Cell {
         let finite = value.filter(|value| value.is_finite());
         finite.map_or(Cell::Absent, |value| Cell::Figure(value, unit.to_owned()))
     }
 
     /// As it is shown.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Cell::Figure(value, unit) => quantity(*value, unit),
@@ -103,7 +99,6 @@ pub struct Table {
 
 impl Table {
     /// One without rows.
-    #[must_use]
     pub fn new<'a>(columns: impl IntoIterator<Item = &'a str>) -> Table {
         let columns = columns.into_iter().map(str::to_owned).collect();
         let rows = Vec::new();
@@ -111,7 +106,6 @@ impl Table {
     }
 
     /// As Markdown that can be read in a terminal, too; figures to the right, words to the left.
-    #[must_use]
     pub fn markdown(&self) -> String {
         let mut lines = vec!["|".to_owned(); self.rows.len() + 2];
         for (column, title) in self.columns.iter().enumerate() {
@@ -157,7 +151,6 @@ pub struct Sheet {
 
 impl Sheet {
     /// One without tables.
-    #[must_use]
     pub fn new(name: &str, how: String) -> Sheet {
         Sheet {
             name: name.to_owned(),
@@ -169,20 +162,17 @@ impl Sheet {
     }
 
     /// What it is worth.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         Verdict::of(self.faults.is_empty(), self.invalid.is_empty())
     }
 
     /// The tables, and below them what they are worth.
-    #[must_use]
     pub fn markdown(&self) -> String {
         let tables: Vec<String> = self.tables.iter().map(Table::markdown).collect();
         format!("{}\n{}", tables.join("\n"), self.worth())
     }
 
     /// How it was measured and what went wrong, in a line.
-    #[must_use]
     pub fn worth(&self) -> String {
         let mut out = format!("{}; {} faults.", self.how, self.faults.len());
         if !self.invalid.is_empty() {

@@ -28,10 +28,6 @@ pub struct Fill {
 }
 
 /// Reads all, writes the document once.
-///
-/// # Errors
-///
-/// A file that cannot be read or is no result, a document without the place.
 pub fn run(args: &Fill) -> Result<Verdict, Stop> {
     let wrong = |error: &dyn Display| wrong(&args.document, error);
     let mut text = fs::read_to_string(&args.document).map_err(|error| wrong(&error))?;

@@ -83,10 +83,6 @@ fn plans() -> Plans {
 }
 
 /// Measures, writes, shows. Blocks.
-///
-/// # Errors
-///
-/// A server does not start or cannot be reached, a limit of this machine, a file that cannot be written.
 pub fn run(args: &Growth, measure: Measure) -> Result<Verdict, Stop> {
     let (seconds, warm_up) = (args.seconds, (args.seconds / 4.0).min(2.0));
     let mut bench = Bench {
@@ -137,11 +133,8 @@ async fn curves(
             let figures = plan.figures.iter();
             let figures =
                 figures.map(|(_, source, unit)| Cell::figure(seen.get(source).copied(), unit));
-            let row = Vec::from_iter(
-                [Cell::figure(Some(at as f64), "1")]
-                    .into_iter()
-                    .chain(figures),
-            );
+            let mut row = vec![Cell::figure(Some(at as f64), "1")];
+            row.extend(figures);
             let shown: Vec<String> = row.iter().map(Cell::text).collect();
             report::note(&format!("{}: {}", plan.name, shown.join(", ")));
             table.rows.push(row);
@@ -232,19 +225,18 @@ fn disk_bytes(folder: &Path, part: &str) -> u64 {
 fn drawn(plan: PicturePlan, sheet: &Sheet) -> Picture {
     let suffix = format!(": {}", plan.along);
     let name = |table: &Table| Some(table.columns[0].strip_suffix(&suffix)?.to_owned());
-    let curves = sheet.tables.iter();
-    let curves: Vec<_> = curves
-        .filter_map(|table| Some((name(table)?, table)))
-        .collect();
+    let mut curves = Vec::new();
+    for table in &sheet.tables {
+        curves.extend(name(table).map(|name| (name, table)));
+    }
     let mut panels = Vec::new();
     for (label, figures, unit) in &plan.panels {
         let mut lines = Vec::new();
-        for ((name, table), figure) in curves
-            .iter()
-            .flat_map(|of| figures.iter().map(move |figure| (of, figure)))
-        {
-            let name = if curves.len() == 1 { figure } else { name };
-            lines.push(Line(name.clone(), points(table, figure, *unit)));
+        for (name, table) in &curves {
+            lines.extend(figures.iter().map(|figure| {
+                let name = if curves.len() == 1 { figure } else { name };
+                Line(name.clone(), points(table, figure, *unit))
+            }));
         }
         panels.push(Panel::new(label, lines));
     }
@@ -270,7 +262,7 @@ fn points(table: &Table, column: &str, unit: f64) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Better, Figure};
+    use crate::outcome::Better;
 
     #[test]
     fn sizes_end_at_the_most() {
@@ -320,17 +312,8 @@ mod tests {
             seconds: 2.0,
             ..Outcome::default()
         };
-        for (name, value, unit) in [("rate", 100.0, "1/s"), ("server_cpu_seconds", 0.5, "s")] {
-            let (name, unit, better) = (name.to_owned(), unit.to_owned(), Better::Neither);
-            outcome.figures.insert(
-                name,
-                Figure {
-                    value,
-                    unit,
-                    better,
-                },
-            );
-        }
+        outcome.figure("rate", 100.0, "1/s", Better::Higher);
+        outcome.figure("server_cpu_seconds", 0.5, "s", Better::Lower);
         let seen = figures(&outcome);
         assert_eq!((seen["a CPU of rate"], seen["a rate"]), (2_500.0, 100.0));
         assert_eq!(seen.len(), 3);

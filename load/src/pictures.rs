@@ -179,7 +179,7 @@ where
     chart
         .configure_mesh()
         .x_desc(if last { label } else { "" })
-        .y_desc(&panel.0)
+        .y_desc(panel.0.clone() + if least > 0.0 { " (log)" } else { "" })
         .x_label_formatter(&|value| match axis {
             Axis::Percentile => percentile(*value),
             _ => quantity(*value, "1"),
@@ -265,23 +265,14 @@ pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
 
 /// What the load was, and what is wrong with the run.
 fn load(outcome: &Outcome) -> String {
-    let settings = [
-        "connections",
-        "in_flight",
-        "rate",
-        "subscribers",
-        "timelines",
-        "size",
-    ];
-    let number = |name: &&str| outcome.settings.get(*name)?.as_f64();
+    let number = |name: &str| outcome.settings.get(name)?.as_f64();
     // Messages on the way are no choice of an open loop.
-    let is_open = number(&"rate").is_some();
-    let told = settings
-        .iter()
-        .filter(|name| !(is_open && **name == "in_flight"));
-    let told =
-        told.filter_map(|name| Some(format!("{} {}", name.replace('_', " "), number(name)?)));
-    let mut parts: Vec<String> = told.collect();
+    let loops = number("rate").map_or("in_flight", |_| "rate");
+    let mut parts = Vec::new();
+    for name in ["connections", loops, "subscribers", "timelines", "size"] {
+        let value = number(name).map(|value| quantity(value, "1"));
+        parts.extend(value.map(|value| format!("{} {value}", name.replace('_', " "))));
+    }
     parts.push(format!("{} cores", outcome.machine.cores));
     if !outcome.validity.valid {
         parts.push("INVALID".to_owned());
@@ -319,14 +310,11 @@ fn time(outcome: &Outcome) -> Vec<Panel> {
     let (mut rates, mut latencies) = (Vec::new(), Vec::new());
     for (name, seconds) in series {
         rates.push(line(name.clone(), &seconds.count, |count| *count as f64));
-        let all = [
-            ("p99", &seconds.p99),
-            ("p50", &seconds.p50),
-            ("max", &seconds.max),
-        ];
+        latencies.push(line(format!("{name} p99"), &seconds.p99, ms));
         // Of several kinds of operations only one line each.
-        for (which, values) in &all[..if series.len() > 1 { 1 } else { 3 }] {
-            latencies.push(line(format!("{name} {which}"), values, ms));
+        if series.len() == 1 {
+            latencies.push(line(format!("{name} p50"), &seconds.p50, ms));
+            latencies.push(line(format!("{name} max"), &seconds.max, ms));
         }
     }
     vec![
@@ -351,10 +339,8 @@ fn resources(outcome: &Outcome) -> Vec<Panel> {
             Line(name.to_owned(), points.collect())
         };
         let who = name.split('_').next().unwrap_or_default();
-        match name
-            .trim_start_matches("server_")
-            .trim_start_matches("generator_")
-        {
+        let what = name.trim_start_matches("server_");
+        match what.trim_start_matches("generator_") {
             "cpu_seconds" => processor.1.push(Line(who.to_owned(), shares(samples))),
             "resident_bytes" => memory.1.push(line(who, 1e6)),
             "descriptors" => files.1.push(line(who, 1.0)),

@@ -14,7 +14,7 @@ use clap::Parser;
 use serde::Deserialize;
 use tideline_load::bench::{Bench, Measure, Running, blocking, rest};
 use tideline_load::exit::Stop;
-use tideline_load::outcome::{Better, Figure, Outcome};
+use tideline_load::outcome::{Better, Outcome};
 use tideline_load::{cli, profile, report};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -199,7 +199,7 @@ impl Field {
             quiet(on).await;
             let bytes = counter.settled().await? - before?;
             let times = bytes / disk::stored(&outcome).max(1.0);
-            enter(&mut outcome, "write_amplification", times, "×");
+            outcome.figure("write_amplification", times, "×", Better::Lower);
         }
         self.batch = Batch::of(&outcome).or(self.batch);
         Ok(outcome)
@@ -216,7 +216,7 @@ impl Field {
         let text = String::from_utf8_lossy(&ended.stdout);
         let rate = benchmark_rate(&text).filter(|_| ended.status.success());
         let rate = rate.ok_or_else(|| Stop::Own(format!("{tool:.20} said: {text:.200}")))?;
-        Ok(with_rate(rate, &[]))
+        Ok(with_rate(rate))
     }
 
     /// What the disk would allow with Tideline's mean batch. Blocks.
@@ -226,8 +226,10 @@ impl Field {
         let place = self.bench.place("floor-")?;
         let rate = disk::probe(place.path(), reused, bytes, self.seconds.min(3.0));
         let failed = |error| Stop::Own(format!("{}: {error}", place.path().display()));
-        let parts = [("batch_messages", messages), ("batch_bytes", bytes)];
-        Ok(with_rate(rate.map_err(failed)? * messages, &parts))
+        let mut outcome = with_rate(rate.map_err(failed)? * messages);
+        outcome.figure("batch_messages", messages, "1", Better::Neither);
+        outcome.figure("batch_bytes", bytes, "bytes", Better::Neither);
+        Ok(outcome)
     }
 }
 
@@ -266,23 +268,10 @@ async fn quiet(server: &Running) {
     }
 }
 
-fn enter(outcome: &mut Outcome, name: &str, value: f64, unit: &str) {
-    let (unit, better) = (unit.to_owned(), Better::Neither);
-    let figure = Figure {
-        value,
-        unit,
-        better,
-    };
-    outcome.figures.insert(name.to_owned(), figure);
-}
-
 /// A result that is a rate of appends.
-fn with_rate(rate: f64, parts: &[(&str, f64)]) -> Outcome {
+fn with_rate(rate: f64) -> Outcome {
     let mut outcome = Outcome::default();
-    enter(&mut outcome, "appends_per_second", rate, "1/s");
-    for (name, value) in parts {
-        enter(&mut outcome, name, *value, "1");
-    }
+    outcome.figure("appends_per_second", rate, "1/s", Better::Higher);
     outcome
 }
 

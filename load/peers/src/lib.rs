@@ -60,17 +60,8 @@ pub struct Peers {
 /// The name of a row.
 fn row_name(text: &str) -> Result<String, String> {
     let names: BTreeSet<String> = plan().row.into_iter().map(|row| row.name).collect();
-    let all = || {
-        format!(
-            "there are {}",
-            names
-                .iter()
-                .map(|name| &**name)
-                .collect::<Vec<_>>()
-                .join(", ")
-        )
-    };
-    names.get(text).cloned().ok_or_else(all)
+    let known = names.get(text).cloned();
+    known.ok_or_else(|| format!("there are {names:?}"))
 }
 
 /// What `peers.toml` says. It explains its fields.
@@ -109,7 +100,6 @@ impl Outcome {
     }
 
     /// What the table comes to, in one line.
-    #[must_use]
     pub fn summary(&self) -> String {
         use Verdict::{Failed, Invalid, Met, Missing, NotMet};
         let counts = [Met, NotMet, Missing, Invalid, Failed].map(|verdict| {
@@ -122,10 +112,6 @@ impl Outcome {
 
 /// Measures what was asked for; a signal ends it, and all its children. `show` gets each row when it is done, and the
 /// outcome so far, with that row as its last. Blocks.
-///
-/// # Errors
-///
-/// A server does not start or cannot be reached, a limit of this machine, a signal.
 pub fn run(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Outcome, Stop> {
     if !args.binary.is_file() {
         let binary = args.binary.display();
@@ -198,14 +184,14 @@ async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: u64)
         let missing = row.contestants().find_map(|who| field.missing(who));
         row.without = missing.map(|why| (Verdict::Missing, why));
         let beside = row.beside.as_ref();
-        row.peer = beside.map_or("–".to_owned(), |who| field.contestants[who].title.clone());
+        row.peer = beside.map_or_else(|| "–".into(), |who| field.contestants[who].title.clone());
     }
     if let Some((name, figure)) = &rows[0].half
         && rows.iter().any(|row| row.without.is_none())
     {
         // If it is absent, the line cannot be read, and the rows fail.
         let half = half_of(field, name, figure, before).await;
-        let half = half.map_or("absent".to_owned(), |half| format!("{half:.0}"));
+        let half = half.map_or_else(|| "absent".into(), |half| format!("{half:.0}"));
         field.bench.names.insert("half".into(), half);
     }
     for row in &mut *rows {

@@ -5,9 +5,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tideline_load::exit::{CODES, Stop, Verdict};
+use tideline_load::exit::CODES;
 use tideline_load::report;
-use tideline_peers::{Peers, run};
+use tideline_peers::{Outcome, Peers, run};
 
 /// Tideline beside Redis Streams, NATS and the bare machine, in turn
 #[derive(Parser)]
@@ -18,18 +18,19 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    report::ended("tideline-peers", compare(Cli::parse().peers))
-}
-
-fn compare(args: Peers) -> Result<Verdict, Stop> {
-    let json = args.json.clone();
-    let outcome = run(args, &mut |row, outcome| {
+    let Cli { peers } = Cli::parse();
+    let json = peers.json.clone();
+    let save = |outcome: &Outcome| report::save(outcome, json.as_deref());
+    let outcome = run(peers, &mut |row, outcome| {
         report::say(&row.text());
-        if let Err(stop) = report::save(outcome, json.as_deref()) {
+        if let Err(stop) = save(outcome) {
             report::note(&stop.to_string());
         }
-    })?;
-    report::say(&outcome.summary());
-    report::save(&outcome, json.as_deref())?;
-    Ok(outcome.sheet.verdict())
+    });
+    let ended = outcome.and_then(|outcome| {
+        report::say(&outcome.summary());
+        save(&outcome)?;
+        Ok(outcome.sheet.verdict())
+    });
+    report::ended("tideline-peers", ended)
 }

@@ -137,26 +137,22 @@ impl Row {
     }
 
     /// Median of Tideline's values.
-    #[must_use]
     pub fn tideline(&self) -> Option<f64> {
         median(self.pairs.iter().map(|pair| pair.tideline.value))
     }
 
     /// Median of the other's.
-    #[must_use]
     pub fn other(&self) -> Option<f64> {
         let peers = self.pairs.iter().filter_map(|pair| pair.peer.as_ref());
         median(peers.map(|peer| peer.value))
     }
 
     /// Median of the pairs' ratios.
-    #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         median(self.pairs.iter().filter_map(Pair::ratio))
     }
 
     /// Whether the bar is reached.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         if let Some((verdict, _)) = self.without {
             return verdict;
@@ -165,10 +161,10 @@ impl Row {
         if invalid * 2 >= self.pairs.len() {
             return Verdict::Invalid;
         }
-        let value = self
-            .beside
-            .as_ref()
-            .map_or(self.tideline(), |_| self.ratio());
+        let value = match self.beside {
+            Some(_) => self.ratio(),
+            None => self.tideline(),
+        };
         match (self.bar, value) {
             (None, _) => Verdict::NoBar,
             (Some(Bar::AtLeast(bar)), Some(value)) if value >= bar => Verdict::Met,
@@ -184,7 +180,6 @@ impl Row {
     }
 
     /// The row as a line of the table; under it what is missing or wrong.
-    #[must_use]
     pub fn text(&self) -> String {
         let cells: Vec<String> = self.cells().iter().map(Cell::text).collect();
         let why = self.why().map(|why| format!("\n  {}: {why}", self.name));
@@ -249,16 +244,11 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tideline_load::outcome::Better;
 
     fn run(value: f64) -> Outcome {
         let mut outcome = Outcome::default();
-        let (unit, better) = ("1/s".to_owned(), tideline_load::outcome::Better::Higher);
-        let figure = tideline_load::outcome::Figure {
-            value,
-            unit,
-            better,
-        };
-        outcome.figures.insert("rate".into(), figure);
+        outcome.figure("rate", value, "1/s", Better::Higher);
         outcome
     }
 
