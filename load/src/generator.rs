@@ -180,9 +180,6 @@ impl Lane {
             // The figures would be of fewer connections than asked for: end it.
             self.run.end_early();
         }
-        if let Some(pace) = &self.pace {
-            self.run.paced(pace);
-        }
         talk
     }
 

@@ -5,6 +5,7 @@
 //! operation's time is the scheduled one. Must not: wait for answers; a pace that does is a closed loop.
 //! A socket that takes nothing is the server's matter: queue the operation and go on.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub struct Pace {
     next_nanos: f64,
     late: Duration,
     window: Rc<Window>,
-    lateness: Lateness,
+    lateness: Rc<RefCell<Lateness>>,
 }
 
 /// How well the generator kept to the schedule.
@@ -55,13 +56,6 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Takes in another pace's.
-    pub fn add(&mut self, other: Lateness) {
-        self.sent += other.sent;
-        self.late += other.late;
-        self.worst_micros = self.worst_micros.max(other.worst_micros);
-    }
-
     /// The share of late ones, 0 to 1.
     pub fn share(&self) -> f64 {
         self.late as f64 / self.sent.max(1) as f64
@@ -70,8 +64,15 @@ impl Lateness {
 
 impl Pace {
     /// `rate` operations a second, above 0, from now on. Of those scheduled within the window, late is what is sent so
-    /// much behind its time.
-    pub fn new(rate: f64, gaps: Gaps, seed: u64, late: Duration, window: &Rc<Window>) -> Pace {
+    /// much behind its time; `lateness` counts it, for all paces of a run.
+    pub fn new(
+        rate: f64,
+        gaps: Gaps,
+        seed: u64,
+        late: Duration,
+        window: &Rc<Window>,
+        lateness: &Rc<RefCell<Lateness>>,
+    ) -> Pace {
         Pace {
             gap_nanos: 1e9 / rate,
             gaps,
@@ -80,7 +81,7 @@ impl Pace {
             next_nanos: 0.0,
             late,
             window: Rc::clone(window),
-            lateness: Lateness::default(),
+            lateness: Rc::clone(lateness),
         }
     }
 
@@ -105,22 +106,16 @@ impl Pace {
         let scheduled = self.next();
         let behind = now.checked_duration_since(scheduled)?;
         if self.window.offset(scheduled).is_some() {
-            self.lateness.add(Lateness {
-                sent: 1,
-                late: u64::from(behind > self.late),
-                worst_micros: u64::try_from(behind.as_micros()).unwrap_or(u64::MAX),
-            });
+            let mut lateness = self.lateness.borrow_mut();
+            lateness.sent += 1;
+            lateness.late += u64::from(behind > self.late);
+            lateness.worst_micros = lateness.worst_micros.max(behind.as_micros() as u64);
         }
         self.next_nanos += match self.gaps {
             Gaps::Fixed => self.gap_nanos,
             Gaps::Exponential => self.gap_nanos * self.random.draw::<f64>(&Exp1),
         };
         Some(scheduled)
-    }
-
-    /// How well it was kept so far.
-    pub fn lateness(&self) -> Lateness {
-        self.lateness
     }
 }
 
@@ -131,7 +126,8 @@ mod tests {
     fn pace(gaps: Gaps, seed: u64) -> Pace {
         let window = Rc::new(Window::default());
         window.begin(Instant::now());
-        Pace::new(1_000.0, gaps, seed, Duration::from_millis(5), &window)
+        let late = Duration::from_millis(5);
+        Pace::new(1_000.0, gaps, seed, late, &window, &Rc::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -149,14 +145,14 @@ mod tests {
             times,
             (0..10).map(|number| number * 1_000).collect::<Vec<_>>()
         );
-        assert_eq!(pace.lateness().late, 0);
+        assert_eq!(pace.lateness.borrow().late, 0);
         // Held up for 100 ms: all that was due comes out at once, at the times of the schedule.
         tokio::time::advance(Duration::from_millis(100)).await;
         let now = Instant::now();
         let caught: Vec<_> = std::iter::from_fn(|| pace.due(now)).collect();
         assert!((100..=101).contains(&caught.len()), "{}", caught.len());
         assert_eq!((caught[1] - caught[0]).as_micros(), 1_000);
-        let lateness = pace.lateness();
+        let lateness = *pace.lateness.borrow();
         assert!((93..=96).contains(&lateness.late), "{lateness:?}");
         assert!(lateness.share() > LATE_SHARE_MAX);
     }

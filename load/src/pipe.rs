@@ -9,7 +9,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// What one read may bring.
@@ -117,38 +117,17 @@ impl Pipe {
         request: &[u8],
         find: impl Fn(&[u8]) -> io::Result<Option<(T, usize)>>,
     ) -> io::Result<T> {
-        self.write(request).await?;
+        let (mut out, mut answer) = (request.to_vec(), None);
         loop {
-            if let Some((found, length)) = find(&self.rest)? {
-                self.take(length);
-                return Ok(found);
+            let each = |bytes: &[u8], _: &mut Vec<u8>| {
+                let (found, length) = find(bytes)?.unzip();
+                answer = found;
+                Ok(length.unwrap_or(0))
+            };
+            self.exchange(&mut out, each).await?;
+            if let Some(answer) = answer.take() {
+                return Ok(answer);
             }
-            self.more().await?;
         }
-    }
-
-    /// Writes all of it.
-    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes).await
-    }
-
-    /// Waits until more bytes are there. Cancel-safe.
-    pub async fn more(&mut self) -> io::Result<()> {
-        self.rest.reserve(KEPT_BYTES);
-        match self.stream.read_buf(&mut self.rest).await? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// What was read and not taken.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.rest
-    }
-
-    /// Takes the first `count` of them.
-    pub fn take(&mut self, count: usize) {
-        self.rest.drain(..count);
     }
 }

@@ -22,7 +22,7 @@ use crate::checks::Checks;
 use crate::exit::Stop;
 use crate::machine::{Machine, usage, wall_micros};
 use crate::outcome::{Better, FORMAT, Moved, Outcome, Samples};
-use crate::pace::{Gaps, LATE_SHARE_MAX, Pace};
+use crate::pace::{Gaps, LATE_SHARE_MAX, Lateness, Pace};
 use crate::process::{Launch, Server};
 use crate::random::Random;
 pub use crate::recorder::Phase;
@@ -48,6 +48,7 @@ pub struct Run {
     pub server: RefCell<Option<(Launch, Server)>>,
     window: Rc<Window>,
     ended: Notify,
+    lateness: Rc<RefCell<Lateness>>,
     recorders: RefCell<Vec<Rc<Recorder>>>,
     gauges: RefCell<Vec<(String, Rc<Cell<f64>>)>>,
     /// The result, as far as it is known.
@@ -76,6 +77,7 @@ impl Run {
             server: RefCell::default(),
             window: Rc::default(),
             ended: Notify::new(),
+            lateness: Rc::default(),
             recorders: RefCell::default(),
             gauges: RefCell::default(),
             outcome: RefCell::new(Outcome {
@@ -140,10 +142,12 @@ impl Run {
         }
     }
 
-    /// A schedule of `rate` operations a second, for the part of the run whose seed it takes.
+    /// A schedule of `rate` operations a second, for the part of the run whose seed it takes; more than 1 % late makes the
+    /// run invalid.
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
         let late = Duration::from_secs_f64(self.setup.late_ms.max(0.0) / 1_000.0);
-        Pace::new(rate, gaps, self.seed_of(part), late, &self.window)
+        let seed = self.seed_of(part);
+        Pace::new(rate, gaps, seed, late, &self.window, &self.lateness)
     }
 
     /// The figures may not be believed, and why.
@@ -153,12 +157,6 @@ impl Run {
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
-    }
-
-    /// Enters how an open loop kept to its schedule; more than 1 % late makes the run invalid.
-    pub fn paced(&self, pace: &Pace) {
-        let lateness = &mut self.outcome.borrow_mut().validity.lateness;
-        lateness.get_or_insert_default().add(pace.lateness());
     }
 
     /// Enters a figure.
@@ -314,9 +312,9 @@ impl Run {
             return Err(Stop::Own("settings that are no object".to_owned()));
         };
         self.bar.finish_and_clear();
-        let lateness = self.outcome.borrow().validity.lateness;
-        if let Some(lateness) = lateness.filter(|lateness| lateness.share() > LATE_SHARE_MAX) {
-            let (percent, late_ms) = (lateness.share() * 100.0, self.setup.late_ms);
+        let lateness = *self.lateness.borrow();
+        let (percent, late_ms) = (lateness.share() * 100.0, self.setup.late_ms);
+        if lateness.share() > LATE_SHARE_MAX {
             self.invalid(format!(
                 "the generator fell behind: {percent:.1} % of the operations were sent more than {late_ms} ms late"
             ));
@@ -325,6 +323,7 @@ impl Run {
         outcome.profile = profile.to_owned();
         outcome.settings = settings;
         outcome.seconds = self.window.length().as_secs_f64();
+        outcome.validity.lateness = Some(lateness).filter(|lateness| lateness.sent > 0);
         outcome.validity.valid = outcome.validity.reasons.is_empty();
         outcome.checks = self.checks.checked();
         for recorder in self.recorders.borrow().iter() {

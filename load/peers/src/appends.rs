@@ -56,9 +56,8 @@ impl Profile for Appends {
             let mut pipe = Pipe::connect(&run.url).await?;
             if self.wire == Wire::Jetstream {
                 let first = format!("{HELLO}SUB _INBOX.{number}.* 1\r\nPING\r\n");
-                pipe.write(first.as_bytes()).await?;
                 // The server's PONG says that it has the subscription.
-                until(&mut pipe, |unit| unit.line == b"PONG").await?;
+                until(&mut pipe, &first, |unit| unit.line == b"PONG").await?;
             }
             let acked = Rc::clone(&acked);
             Ok((pipe, Lane::new(self.wire, run, acked, number, &text)))
@@ -255,22 +254,23 @@ fn command(words: &[&str]) -> String {
     format!("*{}\r\n{}", words.len(), words.concat())
 }
 
-/// Reads up to the unit that is wanted; returns its line and its body.
+/// Says something, and reads up to the unit that is wanted; returns its line and its body.
 async fn until(
     pipe: &mut Pipe,
+    said: &str,
     wanted: impl Fn(&Unit<'_>) -> bool,
 ) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    loop {
-        while let Some(unit) = find(pipe.bytes())? {
-            let found = wanted(&unit).then(|| (unit.line.to_vec(), unit.body.to_vec()));
-            let length = unit.length;
-            pipe.take(length);
-            if let Some(found) = found {
-                return Ok(found);
+    let search = |bytes: &[u8]| {
+        let mut taken = 0;
+        while let Some(unit) = find(&bytes[taken..])? {
+            taken += unit.length;
+            if wanted(&unit) {
+                return Ok(Some(((unit.line.to_vec(), unit.body.to_vec()), taken)));
             }
         }
-        pipe.more().await?;
-    }
+        Ok(None)
+    };
+    pipe.ask(said.as_bytes(), search).await
 }
 
 /// Every stream of Redis holds as many entries as were acknowledged.
@@ -278,8 +278,7 @@ async fn check_redis(address: &str, acked: &[u32]) -> io::Result<Vec<String>> {
     let (mut pipe, mut faults) = (Pipe::connect(address).await?, Vec::new());
     for (number, expected) in (0..).zip(acked) {
         let name = timeline_name("s:", number);
-        pipe.write(command(&["XLEN", &name]).as_bytes()).await?;
-        let (there, _) = until(&mut pipe, |_| true).await?;
+        let (there, _) = until(&mut pipe, &command(&["XLEN", &name]), |_| true).await?;
         if there != format!(":{expected}").as_bytes() {
             let there = String::from_utf8_lossy(&there);
             faults.push(format!("{name}: {expected} acknowledged, {there} there"));
@@ -299,8 +298,7 @@ async fn ask(address: &str, what: &str, body: &Value) -> io::Result<Value> {
     let length = body.len();
     let publish = format!("PUB $JS.API.STREAM.{what}.TIDE _INBOX.ask {length}\r\n{body}\r\n");
     let asked = format!("{HELLO}SUB _INBOX.ask 1\r\n{publish}");
-    pipe.write(asked.as_bytes()).await?;
-    let (_, answer) = until(&mut pipe, |unit| unit.line.starts_with(b"MSG ")).await?;
+    let (_, answer) = until(&mut pipe, &asked, |unit| unit.line.starts_with(b"MSG ")).await?;
     Ok(serde_json::from_slice(&answer)?)
 }
 

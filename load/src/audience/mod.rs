@@ -201,5 +201,4 @@ pub(crate) async fn by_the_clock(account: &Account, mut pace: Pace, mut put: imp
         }
     }
     run.end_early();
-    run.paced(&pace);
 }

@@ -94,7 +94,7 @@ impl Subscriber<'_> {
         let Trial { run, written, .. } = self.trial;
         self.follower.connect(&run.url, None).await?;
         *away = None;
-        let cut_at = Instant::now() + Duration::from_millis(self.random.between(50, 600));
+        let cut_at = Instant::now() + Duration::from_millis(50 + self.random.below(550));
         let cutting = self.habit == Habit::Cut && !written.get();
         let mut look = interval(LOOK);
         loop {
