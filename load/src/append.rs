@@ -11,11 +11,10 @@ use serde::Serialize;
 
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
-use crate::outcome::Better;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
-use crate::run::Run;
+use crate::run::{Better, Run};
 use crate::tally::{Stock, Tallied, Tally};
 use crate::template::Template;
 

@@ -12,12 +12,9 @@ use serde::Serialize;
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::generator::{count, rate};
-use crate::outcome::Better;
-use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
-use crate::recorder::Counts;
-use crate::run::Run;
+use crate::run::{Better, Counts, Gaps, Run};
 
 /// Parts of the seed.
 const GROUPS: u64 = 1;

@@ -16,10 +16,9 @@ use tokio::time::sleep;
 
 use crate::exit::Stop;
 use crate::machine::used;
-use crate::outcome::Better;
 use crate::profile::{Profile, need_files};
 use crate::rpc::Client;
-use crate::run::Run;
+use crate::run::{Better, Run};
 
 /// Arguments of `connect`; warm-up and seconds are not used.
 #[derive(Clone, Debug, clap::Args, Serialize)]

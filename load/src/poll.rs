@@ -12,12 +12,11 @@ use serde_json::{Map, Value, json};
 
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
-use crate::outcome::Better;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::rpc::{Client, read};
-use crate::run::Run;
+use crate::run::{Better, Run};
 use crate::tally::{Numbered, Tally};
 use crate::template::{SLOT, Template};
 

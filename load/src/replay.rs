@@ -14,10 +14,9 @@ use serde_json::json;
 
 use crate::exit::Stop;
 use crate::irc::{self, Log};
-use crate::outcome::Better;
 use crate::profile::Profile;
 use crate::rpc::{Client, Message};
-use crate::run::Run;
+use crate::run::{Better, Run};
 use crate::tally;
 use crate::trial::{Outgoing, Source, Trial};
 

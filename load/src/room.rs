@@ -13,11 +13,8 @@ use tokio::time::{Instant, sleep};
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::generator::{count, rate};
-use crate::outcome::Better;
-use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
-use crate::recorder::Counts;
-use crate::run::{Phase, Run};
+use crate::run::{Better, Counts, Gaps, Phase, Run};
 
 /// Phases change by themselves: nothing is waited for longer.
 const GLANCE: Duration = Duration::from_millis(1);

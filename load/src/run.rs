@@ -21,12 +21,14 @@ use tokio::time::Instant;
 use crate::checks::Checks;
 use crate::exit::Stop;
 use crate::machine::{Machine, usage, wall_micros};
-use crate::outcome::{Better, FORMAT, Moved, Outcome, Samples};
-use crate::pace::{Gaps, LATE_SHARE_MAX, Lateness, Pace};
+pub use crate::outcome::Better;
+use crate::outcome::{FORMAT, Moved, Outcome, Samples};
+pub use crate::pace::Gaps;
+use crate::pace::{LATE_SHARE_MAX, Lateness, Pace};
 use crate::process::{Launch, Server};
 use crate::random::Random;
-pub use crate::recorder::Phase;
-use crate::recorder::{Counts, Recorder, Window};
+pub use crate::recorder::{Counts, Phase};
+use crate::recorder::{Recorder, Window};
 use crate::setup::Setup;
 use crate::watch::metrics;
 
@@ -142,8 +144,8 @@ impl Run {
         }
     }
 
-    /// A schedule of `rate` operations a second, for the part of the run whose seed it takes; more than 1 % late makes the
-    /// run invalid.
+    /// A schedule of `rate` operations a second, for the part of the run whose seed it takes; more than 1 % late makes
+    /// the run invalid.
     pub fn pace(&self, rate: f64, gaps: Gaps, part: u64) -> Pace {
         let late = Duration::from_secs_f64(self.setup.late_ms.max(0.0) / 1_000.0);
         let seed = self.seed_of(part);

@@ -18,11 +18,8 @@ use crate::exit::Stop;
 use crate::frame::close_code;
 use crate::generator::{count, rate};
 use crate::machine::used;
-use crate::outcome::Better;
-use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
-use crate::recorder::Counts;
-use crate::run::{Phase, Run};
+use crate::run::{Better, Counts, Gaps, Phase, Run};
 use crate::watch::metrics;
 
 /// The server's code for a reader that does not keep up.

@@ -14,11 +14,9 @@ use tokio::time::{Instant, sleep_until};
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::generator::count;
-use crate::outcome::Better;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
-use crate::recorder::Counts;
-use crate::run::Run;
+use crate::run::{Better, Counts, Run};
 use crate::tally::Tally;
 use crate::template::timeline_name;
 

@@ -17,10 +17,9 @@ use tokio::time::sleep;
 use crate::exit::Stop;
 use crate::generator::count;
 use crate::history::Mark;
-use crate::outcome::Better;
 use crate::random::Random;
 use crate::rpc::{CallError, Client, Message};
-use crate::run::Run;
+use crate::run::{Better, Run};
 use crate::template::timeline_name;
 
 /// The reason of a refusal that names a timeline without messages.

@@ -22,9 +22,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::exit::Stop;
 use crate::follower::{Follower, Place, Stage};
-use crate::outcome::Better;
 use crate::pace::Pace;
-use crate::run::Phase;
+use crate::run::{Better, Phase};
 pub(crate) use account::{Account, Writers};
 
 /// A member that has not caught up within this is lost.

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::follower::{Event, OWN, Timelines};
 use crate::machine::wall_micros;
-use crate::recorder::Counts;
 use crate::rpc::Answer;
-use crate::run::Run;
+use crate::run::{Counts, Run};
 use crate::setup;
 
 /// An account of "a" with two followers and "b" with one, which measures from the beginning on.

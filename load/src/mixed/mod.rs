@@ -18,14 +18,12 @@ use crate::append::Appends;
 use crate::connect::Idle;
 use crate::exit::Stop;
 use crate::generator::{Flow, Running, count, rate};
-use crate::outcome::Better;
-use crate::pace::Gaps;
 use crate::pages::Reads;
 use crate::poll::Polls;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Session};
-use crate::run::Run;
+use crate::run::{Better, Gaps, Run};
 use crate::tally::Tally;
 
 /// Arguments of `mixed`.

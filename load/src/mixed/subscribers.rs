@@ -15,10 +15,8 @@ use tokio::time::timeout;
 use super::{Mixed, SIZE};
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
-use crate::outcome::Better;
 use crate::random::Random;
-use crate::recorder::Counts;
-use crate::run::{Phase, Run};
+use crate::run::{Better, Counts, Phase, Run};
 
 /// All subscribers of a run.
 pub(super) struct Subscribers {

@@ -32,12 +32,11 @@ use self::sheet::{DIGITS, KEY, Sheet};
 use self::talk::{Ask, Board, Rows};
 use crate::exit::Stop;
 use crate::generator::Flow;
-use crate::outcome::Better;
 use crate::pipe::Pipe;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Recorder;
-use crate::run::Run;
+use crate::run::{Better, Run};
 
 /// Arguments of `table`.
 #[derive(Clone, Debug, clap::Args, Serialize)]

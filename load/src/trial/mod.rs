@@ -24,11 +24,10 @@ use self::writer::Wrote;
 use crate::exit::{Stop, joined};
 use crate::follower::Timelines;
 use crate::history::{self, History};
-use crate::outcome::Better;
 use crate::random::Random;
-use crate::recorder::{Counts, Recorder};
+use crate::recorder::Recorder;
 use crate::rpc::Client;
-use crate::run::Run;
+use crate::run::{Better, Counts, Run};
 use crate::tally;
 
 /// Subscribers of each habit, who follow every timeline together.
