@@ -3,15 +3,7 @@
 //! Owns: the proof that the profile drives a real server and checks what it says it checks. Promises: it takes seconds.
 //! Must not: assert on time, or on a rate, which this machine may not reach while it tests.
 
-use clap::Parser;
-use tideline_load::chat::Chat;
-use tideline_load::profile::measure;
-
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    chat: Chat,
-}
+use tideline_load::cli::measure;
 
 #[test]
 fn everybody_in_a_chat_gets_every_message_once_in_order() {
@@ -19,11 +11,10 @@ fn everybody_in_a_chat_gets_every_message_once_in_order() {
     let folder = data.path().join("data");
     let words = "chat --quiet --users 20 --timelines 40 --members 2..8 --rate 300 --warm-up 0.3 --seconds 1.5 \
                  --seed 7 --late-ms 1000";
-    let mut words: Vec<&str> = words.split_whitespace().collect();
-    let folder = folder.to_str().expect("a path that is text");
-    words.extend(["--binary", env!("CARGO_BIN_EXE_tideline"), "--data", folder]);
-    let line = Line::parse_from(words);
-    let outcome = measure(&line.chat).expect("the server is there");
+    let (binary, folder) = (env!("CARGO_BIN_EXE_tideline"), folder.display());
+    let line = format!("{words} --binary {binary} --data {folder}");
+    let words = Vec::from_iter(line.split_whitespace().map(str::to_owned));
+    let outcome = measure(&words).expect("the server is there");
     assert!(outcome.held(), "{:#?}", outcome.checks.told);
     let made = &outcome.checks.made;
     assert_eq!(made["timelines complete"], 40);

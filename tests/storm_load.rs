@@ -3,22 +3,14 @@
 //! Owns: the proof that the profile drives a real server, and that it would say so if somebody were missing. Promises:
 //! it takes seconds. Must not: assert on time.
 
-use clap::Parser;
+use tideline_load::cli::measure;
 use tideline_load::exit::Stop;
-use tideline_load::profile::measure;
-use tideline_load::storm::Storm;
+use tideline_load::outcome::Outcome;
 
-#[derive(Parser)]
-#[command(args_override_self = true)]
-struct Line {
-    #[command(flatten)]
-    storm: Storm,
-}
-
-fn storm(more: &[&str]) -> Storm {
+fn storm(more: &[&str]) -> Result<Outcome, Stop> {
     let words = "storm --quiet --clients 100 --timelines 20 --per-client 10 --behind 10 --seed 7";
     let words = words.split_whitespace().chain(more.iter().copied());
-    Line::parse_from(words).storm
+    measure(&Vec::from_iter(words.map(str::to_owned)))
 }
 
 #[test]
@@ -26,8 +18,8 @@ fn everybody_comes_back_without_a_gap() {
     let data = tempfile::tempdir().expect("a temporary directory");
     let folder = data.path().join("data");
     let folder = folder.to_str().expect("a path that is text");
-    let storm = storm(&["--binary", env!("CARGO_BIN_EXE_tideline"), "--data", folder]);
-    let outcome = measure(&storm).expect("the server is there");
+    let outcome = storm(&["--binary", env!("CARGO_BIN_EXE_tideline"), "--data", folder]);
+    let outcome = outcome.expect("the server is there");
     assert!(outcome.held(), "{:#?}", outcome.checks.told);
     let made = &outcome.checks.made;
     assert_eq!(made["clients with everything"], 100, "{made:?}");
@@ -46,7 +38,7 @@ fn everybody_comes_back_without_a_gap() {
 #[test]
 fn more_clients_than_open_files_are_refused_at_once() {
     let storm = storm(&["--clients", "1000000000"]);
-    let error = measure(&storm).expect_err("nothing is there, and it does not matter");
+    let error = storm.expect_err("nothing is there, and it does not matter");
     assert!(matches!(error, Stop::Own(_)), "{error}");
     assert!(error.to_string().contains("ulimit -n"), "{error}");
 }

@@ -3,27 +3,18 @@
 //! Owns: the proof that the profile drives a real server through Tablestore's API and checks what it says it checks.
 //! Must not: assert on time, or on a rate.
 
-use clap::Parser;
+use tideline_load::cli::measure;
 use tideline_load::exit::Stop;
 use tideline_load::outcome::Outcome;
-use tideline_load::profile::measure;
-use tideline_load::table::Table;
-
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    table: Table,
-}
 
 /// A run with these words against a server of its own.
 fn run(words: &str) -> Result<Outcome, Stop> {
     let data = tempfile::tempdir().expect("a temporary directory");
     let folder = data.path().join("data");
     let words = format!("table --quiet --warm-up 0.1 --seconds 1 --seed 7 --late-ms 1000 {words}");
-    let mut words: Vec<&str> = words.split_whitespace().collect();
-    let folder = folder.to_str().expect("a path that is text");
-    words.extend(["--binary", env!("CARGO_BIN_EXE_tideline"), "--data", folder]);
-    measure(&Line::parse_from(words).table)
+    let (binary, folder) = (env!("CARGO_BIN_EXE_tideline"), folder.display());
+    let line = format!("{words} --binary {binary} --data {folder}");
+    measure(&Vec::from_iter(line.split_whitespace().map(str::to_owned)))
 }
 
 fn held(words: &str) -> Outcome {

@@ -16,7 +16,6 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::run::Run;
-use crate::setup::Setup;
 use crate::tally::{Stock, Tallied, Tally};
 use crate::template::Template;
 
@@ -25,9 +24,6 @@ use crate::template::Template;
 #[command(mut_arg("connections", |arg| arg.default_value("50")))]
 #[command(mut_arg("in_flight", |arg| arg.default_value("16")))]
 pub struct Append {
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub(crate) setup: Setup,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) flow: Flow,
@@ -43,12 +39,6 @@ pub struct Append {
 }
 
 impl Profile for Append {
-    const NAME: &'static str = "append";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.flow.connections as u64)?;
         let stock = self.stock.tally(run, "load");

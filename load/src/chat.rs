@@ -18,7 +18,6 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Counts;
 use crate::run::Run;
-use crate::setup::Setup;
 
 /// Parts of the seed.
 const GROUPS: u64 = 1;
@@ -28,9 +27,6 @@ const GAPS: u64 = 3;
 /// Arguments of `chat`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Chat {
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     /// Users, each one connection
     #[arg(long, default_value_t = 200)]
     users: u64,
@@ -53,12 +49,6 @@ pub struct Chat {
 }
 
 impl Profile for Chat {
-    const NAME: &'static str = "chat";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let sizes = sizes(&self.members, self.users);
         let sizes = sizes.ok_or_else(|| Stop::Usage("--members is no range of users".into()))?;

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
-use crate::profile::Load;
+use crate::profile::{Flags, Load};
 use crate::{
     append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, replay, room,
     scenario, slow, storm, table,
@@ -30,25 +30,25 @@ pub struct Cli {
 #[allow(clippy::large_enum_variant)] // there is one of it in a process
 pub enum Command {
     /// Durable appends per second and their latency
-    Append(append::Append),
+    Append(Flags<append::Append>),
     /// Memory of idle connections
-    Connect(connect::Connect),
+    Connect(Flags<connect::Connect>),
     /// Random pages of the history of random timelines
-    History(pages::Pages),
+    History(Flags<pages::Pages>),
     /// Appends, subscribers, polls, pages, reconnects and idle connections together
-    Mixed(mixed::Mixed),
+    Mixed(Flags<mixed::Mixed>),
     /// Conversations of two and of groups, some much busier than others: deliveries and their latency
-    Chat(chat::Chat),
+    Chat(Flags<chat::Chat>),
     /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them
-    Slow(slow::Slow),
+    Slow(Flags<slow::Slow>),
     /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there
-    Storm(storm::Storm),
+    Storm(Flags<storm::Storm>),
     /// Rows through Tablestore's HTTP API: puts, gets, ranges, updates of single columns, and their latency
-    Table(table::Table),
+    Table(Flags<table::Table>),
     /// One timeline, many subscribers: deliveries per second and their latency
-    Room(room::Room),
+    Room(Flags<room::Room>),
     /// Polling many timelines for news: polls per second and per second of the server's processor time
-    Poll(poll::Poll),
+    Poll(Flags<poll::Poll>),
     /// What each operation costs while timelines, history and audiences grow: tables and pictures
     Growth(growth::Growth),
     /// Run profiles from a scenario file (TOML); its settings have the names of the flags
@@ -58,26 +58,27 @@ pub enum Command {
     /// Put the tables of results into a document (Markdown), between its markers
     Fill(fill::Fill),
     /// Send real IRC logs, listen in several ways, check every line
-    Replay(replay::Replay),
+    Replay(Flags<replay::Replay>),
     /// Kill the server under load again and again, then check everything
-    Crash(crash::Crash),
+    Crash(Flags<crash::Crash>),
 }
 
 impl Command {
-    fn profile(&self) -> Result<&dyn Load, Stop> {
+    /// The name and the load, if it is one.
+    fn profile(&self) -> Result<(&'static str, &dyn Load), Stop> {
         Ok(match self {
-            Command::Append(args) => args,
-            Command::Connect(args) => args,
-            Command::History(args) => args,
-            Command::Mixed(args) => args,
-            Command::Chat(args) => args,
-            Command::Slow(args) => args,
-            Command::Storm(args) => args,
-            Command::Table(args) => args,
-            Command::Room(args) => args,
-            Command::Poll(args) => args,
-            Command::Replay(args) => args,
-            Command::Crash(args) => args,
+            Command::Append(args) => ("append", args),
+            Command::Connect(args) => ("connect", args),
+            Command::History(args) => ("history", args),
+            Command::Mixed(args) => ("mixed", args),
+            Command::Chat(args) => ("chat", args),
+            Command::Slow(args) => ("slow", args),
+            Command::Storm(args) => ("storm", args),
+            Command::Table(args) => ("table", args),
+            Command::Room(args) => ("room", args),
+            Command::Poll(args) => ("poll", args),
+            Command::Replay(args) => ("replay", args),
+            Command::Crash(args) => ("crash", args),
             _ => return Err(Stop::Usage("not a profile".to_owned())),
         })
     }
@@ -89,14 +90,19 @@ impl Command {
             Command::Run(args) => run_all(&args.read()?),
             Command::Compare(args) => compare::run(args),
             Command::Fill(args) => fill::run(args),
-            profile => profile.profile()?.execute(),
+            profile => {
+                let (name, load) = profile.profile()?;
+                load.execute(name)
+            }
         }
     }
 }
 
 /// Runs a profile, given as the words of a command line, for its result alone. Blocks.
 pub fn measure(words: &[String]) -> Result<Outcome, Stop> {
-    parse(words)?.profile()?.measure()
+    let command = parse(words)?;
+    let (name, load) = command.profile()?;
+    load.measure(name)
 }
 
 /// Runs a scenario. All is read before the first is started; the worst verdict counts.
@@ -160,7 +166,10 @@ mod tests {
         };
         match parse(&words("append --seconds=5 --seconds 1 --connections=3")) {
             Ok(Command::Append(args)) => {
-                assert_eq!((args.setup.seconds, args.flow.connections), (1.0, 3));
+                assert_eq!(
+                    (args.setup.seconds, args.profile.flow.connections),
+                    (1.0, 3)
+                );
             }
             _ => panic!("an append"),
         }

@@ -20,15 +20,10 @@ use crate::outcome::Better;
 use crate::profile::{Profile, need_files};
 use crate::rpc::Client;
 use crate::run::Run;
-use crate::setup::Setup;
 
-/// Arguments of `connect`.
+/// Arguments of `connect`; warm-up and seconds are not used.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Connect {
-    /// Warm-up and seconds are not used
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     /// How many connections
     #[arg(long, default_value_t = 5_000)]
     connections: usize,
@@ -44,12 +39,6 @@ pub struct Connect {
 const OPENING: usize = 100;
 
 impl Profile for Connect {
-    const NAME: &'static str = "connect";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.connections as u64)?;
         // One connection first, so that what the server makes once is not counted as a connection's.

@@ -12,7 +12,6 @@ use crate::exit::Stop;
 use crate::profile::Profile;
 use crate::random::Random;
 use crate::run::Run;
-use crate::setup::Setup;
 use crate::trial::{Outgoing, Source, Trial};
 
 /// Connections that write, each to a timeline of its own and to those that all share.
@@ -21,25 +20,15 @@ const SHARED_TIMELINES: u64 = 4;
 /// Messages of each writer from one kill to the next.
 const MESSAGES: u64 = 150;
 
-/// Arguments of `crash`.
+/// Arguments of `crash`; warm-up and seconds are not used: it ends when all is written.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Crash {
-    /// What every profile has; warm-up and seconds are not used: it ends when all is written
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub(crate) setup: Setup,
     /// How often the server is killed
     #[arg(long, default_value_t = 20)]
     pub(crate) rounds: u32,
 }
 
 impl Profile for Crash {
-    const NAME: &'static str = "crash";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let prefix = run.prefix(None, "crash");
         // Half of a writer's messages go to its own timeline, half to the shared ones.

@@ -16,7 +16,6 @@ use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::rpc::{put_request, read};
 use crate::run::Run;
-use crate::setup::Setup;
 use crate::tally::{ABSENT, Numbered, Page, Stock, Tallied};
 
 /// Arguments of `history`.
@@ -24,9 +23,6 @@ use crate::tally::{ABSENT, Numbered, Page, Stock, Tallied};
 #[command(mut_arg("preload", |arg| arg.default_value("100000")))]
 #[command(mut_arg("preload_timelines", |arg| arg.default_value("1000")))]
 pub struct Pages {
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     #[command(flatten)]
     #[serde(flatten)]
     flow: Flow,
@@ -42,12 +38,6 @@ pub struct Pages {
 }
 
 impl Profile for Pages {
-    const NAME: &'static str = "history";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.flow.connections as u64)?;
         let tally = self.stock.tally(run, "pages");

@@ -18,7 +18,6 @@ use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::rpc::{Client, read};
 use crate::run::Run;
-use crate::setup::Setup;
 use crate::tally::{Numbered, Tally};
 use crate::template::{SLOT, Template};
 
@@ -27,9 +26,6 @@ use crate::template::{SLOT, Template};
 #[command(mut_arg("connections", |arg| arg.default_value("1")))]
 #[command(mut_arg("in_flight", |arg| arg.default_value("16")))]
 pub struct Poll {
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     #[command(flatten)]
     #[serde(flatten)]
     flow: Flow,
@@ -48,12 +44,6 @@ pub struct Poll {
 }
 
 impl Profile for Poll {
-    const NAME: &'static str = "poll";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         if self.positions > self.timelines {
             return Err(Stop::Usage("more positions than timelines".into()));

@@ -3,8 +3,8 @@
 //! Owns: the frame around `drive`. Promises: a server that was started here is gone at the end; a result is written
 //! also if promises were broken or the run is invalid. Must not: know any profile.
 //!
-//! A new profile is a module with its arguments (`#[derive(clap::Args, Clone, Debug, Serialize)]`, with
-//! `#[command(flatten)] #[serde(flatten)] pub setup: Setup`), `impl Profile` for them, and its two lines in `cli.rs`.
+//! A new profile is a module with its own arguments (`#[derive(clap::Args, Serialize)]`), `impl Profile` for them, and
+//! its two lines in `cli.rs`.
 
 use std::rc::Rc;
 
@@ -18,64 +18,66 @@ use crate::run::Run;
 use crate::setup::Setup;
 use crate::{pictures, report};
 
-/// A load on a server, with its arguments.
-pub trait Profile: Serialize {
-    /// The name on the command line, in scenarios and results.
-    const NAME: &'static str;
-
-    /// The flags that every profile has.
-    fn setup(&self) -> &Setup;
-
+/// A load on a server, with its own arguments.
+pub trait Profile: clap::Args + Serialize {
     /// Puts the load on and checks; runs inside a `LocalSet` on one thread. Errors mean that it could not be done:
     /// a broken promise is a fault in `run.checks`.
     fn drive(&self, run: &Rc<Run>) -> impl Future<Output = Result<(), Stop>>;
 }
 
-/// Any profile. Both block.
-pub(crate) trait Load {
-    /// Runs it for its result alone.
-    fn measure(&self) -> Result<Outcome, Stop>;
-
-    /// Runs it: the result goes where the flags say.
-    fn execute(&self) -> Result<Verdict, Stop>;
+/// All flags of a profile.
+#[derive(clap::Args, Serialize)]
+pub struct Flags<P: Profile> {
+    /// Those that every profile has.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub setup: Setup,
+    /// Its own.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub profile: P,
 }
 
-impl<P: Profile> Load for P {
-    fn measure(&self) -> Result<Outcome, Stop> {
-        measure(self)
+/// Any profile with its flags. Both block; the name is for the result.
+pub trait Load {
+    /// Runs it for its result alone.
+    fn measure(&self, name: &str) -> Result<Outcome, Stop>;
+
+    /// Runs it: the result goes where the flags say.
+    fn execute(&self, name: &str) -> Result<Verdict, Stop>;
+}
+
+impl<P: Profile> Load for Flags<P> {
+    fn measure(&self, name: &str) -> Result<Outcome, Stop> {
+        let setup = &self.setup;
+        let (url, pid, server) = match (&setup.binary, &setup.data) {
+            (Some(binary), Some(data)) => {
+                let mut launch = Launch::on_free_port(binary, data)?;
+                launch.environment.clone_from(&setup.environment);
+                let server = launch.start()?;
+                (launch.url(), Some(server.pid()), Some((launch, server)))
+            }
+            _ => (setup.url.clone(), setup.pid, None),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
+        let run = Run::new(setup, url, pid);
+        run.server.replace(server);
+        tokio::task::LocalSet::new().block_on(&runtime, self.profile.drive(&run))?;
+        run.outcome(name, self)
     }
 
-    fn execute(&self) -> Result<Verdict, Stop> {
-        let (outcome, setup) = (measure(self)?, self.setup());
+    fn execute(&self, name: &str) -> Result<Verdict, Stop> {
+        let outcome = self.measure(name)?;
         report::say(&report::text(&outcome));
-        report::save(&outcome, setup.json.as_deref())?;
-        if let Some(folder) = &setup.pictures {
+        report::save(&outcome, self.setup.json.as_deref())?;
+        if let Some(folder) = &self.setup.pictures {
             pictures::draw(&outcome, folder)?;
         }
         Ok(Verdict::of(outcome.held(), outcome.validity.valid))
     }
-}
-
-/// Runs a profile for its result alone. Blocks.
-pub fn measure<P: Profile>(profile: &P) -> Result<Outcome, Stop> {
-    let setup = profile.setup();
-    let (url, pid, server) = match (&setup.binary, &setup.data) {
-        (Some(binary), Some(data)) => {
-            let mut launch = Launch::on_free_port(binary, data)?;
-            launch.environment.clone_from(&setup.environment);
-            let server = launch.start()?;
-            (launch.url(), Some(server.pid()), Some((launch, server)))
-        }
-        _ => (setup.url.clone(), setup.pid, None),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
-    let run = Run::new(setup, url, pid);
-    run.server.replace(server);
-    tokio::task::LocalSet::new().block_on(&runtime, profile.drive(&run))?;
-    run.outcome(P::NAME, profile)
 }
 
 /// Refuses to begin if this process or the server may not open so many files.

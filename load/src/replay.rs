@@ -18,7 +18,6 @@ use crate::outcome::Better;
 use crate::profile::Profile;
 use crate::rpc::{Client, Message};
 use crate::run::Run;
-use crate::setup::Setup;
 use crate::tally;
 use crate::trial::{Outgoing, Source, Trial};
 
@@ -26,13 +25,9 @@ use crate::trial::{Outgoing, Source, Trial};
 /// one.
 const USER: &str = "replay";
 
-/// Arguments of `replay`.
+/// Arguments of `replay`; warm-up and seconds are not used: it ends when all is sent.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Replay {
-    /// What every profile has; warm-up and seconds are not used: it ends when all is sent
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub(crate) setup: Setup,
     /// The folder with the logs
     #[serde(skip)]
     pub(crate) dir: PathBuf,
@@ -54,12 +49,6 @@ pub struct Replay {
 }
 
 impl Profile for Replay {
-    const NAME: &'static str = "replay";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let logs = Rc::new(self.read()?);
         let replaced: u64 = logs.iter().map(|log| log.replaced).sum();

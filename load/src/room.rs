@@ -18,7 +18,6 @@ use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
 use crate::recorder::Counts;
 use crate::run::{Phase, Run};
-use crate::setup::Setup;
 
 /// Phases change by themselves: nothing is waited for longer.
 const GLANCE: Duration = Duration::from_millis(1);
@@ -26,9 +25,6 @@ const GLANCE: Duration = Duration::from_millis(1);
 /// Arguments of `room`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Room {
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     /// Subscribers, each on a connection of its own
     #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
     subscribers: u64,
@@ -44,12 +40,6 @@ pub struct Room {
 }
 
 impl Profile for Room {
-    const NAME: &'static str = "room";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.subscribers)?;
         let timeline = format!("room-{}", run.tag);

@@ -23,7 +23,6 @@ use crate::pace::Gaps;
 use crate::profile::{Profile, need_files};
 use crate::recorder::Counts;
 use crate::run::{Phase, Run};
-use crate::setup::Setup;
 use crate::watch::metrics;
 
 /// The server's code for a reader that does not keep up.
@@ -36,14 +35,9 @@ const LOOK: Duration = Duration::from_millis(200);
 const READ_ON: Duration = Duration::from_secs(10);
 /// Receive buffer of the readers that stop.
 const RECEIVE_BYTES: u32 = 4_096;
-/// Arguments of `slow`.
+/// Arguments of `slow`. Measuring goes on for --seconds, or until the stalled readers were closed if that is later.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Slow {
-    /// Measuring goes on for --seconds, or until the stalled readers were closed if that is
-    /// later
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     /// Readers that read all the time
     #[arg(long, default_value_t = 100, value_parser = count::<usize>)]
     healthy: usize,
@@ -65,12 +59,6 @@ pub struct Slow {
 }
 
 impl Profile for Slow {
-    const NAME: &'static str = "slow";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         // The first member publishes, then come the healthy ones and those that stall.
         let stalling = 1 + self.healthy;
@@ -159,7 +147,7 @@ impl Slow {
         }
         woken.send_replace(true);
         // Those that were closed resume while messages still flow.
-        let left = self.setup.seconds - began.elapsed().as_secs_f64();
+        let left = run.setup.seconds - began.elapsed().as_secs_f64();
         run.pass(left.max(1.0)).await;
         run.end_early();
     }

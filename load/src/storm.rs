@@ -19,7 +19,6 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Counts;
 use crate::run::Run;
-use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::template::timeline_name;
 
@@ -28,13 +27,9 @@ const BEFORE: u64 = 2;
 /// The clients are away for so long, at least.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// Arguments of `storm`.
+/// Arguments of `storm`; warm-up and seconds are not used: it is over when everybody has caught up.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Storm {
-    /// Warm-up and seconds are not used: the storm is over when everybody has caught up
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     /// Clients, each a connection
     #[arg(long, default_value_t = 5_000, value_parser = count::<u64>)]
     clients: u64,
@@ -53,12 +48,6 @@ pub struct Storm {
 }
 
 impl Profile for Storm {
-    const NAME: &'static str = "storm";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         if self.per_client > self.timelines {
             return Err(Stop::Usage("--per-client is more than --timelines".into()));
@@ -147,6 +136,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::setup::plain;
 
     #[derive(Parser)]
     struct Line {
@@ -158,7 +148,7 @@ mod tests {
     fn a_client_that_is_not_at_the_head_is_a_fault_at_the_end() {
         let line = "storm --clients 1 --timelines 2 --per-client 2".split(' ');
         let storm = Line::parse_from(line).storm;
-        let run = Run::new(&storm.setup, "ws://nowhere".into(), None);
+        let run = Run::new(&plain(), "ws://nowhere".into(), None);
         let (account, clients) = storm.audience(&run, "t");
         account.close(&clients);
         assert_eq!(run.checks.faults(), 0);

@@ -20,7 +20,6 @@ use tideline_load::pipe::Pipe;
 use tideline_load::profile::Profile;
 use tideline_load::random::Random;
 use tideline_load::run::Run;
-use tideline_load::setup::Setup;
 use tideline_load::template::{NUMBER, SLOT, Template, timeline_name};
 
 /// A protocol.
@@ -35,9 +34,6 @@ enum Wire {
 pub(crate) struct Appends {
     #[command(flatten)]
     #[serde(flatten)]
-    setup: Setup,
-    #[command(flatten)]
-    #[serde(flatten)]
     flow: Flow,
     #[arg(long, value_parser = value_parser!(u64).range(1..))]
     timelines: u64,
@@ -48,12 +44,6 @@ pub(crate) struct Appends {
 }
 
 impl Profile for Appends {
-    const NAME: &'static str = "append";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let acked = Rc::new(RefCell::new(vec![0; self.timelines as usize]));
         let acks = self.flow.recorder(run, "ack");
@@ -336,8 +326,11 @@ async fn check_stream(address: &str, acked: &[u32]) -> io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::Parser as _;
     use proptest::prelude::*;
+    use tideline_load::setup::Setup;
+
+    use super::*;
 
     #[test]
     fn each_unit_is_found_and_never_early() {
@@ -376,16 +369,8 @@ mod tests {
 
     /// A connection of four timelines, and what it says and hears.
     fn lane(wire: Wire) -> Lane {
-        #[derive(clap::Parser)]
-        struct Flags {
-            #[command(flatten)]
-            setup: Setup,
-        }
-        let run = Run::new(
-            &<Flags as clap::Parser>::parse_from(["test", "--quiet"]).setup,
-            String::new(),
-            None,
-        );
+        let setup = Setup::parse_from(["test", "--quiet"]);
+        let run = Run::new(&setup, String::new(), None);
         Lane::new(wire, &run, Rc::new(RefCell::new(vec![0; 1])), 7, "value")
     }
 

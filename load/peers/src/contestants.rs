@@ -15,7 +15,8 @@ use serde::Deserialize;
 use tideline_load::bench::{Bench, Measure, Running, blocking, rest};
 use tideline_load::exit::Stop;
 use tideline_load::outcome::{Better, Outcome};
-use tideline_load::{cli, profile, report};
+use tideline_load::profile::{Flags, Load as _};
+use tideline_load::{cli, report};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::appends::Appends;
@@ -237,16 +238,16 @@ impl Field {
 #[derive(Parser)]
 #[command(no_binary_name = true, args_override_self = true)]
 enum Line {
-    Append(Appends),
-    Room(Room),
+    Append(Flags<Appends>),
+    Room(Flags<Room>),
 }
 
 /// Runs a line's words for the result alone. Blocks.
 fn measure(words: &[String]) -> Result<Outcome, Stop> {
     let wrong = |error: clap::Error| Stop::Usage(format!("{}: {error}", words.join(" ")));
     match Line::try_parse_from(words).map_err(wrong)? {
-        Line::Append(load) => profile::measure(&load),
-        Line::Room(load) => profile::measure(&load),
+        Line::Append(load) => load.measure("append"),
+        Line::Room(load) => load.measure("room"),
     }
 }
 

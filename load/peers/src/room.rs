@@ -17,7 +17,6 @@ use tideline_load::pipe::Pipe;
 use tideline_load::profile::{Profile, need_files};
 use tideline_load::random::Random;
 use tideline_load::run::{Phase, Run};
-use tideline_load::setup::Setup;
 use tideline_load::template::{DIGITS, NUMBER, Template};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
@@ -31,9 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The load of a room.
 #[derive(clap::Args, Serialize)]
 pub(crate) struct Room {
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     #[arg(long)]
     subscribers: u64,
     #[arg(long)]
@@ -43,12 +39,6 @@ pub(crate) struct Room {
 }
 
 impl Profile for Room {
-    const NAME: &'static str = "room";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.subscribers)?;
         let hall = Rc::new(Hall::new(run));
@@ -65,10 +55,10 @@ impl Profile for Room {
         hall.until("subscriptions", is_ready).await;
         hall.is_open.set(true);
         hall.moved.notify_one();
-        run.pass(self.setup.warm_up).await;
+        run.pass(run.setup.warm_up).await;
         run.begin().await;
         let before = hall.deliveries.get();
-        run.pass(self.setup.seconds).await;
+        run.pass(run.setup.seconds).await;
         let measured = hall.deliveries.get() - before;
         run.finish().await;
         run.rate("deliveries_per_second", measured);
@@ -194,19 +184,17 @@ impl Heard {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+    use tideline_load::setup::Setup;
+
     use super::*;
 
     #[test]
     fn deliveries_are_counted_in_frames_that_cut_them_and_a_lost_one_is_a_fault() {
-        #[derive(clap::Parser)]
-        struct Flags {
-            #[command(flatten)]
-            setup: Setup,
-        }
-        let flags: Flags = clap::Parser::parse_from(["test", "--quiet"]);
+        let setup = Setup::parse_from(["test", "--quiet"]);
         let stream = b"PING\r\nMSG room 1 11\r\n000000001xx\r\nMSG room 1 11\r\n000000002xx\r\n";
         for cut in 1..stream.len() {
-            let hall = Hall::new(&Run::new(&flags.setup, "ws://nowhere".into(), None));
+            let hall = Hall::new(&Run::new(&setup, "ws://nowhere".into(), None));
             let (mut heard, mut out) = (Heard::default(), Vec::new());
             for part in [&stream[..cut], &stream[cut..]] {
                 heard.take(part, &mut out, &hall).expect("legal");

@@ -26,15 +26,11 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Session};
 use crate::run::Run;
-use crate::setup::Setup;
 use crate::tally::Tally;
 
 /// Arguments of `mixed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Mixed {
-    #[command(flatten)]
-    #[serde(flatten)]
-    setup: Setup,
     /// Appends a second over all writers
     #[arg(long, default_value_t = 2_000.0, value_parser = rate)]
     rate: f64,
@@ -78,12 +74,6 @@ const SIZE: usize = 200;
 const SAMPLE: usize = 200;
 
 impl Profile for Mixed {
-    const NAME: &'static str = "mixed";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         if self.follows > self.timelines.min(1_000) {
             let what = "more to follow than timelines or subscriptions of a connection";

@@ -38,17 +38,12 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::run::Run;
-use crate::setup::Setup;
 
 /// Arguments of `table`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 #[command(mut_arg("gaps", |arg| arg.default_value("exponential")))]
 #[command(mut_arg("in_flight", |arg| arg.hide(true)))]
 pub struct Table {
-    /// What every profile has.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub setup: Setup,
     /// Who asks; keys are no part of a result
     #[command(flatten)]
     #[serde(skip)]
@@ -121,12 +116,6 @@ const PAGE_ROWS: usize = 100;
 const SAMPLE: u64 = 20_000;
 
 impl Profile for Table {
-    const NAME: &'static str = "table";
-
-    fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let shares = self.check()?;
         need_files(run, self.flow.connections as u64)?;

@@ -321,7 +321,7 @@ pub(crate) mod tests {
 
     /// Ten rows of four columns that were written once.
     pub(crate) fn sheet(mix: &str) -> Sheet {
-        let words = "table --quiet --rows 10 --columns 4 --row-bytes 90 --mix";
+        let words = "table --rows 10 --columns 4 --row-bytes 90 --mix";
         let line = Line::parse_from(words.split(' ').chain([mix]));
         let sheet = Sheet::new("t".to_owned(), &line.table, 3);
         for row in 0..10 {
