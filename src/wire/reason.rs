@@ -13,8 +13,7 @@ listed! {
     pub enum Reason {
         /// The bytes are not JSON (or MessagePack). Repair the encoder.
         ParseError,
-        /// Not a JSON-RPC 2.0 request, or its id is neither text up to 64 bytes nor a 64-bit integer. Repair the
-        /// client.
+        /// Not a JSON-RPC 2.0 request, or its id is neither text up to 64 bytes nor an integer of 64 bits. Repair it.
         InvalidRequest,
         /// No such method, or not on this transport. Ask `rpc.discover`.
         MethodNotFound,
