@@ -79,12 +79,9 @@ async fn cut(
         if let Ok(lost) = timeout(pause, member.attend()).await {
             return lost;
         }
-        let account = &member.account;
-        let measuring = account.run.phase() == Phase::Measuring;
-        account
-            .counts
-            .cuts
-            .update(|cuts| cuts + u64::from(measuring));
+        let Account { run, counts, .. } = &*member.account;
+        let measuring = run.phase() == Phase::Measuring;
+        counts.cuts.update(|cuts| cuts + u64::from(measuring));
         connected.update(|connected| connected - 1.0);
         // A reply need not have all that was missed: the rest comes live.
         member.connect(Some(1 + random.below(200))).await?;
