@@ -176,20 +176,16 @@ fn find(bytes: &[u8]) -> io::Result<Option<Found<'_>>> {
         let what = "a masked or reserved frame from the server";
         return Err(io::Error::other(what));
     }
-    let digits = match second {
-        126 => 2,
-        127 => 8,
-        _ => 0,
+    let (digits, short) = match second {
+        126 => (2, 0),
+        127 => (8, 0),
+        short => (0, u64::from(*short)),
     };
     let Some((long, rest)) = rest.split_at_checked(digits) else {
         return Ok(None);
     };
-    let long = long.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-    let length = if digits == 0 {
-        u64::from(*second)
-    } else {
-        long
-    };
+    let digit = |sum, byte: &u8| sum << 8 | u64::from(*byte);
+    let length = long.iter().fold(short, digit);
     if length > FRAME_BYTES_MAX {
         return Err(io::Error::other("a frame above 8 MiB"));
     }
