@@ -156,11 +156,8 @@ impl Field {
         // What it says goes to a file: a pipe that is not read would stop it.
         let log = File::create(place.path().join("log")).map_err(failed)?;
         let mut program = Command::new(self.find(command)?);
-        program.args(arguments.split_whitespace());
-        program
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log);
+        program.args(arguments.split_whitespace()).stderr(log);
+        program.stdin(Stdio::null()).stdout(Stdio::null());
         let mut server = Box::new(Server(program.spawn().map_err(failed)?));
         let (began, address) = (Instant::now(), url.trim_start_matches("ws://"));
         let address = address.trim_end_matches('/');

@@ -111,7 +111,7 @@ impl Hall {
             {
                 let most = self.deliveries.get() / subscribers + in_flight;
                 while self.run.phase() != Phase::Ending && self.sent.get() < most {
-                    self.sent.set(self.sent.get() + 1);
+                    self.sent.update(|sent| sent + 1);
                     message.stamp(&mut out, &[self.sent.get()]);
                 }
             }
@@ -156,16 +156,15 @@ impl Heard {
                 let digits = unit.body.get(..DIGITS).unwrap_or_default();
                 let digit = |sum, digit: &u8| sum * 10 + u64::from(digit & 15);
                 let number = digits.iter().fold(0, digit);
-                if number != self.position + 1 {
-                    let before = self.position;
+                let before = std::mem::replace(&mut self.position, number);
+                if number != before + 1 {
                     hall.fault(&format!("message {number} after {before}"));
                 }
-                self.position = number;
-                hall.deliveries.set(hall.deliveries.get() + 1);
+                hall.deliveries.update(|count| count + 1);
             } else if unit.line == b"PING" {
                 put_text(out, PONG);
             } else if unit.line == b"PONG" {
-                hall.subscribed.set(hall.subscribed.get() + 1);
+                hall.subscribed.update(|count| count + 1);
             }
         }
         hall.moved.notify_one();
