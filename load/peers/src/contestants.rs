@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tideline_load::bench::{Bench, Measure, Running, blocking, rest};
 use tideline_load::exit::Stop;
 use tideline_load::outcome::{Better, Outcome};
+use tideline_load::process::Server;
 use tideline_load::profile::{Flags, Load as _};
 use tideline_load::{cli, report};
 use tokio::net::{TcpListener, TcpStream};
@@ -166,7 +167,7 @@ impl Field {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        let mut server = Box::new(Held(program.spawn().map_err(failed)?));
+        let mut server = Box::new(Server(program.spawn().map_err(failed)?));
         let (began, address) = (Instant::now(), url.trim_start_matches("ws://"));
         let address = address.trim_end_matches('/');
         while TcpStream::connect(address).await.is_err() {
@@ -258,17 +259,6 @@ fn measure(words: &[String]) -> Result<Outcome, Stop> {
     match Line::try_parse_from(words).map_err(wrong)? {
         Line::Append(load) => load.measure("append"),
         Line::Room(load) => load.measure("room"),
-    }
-}
-
-/// A child process, killed when it is dropped.
-struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // Errors mean that it is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

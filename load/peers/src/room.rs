@@ -9,7 +9,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
 
 use serde::Serialize;
 use tideline_load::exit::Stop;
@@ -21,12 +20,8 @@ use tideline_load::run::{Phase, Run};
 use tideline_load::template::{DIGITS, NUMBER, Template};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
-use tokio::time::{Instant, sleep};
 
 use crate::appends::{HELLO, PONG, find};
-
-/// How long the last subscription, or the last delivery, may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The load of a room.
 #[derive(clap::Args, Serialize)]
@@ -107,12 +102,9 @@ impl Hall {
     }
 
     async fn until(&self, what: &str, is_done: impl Fn() -> bool) {
-        let began = Instant::now();
-        while !is_done() && self.run.checks.faults() == 0 {
-            if began.elapsed() > PATIENCE {
-                self.fault(&format!("not all {what} within {PATIENCE:?}"));
-            }
-            sleep(Duration::from_millis(10)).await;
+        self.run.checks.wait_for(&is_done).await;
+        if !is_done() {
+            self.fault(&format!("not all {what} came in time"));
         }
     }
 
