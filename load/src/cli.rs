@@ -90,8 +90,8 @@ impl Command {
             Command::Run(args) => run_all(&args.read()?),
             Command::Compare(args) => compare::run(args),
             Command::Fill(args) => fill::run(args),
-            profile => {
-                let (name, load) = profile.profile()?;
+            other => {
+                let (name, load) = other.profile()?;
                 load.execute(name)
             }
         }

@@ -185,21 +185,26 @@ impl Lane {
 
     async fn work(&mut self, pipe: &mut Pipe, talk: &mut impl Talk) -> io::Result<()> {
         let Lane { run, window, .. } = self;
-        // The times from which latencies count: of what is not yet sent, and by slot of what is on the way.
+        // The times from which latencies count: of what a schedule has not yet sent, and by slot of what is on the way.
         let (mut due, mut slots) = (VecDeque::new(), vec![None; *window]);
         let mut free: Vec<usize> = (0..*window).rev().collect();
         let mut out = Vec::new();
         loop {
             let is_ending = run.phase() == Phase::Ending;
             if !is_ending {
-                let now = Instant::now();
-                match &mut self.pace {
-                    Some(pace) => due.extend(std::iter::from_fn(|| pace.due(now))),
-                    None => due.resize(free.len(), now),
+                let mut left = 0;
+                if let Some(pace) = &mut self.pace {
+                    let now = Instant::now();
+                    due.extend(std::iter::from_fn(|| pace.due(now)));
+                    left = free.len().saturating_sub(due.len());
                 }
-                for slot in free.drain(free.len().saturating_sub(due.len())..) {
-                    talk.put(&mut out, slot);
-                    slots[slot] = due.pop_front();
+                for slot in &free[left..] {
+                    talk.put(&mut out, *slot);
+                }
+                // Only now: making the requests is no part of a closed loop's latency.
+                let now = Instant::now();
+                for slot in free.drain(left..) {
+                    slots[slot] = due.pop_front().or(Some(now));
                 }
                 if due.len() > self.waiting_max {
                     let name = self.recorders[0].name();
@@ -244,11 +249,13 @@ mod tests {
     use super::*;
     use crate::setup::plain;
 
-    /// Sends nothing; each byte that comes answers the slot of its number.
-    struct Mute;
+    /// Sends nothing, and takes so long for it; each byte that comes answers the slot of its number.
+    struct Mute(Duration);
 
     impl Talk for Mute {
-        fn put(&mut self, _: &mut Vec<u8>, _: usize) {}
+        fn put(&mut self, _: &mut Vec<u8>, _: usize) {
+            std::thread::sleep(self.0);
+        }
 
         fn take(
             &mut self,
@@ -265,7 +272,7 @@ mod tests {
     }
 
     /// Has one connection ask a server that says just this.
-    async fn asked(rate: Option<f64>, said: &[u8]) -> Rc<Run> {
+    async fn asked(rate: Option<f64>, took: Duration, said: &[u8]) -> Rc<Run> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
@@ -275,13 +282,14 @@ mod tests {
             rate,
             gaps: Gaps::Fixed,
         };
-        let open = async |_| Ok((Pipe::connect(&address).await?, Mute));
+        let open = async |_| Ok((Pipe::connect(&address).await?, Mute(took)));
         let recorders = [flow.recorder(&run, "such")];
+        run.window().begin(Instant::now());
         let started = flow.start(&run, &recorders, open).await;
         let _running = started.expect("connected");
         let (mut server, _) = listener.accept().await.expect("a connection");
         server.write_all(said).await.expect("written");
-        while run.phase() != Phase::Ending && run.checks.faults() == 0 {
+        while run.phase() != Phase::Ending && run.checks.faults() + recorders[0].count() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         run
@@ -289,16 +297,31 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_does_not_keep_up_makes_the_run_invalid() {
-        let run = LocalSet::new().run_until(asked(Some(1e7), b"")).await;
+        let run = LocalSet::new()
+            .run_until(asked(Some(1e7), Duration::ZERO, b""))
+            .await;
         let outcome = run.outcome("such", &json!({})).expect("a result");
         let reasons = &outcome.validity.reasons;
         assert!(reasons.iter().any(|why| why.contains("does not keep up")));
     }
 
     #[tokio::test]
+    async fn making_requests_is_no_part_of_their_latency() {
+        let took = Duration::from_millis(50);
+        let asked = asked(None, took, &[0, 1, 2, 3]);
+        let run = LocalSet::new().run_until(asked).await;
+        let outcome = run.outcome("such", &json!({})).expect("a result");
+        let latency = &outcome.latencies["such"];
+        assert_eq!(latency.count, 4);
+        assert!(latency.max < 4 * took.as_micros() as u64, "{latency:?}");
+    }
+
+    #[tokio::test]
     async fn an_answer_to_what_was_not_asked_or_twice_to_the_same_is_a_fault() {
         for said in [[0, 4], [3, 3]] {
-            let run = LocalSet::new().run_until(asked(None, &said)).await;
+            let run = LocalSet::new()
+                .run_until(asked(None, Duration::ZERO, &said))
+                .await;
             assert_eq!(run.checks.faults(), 1, "{said:?}");
         }
     }

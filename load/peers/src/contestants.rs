@@ -163,10 +163,8 @@ impl Field {
         // A directory's name may have a space: what is filled in is not taken apart.
         let arguments = plan.arguments.split_whitespace();
         program.args(arguments.map(|argument| self.bench.filled(argument)));
-        program
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log);
+        program.stdin(Stdio::null()).stdout(Stdio::null());
+        program.stderr(log);
         let mut server = Box::new(Server(program.spawn().map_err(failed)?));
         let (began, address) = (Instant::now(), url.trim_start_matches("ws://"));
         let address = address.trim_end_matches('/');

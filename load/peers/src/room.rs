@@ -115,12 +115,12 @@ impl Hall {
         let Some(left) = lacking.get_mut(place).filter(|left| **left > 0) else {
             return self.fault(&format!("message {number} was not sent, or came once more"));
         };
-        self.deliveries.set(self.deliveries.get() + 1);
+        self.deliveries.update(|count| count + 1);
         *left -= 1;
         if *left == 0 {
             // Each gets them in order: it is the first one.
             lacking.pop_front();
-            self.reached.set(self.reached.get() + 1);
+            self.reached.update(|count| count + 1);
             self.moved.notify_one();
         }
     }
@@ -191,7 +191,7 @@ impl Heard {
             } else if unit.line == b"PING" {
                 put_text(out, PONG);
             } else if unit.line == b"PONG" {
-                hall.ready.set(hall.ready.get() + 1);
+                hall.ready.update(|count| count + 1);
             }
         }
         self.rest.extend_from_slice(bytes);
