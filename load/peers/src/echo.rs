@@ -20,7 +20,9 @@ struct Echo(Option<Runtime>);
 impl Drop for Echo {
     fn drop(&mut self) {
         // A runtime may not wait for its threads inside of another one.
-        self.0.take().map(Runtime::shutdown_background);
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

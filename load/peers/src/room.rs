@@ -1,9 +1,9 @@
 //! A room on NATS: subscribers over its WebSocket listener, and a connection that publishes, all on one thread.
 //!
 //! Owns: the closed loop of the load tool's `room`, spoken in NATS' language: at most so many messages have not reached
-//! everybody. Promises: every subscriber gets every message once and in order, or it is a fault; reading a
-//! delivery costs what it costs in `room`: frames from the same shared buffer, numbers compared, nothing copied. Must
-//! not: measure Tideline.
+//! everybody. Promises: every subscriber gets every message once and in order, or it is a fault; reading a delivery
+//! costs what it costs in `room`: frames from the same shared buffer, numbers compared, nothing copied. Must not:
+//! measure Tideline.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
