@@ -5,7 +5,6 @@
 //! allocate for a push, or parse one that it does not compare.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::Member;
+use super::sent::{Log, Sent, Written};
 use crate::follower::{Event, Follower, Heard, OWN, Timelines};
 use crate::machine::wall_micros;
 use crate::random::Random;
@@ -49,9 +49,9 @@ pub(crate) struct Account {
     pub(super) delivery: Option<Rc<Recorder>>,
     /// By member.
     pub(super) desks: Vec<Desk>,
-    sent: RefCell<Log<Sent>>,
+    pub(super) sent: RefCell<Log<Sent>>,
     /// By timeline.
-    written: Vec<Written>,
+    pub(super) written: Vec<Written>,
     pub(crate) counts: Counts,
     /// A message has reached all its followers.
     pub(crate) news: Notify,
@@ -64,57 +64,6 @@ pub(crate) struct Account {
 pub(super) struct Desk {
     pub(super) frames: RefCell<Vec<u8>>,
     pub(super) news: Notify,
-}
-
-#[derive(Clone, Copy)]
-struct Sent {
-    timeline: usize,
-    scheduled: Instant,
-    answered: bool,
-    /// Followers that it has not reached.
-    left: u64,
-}
-
-impl Sent {
-    /// Nothing more is to come of it.
-    fn is_done(&self) -> bool {
-        self.answered && self.left == 0
-    }
-}
-
-/// What is numbered from 1 on. The first ones are forgotten when they are done, so that a run may be long.
-#[derive(Default)]
-struct Log<T> {
-    forgotten: usize,
-    kept: VecDeque<T>,
-}
-
-impl<T> Log<T> {
-    fn len(&self) -> usize {
-        self.forgotten + self.kept.len()
-    }
-
-    fn get_mut(&mut self, number: usize) -> Option<&mut T> {
-        self.kept.get_mut(number.checked_sub(self.forgotten + 1)?)
-    }
-
-    fn forget(&mut self, mut done: impl FnMut(&T) -> bool) {
-        while self.kept.front().is_some_and(&mut done) {
-            self.kept.pop_front();
-            self.forgotten += 1;
-        }
-    }
-}
-
-/// One timeline.
-#[derive(Default)]
-struct Written {
-    followers: u64,
-    sent: Cell<u64>,
-    /// Of these, acknowledged.
-    length: Cell<u64>,
-    /// Which message has which number; 0 as long as that is not known.
-    numbers: RefCell<Log<usize>>,
 }
 
 /// What came, to all members together.
@@ -166,10 +115,7 @@ impl Account {
             acks: acking.map(|counts| run.recorder("ack", counts)),
             delivery: measured.map(|counts| run.recorder("delivery", counts)),
             desks: follows.iter().map(|_| Desk::default()).collect(),
-            sent: RefCell::new(Log {
-                forgotten: 0,
-                kept: VecDeque::new(),
-            }),
+            sent: RefCell::default(),
             written,
             counts: Counts::default(),
             news: Notify::new(),
@@ -402,13 +348,6 @@ impl Account {
     /// Messages that were sent.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.borrow().len() as u64
-    }
-
-    /// Messages of which something is still to come.
-    #[cfg(test)]
-    pub(super) fn kept(&self) -> usize {
-        let numbers = self.written.iter().map(|written| written.numbers.borrow());
-        self.sent.borrow().kept.len() + numbers.map(|one| one.kept.len()).sum::<usize>()
     }
 
     /// Sent and not answered.

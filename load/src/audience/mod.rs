@@ -7,6 +7,7 @@
 //! Use: `Account::new`, `open`, `Member::live` for each, `by_the_clock`, `Account::end`.
 
 mod account;
+mod sent;
 
 #[cfg(test)]
 mod tests;
