@@ -357,23 +357,20 @@ mod tests {
             let (run, recorder, running, mut server) = stalled().await;
             sleep(Duration::from_millis(100)).await;
             let (mut answers, mut requests) = server.split();
-            tokio::select! {
-                ended = running.end() => assert_eq!(ended.expect("all answered").len(), 1),
-                _ = tokio::io::copy(&mut answers, &mut requests) => panic!("it left"),
-            }
+            let (ended, _) =
+                tokio::join!(running.end(), tokio::io::copy(&mut answers, &mut requests));
+            assert_eq!(ended.expect("all answered").len(), 1);
             (run, recorder)
         };
         let (run, recorder) = LocalSet::new().run_until(stalls).await;
         let outcome = run.outcome("such", &json!({})).expect("a result");
-        let due = (run.window().length().as_secs_f64() * 20_000.0).ceil() as u64;
-        assert_eq!((recorder.count(), run.checks.faults()), (due, 0));
-        assert_eq!(
-            outcome.validity.lateness.map(|lateness| lateness.sent),
-            Some(due)
-        );
+        let due = run.window().length().as_secs_f64() * 20_000.0;
+        let (sent, lateness) = (recorder.count(), outcome.validity.lateness);
+        assert_eq!(lateness.map(|lateness| lateness.sent), Some(sent));
+        assert!(sent.abs_diff(due as u64) < 100 && run.checks.faults() == 0);
         // Each waited for as long as the server stalled behind the end.
         let (latency, _) = recorder.recorded();
-        assert!(due > 1_000 && latency.min >= 100_000, "{latency:?}");
+        assert!(sent > 1_000 && latency.min >= 100_000, "{latency:?}");
     }
 
     #[tokio::test]
