@@ -48,7 +48,7 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
 #[test]
 #[cfg(feature = "faults")]
 fn acknowledging_before_the_log_append_is_caught() {
-    let caught = (0..8).any(|_| crash("--env TIDELINE_FAULT=ack_before_log").0 == Verdict::Broken);
+    let caught = (0..4).any(|_| crash("--env TIDELINE_FAULT=ack_before_log").0 == Verdict::Broken);
     assert!(
         caught,
         "no round noticed that acknowledged messages were not in the log"

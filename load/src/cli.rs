@@ -90,8 +90,8 @@ impl Command {
             Command::Run(args) => run_all(&args.read()?),
             Command::Compare(args) => compare::run(args),
             Command::Fill(args) => fill::run(args),
-            profile => {
-                let (name, load) = profile.profile()?;
+            other => {
+                let (name, load) = other.profile()?;
                 load.execute(name)
             }
         }
@@ -108,11 +108,8 @@ pub fn measure(words: &[String]) -> Result<Outcome, Stop> {
 /// Runs a scenario. All is read before the first is started; the worst verdict counts.
 fn run_all(runs: &[Vec<String>]) -> Result<Verdict, Stop> {
     let commands: Result<Vec<Command>, Stop> = runs.iter().map(|words| parse(words)).collect();
-    let mut worst = Verdict::Held;
-    for command in commands? {
-        worst = worst.max(command.run()?);
-    }
-    Ok(worst)
+    let worse = |worst: Verdict, command: Command| Ok(worst.max(command.run()?));
+    commands?.into_iter().try_fold(Verdict::Held, worse)
 }
 
 /// A profile, read as if its words stood on the command line.

@@ -4,6 +4,7 @@
 //! interleaving). Must not: be taken as a proof about power cuts: a killed process keeps the page cache.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
@@ -17,8 +18,10 @@ use crate::trial::{Outgoing, Source, Trial};
 /// Connections that write, each to a timeline of its own and to those that all share.
 const WRITERS: u64 = 16;
 const SHARED_TIMELINES: u64 = 4;
-/// Messages of each writer from one kill to the next.
-const MESSAGES: u64 = 150;
+/// Messages of each writer from one kill to the next, and the time from one to the next: a server lives for about a
+/// second, long enough for what it does beside appending.
+const MESSAGES: u64 = 400;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Arguments of `crash`; warm-up and seconds are not used: it ends when all is written.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -44,6 +47,7 @@ impl Profile for Crash {
             Source {
                 user,
                 in_flight: 8,
+                pause: PAUSE,
                 messages: Box::new((0..messages).map(made)),
             }
         });

@@ -88,10 +88,6 @@ impl Verdict {
 }
 
 /// The result of a task that can fail; a panic in it is an error of this tool.
-///
-/// # Errors
-///
-/// The task's.
 pub async fn joined<T>(task: JoinHandle<Result<T, Stop>>) -> Result<T, Stop> {
     task.await
         .map_err(|error| Stop::Own(format!("a task failed: {error}")))?

@@ -67,14 +67,15 @@ pub async fn upgrade(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> 
             None => Pipe::connect(&host).await?,
             Some(bytes) => Pipe::connect_narrow(&host, bytes).await?,
         };
-        // The key may be fixed: it guards against confused proxies and caches, and there are none here.
+        // The key may be fixed: it guards against confused proxies and caches, and there are none here. So is what must
+        // come back for it (RFC 6455, 1.3).
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
              Sec-WebSocket-Protocol: tideline.v1.json\r\n\r\n"
         );
         let upgraded = |answer: &[u8]| match memchr::memmem::find(answer, b"\r\n\r\n") {
-            Some(at) if answer.starts_with(b"HTTP/1.1 101") => Ok(Some(((), at + 4))),
+            Some(at) if is_upgrade(&answer[..at]) => Ok(Some(((), at + 4))),
             Some(at) => {
                 let answer = String::from_utf8_lossy(&answer[..at]);
                 Err(io::Error::other(format!("{url}: {answer}")))
@@ -85,6 +86,27 @@ pub async fn upgrade(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> 
         Ok(pipe)
     };
     timeout(PATIENCE, upgrading).await?
+}
+
+/// Whether the head of an answer accepts the key, and the sub-protocol if it names one.
+fn is_upgrade(head: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head);
+    let mut lines = head.lines();
+    let switches = lines
+        .next()
+        .is_some_and(|line| line.starts_with("HTTP/1.1 101"));
+    let mut accepted = false;
+    let fits = lines
+        .filter_map(|line| line.split_once(':'))
+        .all(|(name, value)| {
+            match name.to_ascii_lowercase().as_str() {
+                "sec-websocket-accept" => accepted = value.trim() == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
+                "sec-websocket-protocol" => return value.trim() == "tideline.v1.json",
+                _ => {}
+            }
+            true
+        });
+    switches && accepted && fits
 }
 
 /// Hands every whole text at the start of the bytes to `each`, answers pings into `out`, keeps the fragments of a text
@@ -98,9 +120,9 @@ pub fn texts(
 ) -> io::Result<usize> {
     frames(bytes, |opcode, is_final, payload| {
         match opcode {
-            TEXT if is_final => each(payload),
-            TEXT => *parts = payload.to_vec(),
-            CONTINUED => {
+            TEXT if is_final && parts.is_empty() => each(payload),
+            TEXT if parts.is_empty() => *parts = payload.to_vec(),
+            CONTINUED if !parts.is_empty() => {
                 parts.extend_from_slice(payload);
                 if is_final {
                     each(&std::mem::take(parts));
@@ -154,20 +176,16 @@ fn find(bytes: &[u8]) -> io::Result<Option<Found<'_>>> {
         let what = "a masked or reserved frame from the server";
         return Err(io::Error::other(what));
     }
-    let digits = match second {
-        126 => 2,
-        127 => 8,
-        _ => 0,
+    let (digits, short) = match second {
+        126 => (2, 0),
+        127 => (8, 0),
+        short => (0, u64::from(*short)),
     };
     let Some((long, rest)) = rest.split_at_checked(digits) else {
         return Ok(None);
     };
-    let long = long.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-    let length = if digits == 0 {
-        u64::from(*second)
-    } else {
-        long
-    };
+    let digit = |sum, byte: &u8| sum << 8 | u64::from(*byte);
+    let length = long.iter().fold(short, digit);
     if length > FRAME_BYTES_MAX {
         return Err(io::Error::other("a frame above 8 MiB"));
     }
@@ -236,12 +254,28 @@ mod tests {
             b"\xc1\x00",
             b"\x81\x80\0\0\0\0",
             b"\x83\x00",
+            // A part of no text.
+            b"\x80\x01c",
         ] {
             assert!(take(odd).is_err_and(|odd| close_code(&odd).is_none()));
         }
         assert!(take(b"\x81\x7f\0\0\0\0\x01\0\0\0").is_err(), "too long");
         assert_eq!(heard, [&b"abc"[..], b"d"]);
         assert_eq!(out, b"\x8a\x81\0\0\0\0p");
+    }
+
+    #[test]
+    fn an_upgrade_accepts_the_key_and_our_protocol() {
+        let head = |status: &str, accept: &str, protocol: &str| {
+            let head = format!(
+                "HTTP/1.1 {status}\r\nSec-WebSocket-Accept: {accept}\r\nsec-websocket-protocol: {protocol}"
+            );
+            is_upgrade(head.as_bytes())
+        };
+        let (key, ours) = ("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "tideline.v1.json");
+        assert!(head("101 Switching Protocols", key, ours));
+        assert!(!head("200 OK", key, ours) && !head("101", "other", ours));
+        assert!(!head("101", key, "tideline.v1.msgpack") && !is_upgrade(b"HTTP/1.1 101"));
     }
 
     #[test]

@@ -137,12 +137,10 @@ impl Polls {
     ) -> Polls {
         let place = |number: &u64| (tally.name(*number), Place::default());
         let start = |group: &[u64]| requests(group.iter().map(place).collect(), epochs);
+        let groups = timelines.chunks_exact(positions as usize).map(start);
         Polls {
             run: Rc::clone(run),
-            groups: timelines
-                .chunks_exact(positions as usize)
-                .map(start)
-                .collect(),
+            groups: groups.collect(),
             timelines,
             epochs,
             share_with_news: None,

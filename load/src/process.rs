@@ -27,8 +27,8 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
 }
 
-/// A running server.
-pub struct Server(Child);
+/// A running server, killed when it is dropped.
+pub struct Server(pub Child);
 
 impl Launch {
     /// A launch on a free port of the loopback.

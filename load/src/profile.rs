@@ -9,6 +9,7 @@
 use std::rc::Rc;
 
 use serde::Serialize;
+use tokio::runtime::Builder;
 
 use crate::exit::{Stop, Verdict};
 use crate::machine::open_files_max;
@@ -59,10 +60,8 @@ impl<P: Profile> Load for Flags<P> {
             }
             _ => (setup.url.clone(), setup.pid, None),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
         let run = Run::new(setup, url, pid);
         run.server.replace(server);
         tokio::task::LocalSet::new().block_on(&runtime, self.profile.drive(&run))?;

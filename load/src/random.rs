@@ -6,7 +6,7 @@
 use rand::distr::{Alphanumeric, Distribution, SampleString as _};
 use rand::rngs::SmallRng;
 use rand::seq::index;
-use rand::{Rng as _, RngExt as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 
 /// A seeded generator.
 #[derive(Clone, Debug)]
@@ -21,11 +21,6 @@ impl Random {
     /// A seed that differs from run to run; small enough to be a number in any JSON.
     pub fn fresh_seed() -> u64 {
         rand::random::<u64>() >> 16
-    }
-
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0.next_u64()
     }
 
     /// A number in `0..bound`; 0 if there is none.

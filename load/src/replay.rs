@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::iter::from_fn;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
@@ -63,6 +64,7 @@ impl Profile for Replay {
             Source {
                 user: USER.to_owned(),
                 in_flight: self.in_flight,
+                pause: Duration::ZERO,
                 messages: Box::new(in_turn(Rc::clone(&logs), files.collect())),
             }
         };

@@ -157,6 +157,7 @@ pub(crate) struct Appended {
     pub(crate) sequence: u64,
     pub(crate) timestamp: u64,
     pub(crate) message_id: String,
+    pub(crate) epoch: String,
     /// It was there already.
     pub(crate) duplicate: bool,
 }

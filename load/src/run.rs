@@ -97,7 +97,7 @@ impl Run {
 
     /// A seed for one part of the run (connection 7, the texts), which no other part has.
     pub fn seed_of(&self, part: u64) -> u64 {
-        Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
+        Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).below(u64::MAX)
     }
 
     /// What names begin with: as the flags say, or so that no earlier run used it.

@@ -78,21 +78,17 @@ impl Profile for Slow {
         let woken = watch::Sender::new(false);
         let live = |(number, member): (usize, Member)| {
             let mut woken = woken.subscribe();
-            let stops = async move |member: &mut Member| {
+            member.live(async move |member| {
                 tokio::select! {
                     read = member.attend() => return read,
                     // Measuring begins.
-                    _ = woken.changed() => {}
+                    _ = woken.changed(), if number >= stalling => {}
                 }
                 match number < pausing {
                     true => stall(member, woken).await,
                     false => pause(member, patience).await,
                 }
-            };
-            match number < stalling {
-                true => member.live(Member::attend),
-                false => member.live(stops),
-            }
+            })
         };
         let living = members.into_iter().enumerate().map(live).collect();
         let pace = run.pace(self.rate, Gaps::Fixed, 1);

@@ -64,15 +64,11 @@ impl Profile for Appends {
         };
         self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
-        let faults = match self.wire {
-            Wire::Redis => check_redis(&run.url, &acked.take()).await,
-            Wire::Jetstream => check_stream(&run.url, &acked.take()).await,
+        let checked = match self.wire {
+            Wire::Redis => check_redis(run, &acked.take()).await,
+            Wire::Jetstream => check_stream(run, &acked.take()).await,
         };
-        faults
-            .map_err(lost)?
-            .iter()
-            .for_each(|fault| run.checks.fault(fault));
-        Ok(())
+        checked.map_err(lost)
     }
 }
 
@@ -163,10 +159,9 @@ impl Talk for Lane {
                 continue;
             };
             if !is_stored {
-                let why = [unit.line, unit.body].map(String::from_utf8_lossy);
-                self.run
-                    .checks
-                    .fault(format_args!("refused: {} {}", why[0], why[1]));
+                let [line, body] = [unit.line, unit.body].map(String::from_utf8_lossy);
+                let what = format_args!("refused: {line} {body}");
+                self.run.checks.fault(what);
             } else if let Some(timeline) = self.timelines.get(slot) {
                 self.acked.borrow_mut()[*timeline as usize] += 1;
             }
@@ -194,11 +189,9 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 /// The unit at the start of the bytes, if it is whole.
 pub(crate) fn find(bytes: &[u8]) -> io::Result<Option<Unit<'_>>> {
     let Some(end) = memchr::memchr(b'\n', bytes) else {
-        let is_endless = bytes.len() > LINE_BYTES_MAX;
-        return if is_endless {
-            Err(bad("a line without end", b""))
-        } else {
-            Ok(None)
+        return match bytes.len() > LINE_BYTES_MAX {
+            true => Err(bad("a line without end", b"")),
+            false => Ok(None),
         };
     };
     let (line, after) = (bytes[..end].trim_ascii_end(), end + 1);
@@ -211,11 +204,8 @@ pub(crate) fn find(bytes: &[u8]) -> io::Result<Option<Unit<'_>>> {
             length: after,
         }));
     }
-    let size = number(
-        line.rsplit(|byte| b"$ ".contains(byte))
-            .next()
-            .unwrap_or_default(),
-    );
+    let digits = line.rsplit(|byte| b"$ ".contains(byte)).next();
+    let size = number(digits.unwrap_or_default());
     let size = size.filter(|size| *size <= BODY_BYTES_MAX);
     let length = after + size.ok_or_else(|| bad("a length out of range", line))? + 2;
     let Some(body) = bytes.get(after..length) else {
@@ -274,17 +264,18 @@ async fn until(
 }
 
 /// Every stream of Redis holds as many entries as were acknowledged.
-async fn check_redis(address: &str, acked: &[u32]) -> io::Result<Vec<String>> {
-    let (mut pipe, mut faults) = (Pipe::connect(address).await?, Vec::new());
+async fn check_redis(run: &Run, acked: &[u32]) -> io::Result<()> {
+    let mut pipe = Pipe::connect(&run.url).await?;
     for (number, expected) in (0..).zip(acked) {
         let name = timeline_name("s:", number);
         let (there, _) = until(&mut pipe, &command(&["XLEN", &name]), |_| true).await?;
         if there != format!(":{expected}").as_bytes() {
             let there = String::from_utf8_lossy(&there);
-            faults.push(format!("{name}: {expected} acknowledged, {there} there"));
+            let what = format_args!("{name}: {expected} acknowledged, {there} there");
+            run.checks.fault(what);
         }
     }
-    Ok(faults)
+    Ok(())
 }
 
 /// What a client says to NATS first.
@@ -314,12 +305,15 @@ async fn make_stream(address: &str) -> io::Result<()> {
 }
 
 /// The stream holds as many messages as were acknowledged.
-async fn check_stream(address: &str, acked: &[u32]) -> io::Result<Vec<String>> {
+async fn check_stream(run: &Run, acked: &[u32]) -> io::Result<()> {
     let expected: u64 = acked.iter().map(|count| u64::from(*count)).sum();
-    let info = ask(address, "INFO", &json!({})).await?;
+    let info = ask(&run.url, "INFO", &json!({})).await?;
     let there = info.pointer("/state/messages").and_then(Value::as_u64);
-    let fault = || format!("the stream: {expected} acknowledged, {there:?} there");
-    Ok((there != Some(expected)).then(fault).into_iter().collect())
+    if there != Some(expected) {
+        let what = format_args!("the stream: {expected} acknowledged, {there:?} there");
+        run.checks.fault(what);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

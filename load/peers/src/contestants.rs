@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tideline_load::bench::{Bench, Measure, Running, blocking, rest};
 use tideline_load::exit::Stop;
 use tideline_load::outcome::{Better, Outcome};
+use tideline_load::process::Server;
 use tideline_load::profile::{Flags, Load as _};
 use tideline_load::{cli, report};
 use tokio::net::{TcpListener, TcpStream};
@@ -155,12 +156,9 @@ impl Field {
         // What it says goes to a file: a pipe that is not read would stop it.
         let log = File::create(place.path().join("log")).map_err(failed)?;
         let mut program = Command::new(self.find(command)?);
-        program.args(arguments.split_whitespace());
-        program
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log);
-        let mut server = Box::new(Held(program.spawn().map_err(failed)?));
+        program.args(arguments.split_whitespace()).stderr(log);
+        program.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut server = Box::new(Server(program.spawn().map_err(failed)?));
         let (began, address) = (Instant::now(), url.trim_start_matches("ws://"));
         let address = address.trim_end_matches('/');
         while TcpStream::connect(address).await.is_err() {
@@ -248,17 +246,6 @@ fn measure(words: &[String]) -> Result<Outcome, Stop> {
     match Line::try_parse_from(words).map_err(wrong)? {
         Line::Append(load) => load.measure("append"),
         Line::Room(load) => load.measure("room"),
-    }
-}
-
-/// A child process, killed when it is dropped.
-struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // Errors mean that it is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

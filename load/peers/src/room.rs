@@ -8,7 +8,6 @@
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
 
 use serde::Serialize;
 use tideline_load::exit::Stop;
@@ -20,12 +19,8 @@ use tideline_load::run::{Phase, Run};
 use tideline_load::template::{DIGITS, NUMBER, Template};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
-use tokio::time::{Instant, sleep};
 
 use crate::appends::{HELLO, PONG, find};
-
-/// How long the last subscription, or the last delivery, may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The load of a room.
 #[derive(clap::Args, Serialize)]
@@ -99,12 +94,9 @@ impl Hall {
     }
 
     async fn until(&self, what: &str, is_done: impl Fn() -> bool) {
-        let began = Instant::now();
-        while !is_done() && self.run.checks.faults() == 0 {
-            if began.elapsed() > PATIENCE {
-                self.fault(&format!("not all {what} within {PATIENCE:?}"));
-            }
-            sleep(Duration::from_millis(10)).await;
+        self.run.checks.wait_for(&is_done).await;
+        if !is_done() {
+            self.fault(&format!("not all {what} came in time"));
         }
     }
 
@@ -119,7 +111,7 @@ impl Hall {
             {
                 let most = self.deliveries.get() / subscribers + in_flight;
                 while self.run.phase() != Phase::Ending && self.sent.get() < most {
-                    self.sent.set(self.sent.get() + 1);
+                    self.sent.update(|sent| sent + 1);
                     message.stamp(&mut out, &[self.sent.get()]);
                 }
             }
@@ -164,16 +156,15 @@ impl Heard {
                 let digits = unit.body.get(..DIGITS).unwrap_or_default();
                 let digit = |sum, digit: &u8| sum * 10 + u64::from(digit & 15);
                 let number = digits.iter().fold(0, digit);
-                if number != self.position + 1 {
-                    let before = self.position;
+                let before = std::mem::replace(&mut self.position, number);
+                if number != before + 1 {
                     hall.fault(&format!("message {number} after {before}"));
                 }
-                self.position = number;
-                hall.deliveries.set(hall.deliveries.get() + 1);
+                hall.deliveries.update(|count| count + 1);
             } else if unit.line == b"PING" {
                 put_text(out, PONG);
             } else if unit.line == b"PONG" {
-                hall.subscribed.set(hall.subscribed.get() + 1);
+                hall.subscribed.update(|count| count + 1);
             }
         }
         hall.moved.notify_one();

@@ -74,10 +74,8 @@ impl Rows {
                 Ask::Write(row, columns, generation)
             }
             Kind::Get | Kind::Cell => {
-                let (row, column) = (
-                    random.below(sheet.rows),
-                    random.below(width as u64) as usize,
-                );
+                let row = random.below(sheet.rows);
+                let column = random.below(width as u64) as usize;
                 let columns = match kind {
                     Kind::Get => 0..width,
                     _ => column..column + 1,
@@ -100,11 +98,9 @@ impl Rows {
         (ask, signer): (&Ask, &Signer),
         answer: &Answer<'_>,
     ) -> Result<(), String> {
-        let Board {
-            run, sheet, busy, ..
-        } = &*self.board;
+        let Board { run, sheet, .. } = &*self.board;
         let Some(reply) = read::<Reply>(answer, signer)? else {
-            busy.set(busy.get() + 1);
+            self.board.busy.update(|busy| busy + 1);
             return Ok(());
         };
         let (rows, next) = ask.check(sheet, &reply, &run.checks)?;

@@ -51,6 +51,8 @@ pub(crate) struct Source {
     pub(crate) user: String,
     /// Messages on the way at once.
     pub(crate) in_flight: usize,
+    /// From one message to the next.
+    pub(crate) pause: Duration,
     pub(crate) messages: Box<dyn Iterator<Item = Outgoing>>,
 }
 
@@ -127,13 +129,15 @@ impl Trial {
             let server = self.run.server.take();
             let none = || Stop::Usage("only a server of --binary can be killed".into());
             let (launch, server) = server.ok_or_else(none)?;
-            let began = Instant::now();
             let again = spawn_blocking(move || {
                 server.kill();
-                launch.start().map(|server| (launch, server))
+                let began = Instant::now();
+                let server = launch.start()?;
+                Ok(((launch, server), began.elapsed()))
             });
-            self.run.server.replace(Some(joined(again).await?));
-            slowest = slowest.max(began.elapsed());
+            let (server, took) = joined(again).await?;
+            self.run.server.replace(Some(server));
+            slowest = slowest.max(took);
         }
         let seconds = slowest.as_secs_f64();
         self.run
@@ -189,10 +193,10 @@ impl Trial {
         *self.counts.borrow_mut().entry(what).or_default() += more;
     }
 
-    /// Waits before the next attempt to connect, longer each time, or says that it has been long enough. `away` is
-    /// since when there is no server.
-    async fn wait(&self, away: &mut Option<Instant>, why: &io::Error) -> Result<(), Stop> {
-        let away = away.get_or_insert_with(Instant::now).elapsed();
+    /// Waits before the next attempt to connect, longer each time, or says that it has been long enough. `heard` is
+    /// when the server did last what was asked for.
+    async fn wait(&self, heard: Instant, why: &io::Error) -> Result<(), Stop> {
+        let away = heard.elapsed();
         if away > PATIENCE {
             let what = format!("no server for {PATIENCE:?}: {why}");
             return Err(Stop::Unreachable(what));

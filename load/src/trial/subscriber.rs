@@ -63,10 +63,10 @@ pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Sa
         random: Random::new(trial.run.seed_of(number as u64)),
         spans: follows.map(|timeline| (timeline, Vec::new())).collect(),
     };
-    let mut away = None;
+    let mut heard = Instant::now();
     while !subscriber.is_through() {
-        if let Err(error) = subscriber.session(&mut away).await {
-            trial.wait(&mut away, &error).await?;
+        if let Err(error) = subscriber.session(&mut heard).await {
+            trial.wait(heard, &error).await?;
         }
     }
     Ok((format!("{habit:?}-{number}"), subscriber.spans))
@@ -90,10 +90,9 @@ impl Subscriber<'_> {
     }
 
     /// One connection's life; ends without error when it is cut on purpose or all is through.
-    async fn session(&mut self, away: &mut Option<Instant>) -> io::Result<()> {
+    async fn session(&mut self, heard: &mut Instant) -> io::Result<()> {
         let Trial { run, written, .. } = self.trial;
         self.follower.connect(&run.url, None).await?;
-        *away = None;
         let cut_at = Instant::now() + Duration::from_millis(50 + self.random.below(550));
         let cutting = self.habit == Habit::Cut && !written.get();
         let mut look = interval(LOOK);
@@ -104,6 +103,7 @@ impl Subscriber<'_> {
                     let faults = self.follower.faults();
                     faults.for_each(|fault| run.checks.fault(fault));
                     read?;
+                    *heard = Instant::now();
                 }
                 now = look.tick() => {
                     if self.is_through() || cutting && now >= cut_at {

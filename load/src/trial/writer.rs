@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::iter::Peekable;
 use std::time::Duration;
 
 use serde::de::IgnoredAny;
 use serde_json::json;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Outgoing, PATIENCE, Source, Trial};
 use crate::exit::Stop;
@@ -24,15 +25,22 @@ pub(super) type Wrote = Vec<(usize, Sent)>;
 struct Writer<'a> {
     trial: &'a Trial,
     number: usize,
-    source: Source,
-    /// All of the source so far. A message's index in it and 1 are its request's number; 0 is the session's.
+    user: String,
+    in_flight: usize,
+    pause: Duration,
+    messages: Peekable<Box<dyn Iterator<Item = Outgoing>>>,
+    /// All of the messages so far. A message's index in it and 1 are its request's number; 0 is the session's.
     sent: Wrote,
     /// Sent and not answered, by index.
     on_the_way: BTreeMap<usize, Outgoing>,
     /// Refused, or lost with a connection, by index: nothing new is sent before these went out again.
     again: BTreeMap<usize, Outgoing>,
-    /// Before that.
-    pause: Duration,
+    /// The pause before that.
+    fence: Duration,
+    /// Nothing new is sent before.
+    due: Instant,
+    /// When an append was answered last.
+    answered: Instant,
     /// The answer to `session.open`.
     opened: Option<Result<IgnoredAny, String>>,
 }
@@ -40,37 +48,48 @@ struct Writer<'a> {
 /// Sends all messages of a source, whatever happens to the connection; ends when all are answered.
 pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<Wrote, Stop> {
     let mut writer = Writer::new(trial, number, source);
-    let mut away = None;
-    while let Err(error) = writer.session(&mut away).await {
+    while let Err(error) = writer.session().await {
         trial.count("reconnects", 1);
-        trial.wait(&mut away, &error).await?;
+        trial.wait(writer.answered, &error).await?;
     }
     Ok(writer.sent)
 }
 
 impl<'a> Writer<'a> {
     fn new(trial: &'a Trial, number: usize, source: Source) -> Writer<'a> {
+        let Source {
+            user,
+            in_flight,
+            pause,
+            messages,
+        } = source;
+        let now = Instant::now();
         Writer {
             trial,
             number,
-            source,
+            user,
+            in_flight,
+            pause,
+            messages: messages.peekable(),
             sent: Vec::new(),
             on_the_way: BTreeMap::new(),
             again: BTreeMap::new(),
-            pause: Duration::ZERO,
+            fence: Duration::ZERO,
+            due: now,
+            answered: now,
             opened: None,
         }
     }
 
     /// One connection's life; it ends without error when all is answered.
-    async fn session(&mut self, away: &mut Option<Instant>) -> io::Result<()> {
+    async fn session(&mut self) -> io::Result<()> {
         let Trial { run, timelines, .. } = self.trial;
         self.again.append(&mut self.on_the_way);
         let mut follower = Follower::new(timelines, []);
         follower.connect(&run.url, None).await?;
         // It says who the session's user is: nothing is sent before it is answered.
         self.opened = None;
-        let user = json!({ "user": self.source.user });
+        let user = json!({ "user": self.user });
         put_request(follower.out(), OWN, "session.open", &user);
         loop {
             if let Some(opened) = &self.opened {
@@ -78,18 +97,28 @@ impl<'a> Writer<'a> {
                     return Err(io::Error::other(why.clone()));
                 }
                 if self.on_the_way.is_empty() && !self.again.is_empty() {
-                    sleep(std::mem::take(&mut self.pause)).await;
+                    sleep(std::mem::take(&mut self.fence)).await;
                     self.repeat(follower.out());
                 }
                 self.fill(follower.out());
-                if self.on_the_way.is_empty() {
+                if self.on_the_way.is_empty() && self.messages.peek().is_none() {
                     return Ok(());
                 }
             }
-            let read = timeout(PATIENCE, follower.read(|event| self.take(&event))).await;
+            let (due, late) = (self.due, self.answered + PATIENCE);
+            let until = if due > Instant::now() {
+                due.min(late)
+            } else {
+                late
+            };
+            let read = timeout_at(until, follower.read(|event| self.take(&event))).await;
             follower.faults().for_each(|what| run.checks.fault(what));
-            read??;
-            *away = None;
+            read.unwrap_or(Ok(()))?;
+            if self.answered.elapsed() > PATIENCE {
+                let what = format!("no append was answered for {PATIENCE:?}");
+                run.checks.fault(&what);
+                return Err(io::Error::other(what));
+            }
         }
     }
 
@@ -103,13 +132,15 @@ impl<'a> Writer<'a> {
 
     /// Sends new messages while there is room.
     fn fill(&mut self, out: &mut Vec<u8>) {
-        while self.again.is_empty() && self.on_the_way.len() < self.source.in_flight {
-            let Some(message) = self.source.messages.next() else {
+        let now = Instant::now();
+        while self.again.is_empty() && self.on_the_way.len() < self.in_flight && self.due <= now {
+            let Some(message) = self.messages.next() else {
                 return;
             };
+            self.due += self.pause;
             let index = self.sent.len();
             self.put(out, index, &message);
-            let user = Some(self.source.user.as_str());
+            let user = Some(self.user.as_str());
             let sent = Sent {
                 id: message.id.clone(),
                 writer: self.number,
@@ -163,6 +194,7 @@ impl<'a> Writer<'a> {
         now: Instant,
     ) -> Result<(), String> {
         let trial = self.trial;
+        self.answered = now;
         let sent = &mut self.sent[index].1;
         sent.ack = Some(Ack {
             sequence: appended.sequence,
@@ -176,6 +208,10 @@ impl<'a> Writer<'a> {
         let (id, kept) = (&sent.id, &appended.message_id);
         if id != kept {
             return Err(format!("{id} was acknowledged as {kept}"));
+        }
+        let epoch = &appended.epoch;
+        if !trial.timelines.is_epoch(message.timeline, epoch) {
+            return Err(format!("{id} was acknowledged in epoch {epoch}"));
         }
         Ok(())
     }
@@ -194,7 +230,7 @@ impl<'a> Writer<'a> {
             && before.any(|(_, message)| message.timeline == timeline);
         if data.retry || behind || data.reason == "outcome_unknown" {
             self.trial.count("refusals", 1);
-            self.pause = Duration::from_millis(data.retry_after_ms.unwrap_or(20).min(1_000));
+            self.fence = Duration::from_millis(data.retry_after_ms.unwrap_or(20).min(1_000));
             self.again.insert(index, message);
             return Ok(());
         }
@@ -223,6 +259,7 @@ mod tests {
         let source = Source {
             user: "u".into(),
             in_flight: 3,
+            pause: Duration::ZERO,
             messages: Box::new((0..4).map(message)),
         };
         let mut writer = Writer::new(&trial, 0, source);
@@ -259,10 +296,13 @@ mod tests {
             assert!(acknowledged(writer, 1, "m0").is_err(), "twice");
             assert!(acknowledged(writer, 4, "m3").is_err(), "it is not sent");
             assert!(acknowledged(writer, 2, "other").is_err());
-            assert!(answer(writer, 3, r#""result":{}"#).is_err());
-            assert_eq!(writer.trial.acknowledged[0].get(), 2);
+            let other = r#""result":{"sequence":3,"timestamp":1,"message_id":"m2","epoch":"f","duplicate":false}"#;
+            assert!(answer(writer, 3, other).is_err(), "another epoch");
+            writer.fill(&mut Vec::new());
+            assert!(answer(writer, 4, r#""result":{}"#).is_err());
+            assert_eq!(writer.trial.acknowledged[0].get(), 3);
             let answered = writer.sent.iter().map(|(_, sent)| sent.ack.is_some());
-            assert!(answered.eq([true, true, false]));
+            assert!(answered.eq([true, true, true, false]));
         });
     }
 

@@ -1,0 +1,266 @@
+//! `mixed`: what a live server has at once. Appends by the clock, subscribers that are cut and resume, polls, pages of
+//! history, idle connections; every message checked at every place where it comes out.
+//!
+//! Owns: the mixture. Promises: at the end each subscriber and each poller has seen each message of its timelines once,
+//! in order, up to the last one acknowledged, and each timeline reads back as just that; anything else is a fault. Must
+//! not: be taken for the most that a server can do: it runs at the rates that it is given.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::append::Appends;
+use crate::audience::{self, Account, Member, Writers};
+use crate::connect::Idle;
+use crate::exit::Stop;
+use crate::generator::{Flow, Running, count, rate};
+use crate::outcome::Samples;
+use crate::pages::Reads;
+use crate::poll::Polls;
+use crate::profile::{Profile, need_files};
+use crate::random::Random;
+use crate::request::{Ask, Session};
+use crate::run::{Better, Counts, Gaps, Phase, Run};
+use crate::tally::Tally;
+
+/// Arguments of `mixed`.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+pub struct Mixed {
+    /// Appends a second over all writers
+    #[arg(long, default_value_t = 2_000.0, value_parser = rate)]
+    rate: f64,
+    /// Connections that write
+    #[arg(long, default_value_t = 20, value_parser = count::<usize>)]
+    connections: usize,
+    /// Timelines, chosen at random for each message
+    #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
+    timelines: u64,
+    /// Connections that subscribe
+    #[arg(long, default_value_t = 100)]
+    subscribers: usize,
+    /// Timelines that each subscriber and each poller follows
+    #[arg(long, default_value_t = 20, value_parser = count::<u64>)]
+    follows: u64,
+    /// Mean seconds until a subscriber's connection is cut; it resumes at once (0 = never)
+    #[arg(long, default_value_t = 10.0)]
+    cut_seconds: f64,
+    /// Connections that poll with sync
+    #[arg(long, default_value_t = 10)]
+    pollers: usize,
+    /// Polls a second over all pollers
+    #[arg(long, default_value_t = 100.0, value_parser = rate)]
+    poll_rate: f64,
+    /// Connections that read history
+    #[arg(long, default_value_t = 5)]
+    readers: usize,
+    /// Pages a second over all readers
+    #[arg(long, default_value_t = 50.0, value_parser = rate)]
+    page_rate: f64,
+    /// Connections that do nothing
+    #[arg(long, default_value_t = 100)]
+    idle: usize,
+}
+
+/// Messages in a page.
+const PAGE: u64 = 50;
+/// Bytes of text in each entry.
+const SIZE: usize = 200;
+/// So many timelines are read back at the end.
+const SAMPLE: usize = 200;
+
+impl Profile for Mixed {
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        if self.follows > self.timelines.min(1_000) {
+            let what = "more to follow than timelines or subscriptions of a connection";
+            return Err(Stop::Usage(what.into()));
+        }
+        let connections =
+            self.connections + self.subscribers + self.pollers + self.readers + self.idle;
+        need_files(run, connections as u64)?;
+        let tally = Tally::new(run.prefix(None, "mixed"), self.timelines, 0);
+        let (account, living) = self.subscribe(run, &tally).await?;
+        let idle = Idle::default();
+        idle.open(run, self.idle, 0).await?;
+        let tally = Rc::new(RefCell::new(tally));
+        let ask = |number| Appends::new(run, &tally, number, SIZE, true);
+        let writing = start(run, "ack", self.rate, self.connections, ask).await?;
+        let ask = |number| {
+            let chosen = self.chosen(run, (1 << 36) + number as u64);
+            Polls::new(run, &tally.borrow(), chosen, self.follows, false)
+        };
+        let polling = start(run, "poll", self.poll_rate, self.pollers, ask).await?;
+        let ask = |number| Reads::new(run, &tally, number, PAGE, true);
+        let reading = start(run, "page", self.page_rate, self.readers, ask).await?;
+        run.measure().await;
+        writing.end().await?;
+        let polls = polling.end().await?;
+        reading.end().await?;
+        let tally = tally.take();
+        account.expect(|timeline| tally.acked[timeline].into());
+        audience::end(&account, living).await?;
+        tell_subscribers(&account);
+        idle.check(run, self.idle);
+        for mut poll in polls {
+            poll.ask.catch_up(&tally).await?;
+        }
+        tally.read_back(run, &tally.sample(run, SAMPLE)).await?;
+        run.figure("busy", tally.busy as f64, "1", Better::Lower);
+        run.detail("prefix", tally.prefix);
+        tell_growth(run);
+        Ok(())
+    }
+}
+
+impl Mixed {
+    /// All subscribers come before the first message. To the end each message comes to each of them once, in order,
+    /// over all its connections, up to the last one acknowledged; or it is a fault.
+    async fn subscribe(
+        &self,
+        run: &Rc<Run>,
+        tally: &Tally,
+    ) -> Result<(Rc<Account>, Vec<JoinHandle<Member>>), Stop> {
+        let names = (0..self.timelines).map(|number| tally.name(number));
+        let numbers = 0..self.subscribers as u64;
+        let follows = numbers.map(|number| self.chosen(run, (1 << 35) + number));
+        let (writers, measured) = (Writers::Others, Some(Counts::Ended));
+        let (account, members) = Account::new(run, writers, measured, SIZE, names, follows);
+        let members = audience::open(&account, members).await?;
+        // How many messages will come is not known.
+        account.expect(|_| u64::MAX);
+        let connected = run.gauge("subscribers");
+        connected.set(members.len() as f64);
+        let live = |(number, member): (u64, Member)| {
+            let random = Random::new(run.seed_of((1 << 38) + number));
+            let (mean, connected) = (self.cut_seconds, Rc::clone(&connected));
+            member.live(async move |member| cut(member, mean, random, &connected).await)
+        };
+        let living = (0..).zip(members).map(live).collect();
+        Ok((account, living))
+    }
+
+    /// Some of the timelines, all different, the same for the same seed.
+    fn chosen(&self, run: &Run, part: u64) -> Vec<u64> {
+        Random::new(run.seed_of(part)).some(self.follows, self.timelines)
+    }
+}
+
+/// Connections that ask by the clock.
+async fn start<A: Ask>(
+    run: &Rc<Run>,
+    name: &str,
+    rate: f64,
+    connections: usize,
+    ask: impl Fn(usize) -> A,
+) -> Result<Running<Session<A>>, Stop> {
+    let flow = Flow {
+        connections,
+        in_flight: 1,
+        rate: Some(rate),
+        gaps: Gaps::Exponential,
+    };
+    let recorder = flow.recorder(run, name);
+    let open = Session::each(run, ask);
+    flow.start(run, &[recorder], open).await
+}
+
+/// A habit: loses its connection after `mean` seconds on average, if not 0, and comes back at once.
+async fn cut(
+    member: &mut Member,
+    mean: f64,
+    mut random: Random,
+    connected: &Cell<f64>,
+) -> io::Result<()> {
+    if mean == 0.0 {
+        return member.attend().await;
+    }
+    loop {
+        let pause = Duration::from_secs_f64(mean * (0.5 + random.unit()));
+        if let Ok(lost) = timeout(pause, member.attend()).await {
+            return lost;
+        }
+        let Account { run, counts, .. } = &*member.account;
+        let measuring = run.phase() == Phase::Measuring;
+        counts.cuts.update(|cuts| cuts + u64::from(measuring));
+        connected.update(|connected| connected - 1.0);
+        // A reply need not have all that was missed: the rest comes live.
+        member.connect(Some(1 + random.below(200))).await?;
+        connected.update(|connected| connected + 1.0);
+    }
+}
+
+/// Enters what the subscribers did.
+fn tell_subscribers(Account { run, counts, .. }: &Account) {
+    let resumed = counts.resumed.get();
+    let pushed = counts.deliveries.get() - resumed;
+    run.checks.made("messages pushed in order", pushed);
+    run.checks.made("messages resumed in order", resumed);
+    for (name, count) in [("cuts", &counts.cuts), ("resumes", &counts.resumes)] {
+        run.figure(name, count.get() as f64, "1", Better::Neither);
+    }
+}
+
+/// A shorter run says nothing about growth, s.
+const LONG: f64 = 1_800.0;
+
+/// Enters what grew in a long run. That is no leak by itself: memtables, caches and the log's retention grow up to
+/// their bounds; a slope that stays after they are reached is the news.
+fn tell_growth(run: &Run) {
+    for (what, of, unit, better) in [
+        ("server_resident", "_bytes", "bytes/h", Better::Lower),
+        ("server_descriptor", "s", "1/h", Better::Lower),
+        ("server_written", "_bytes", "bytes/h", Better::Neither),
+        ("generator_resident", "_bytes", "bytes/h", Better::Neither),
+    ] {
+        let samples = run.samples(&format!("{what}{of}"));
+        let slope = samples.as_ref().and_then(per_hour);
+        if let Some(slope) = slope.filter(|_| run.window().length().as_secs_f64() >= LONG) {
+            run.figure(&format!("{what}_growth"), slope, unit, better);
+        }
+    }
+}
+
+/// How much it grows in an hour: the slope of a straight line (least squares) through the second half of a run, when
+/// caches are warm and pools are filled; `None` with fewer than ten samples in the second half.
+fn per_hour(samples: &Samples) -> Option<f64> {
+    let half = samples.at.last()? / 2.0;
+    let from = samples.at.partition_point(|at| *at < half);
+    let (at, value) = (&samples.at[from..], &samples.value[from..]);
+    let middle = at.iter().sum::<f64>() / at.len() as f64;
+    let part = |(at, of): (&f64, &f64)| (at - middle) * of;
+    let sum = |of: &[f64]| at.iter().zip(of).map(part).sum::<f64>();
+    (at.len() >= 10).then(|| sum(value) / sum(at) * 3_600.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slope_of_the_second_half() {
+        let at: Vec<f64> = (0..40).map(f64::from).collect();
+        // Rises steeply at first, then 2 a second.
+        let value = at.iter().map(|at| {
+            if *at < 15.0 {
+                at * 100.0
+            } else {
+                1_000.0 + at * 2.0
+            }
+        });
+        let samples = Samples {
+            value: value.collect(),
+            at,
+        };
+        let slope = per_hour(&samples).expect("enough samples");
+        assert!((slope - 7_200.0).abs() < 1e-6, "{slope}");
+        let few = Samples {
+            at: vec![0.0, 1.0],
+            value: vec![0.0, 1.0],
+        };
+        assert_eq!(per_hour(&few), None);
+    }
+}
