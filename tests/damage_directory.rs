@@ -151,7 +151,7 @@ fn killed(data: &Path, memtable_bytes: u64) -> Base {
             .unwrap();
         timeline.epoch = got["epoch"].as_str().unwrap().to_owned();
     }
-    server.kill();
+    drop(server);
     Base {
         data: data.to_owned(),
         acked,
@@ -338,7 +338,7 @@ impl Bed {
         let fault = match started {
             Ok(server) => {
                 let judged = judge(&launch, &self.bases[base], may_lose_end);
-                server.kill();
+                drop(server);
                 match judged {
                     Ok(()) => return Some(Outcome::Served),
                     Err(why) => format!("served: {why}"),

@@ -79,6 +79,7 @@ fn what_can_not_be_measured_is_said() {
         assert!(stop.to_string().contains(part), "{words}: {stop}");
     };
     refused("--connections 20 --rows 10", "of its own");
+    refused("--in-flight 2", "one request on the way");
     refused("--row-bytes 40", "at least 8 bytes");
     refused("--mix update=1 --time-to-live 5", "never expire");
     refused("--mix update=1,put=1", "not both");

@@ -51,13 +51,8 @@ impl Profile for Crash {
                 messages: Box::new((0..messages).map(made)),
             }
         });
-        Trial::run(
-            run,
-            shared.chain(own).collect(),
-            sources.collect(),
-            self.rounds,
-        )
-        .await
+        let (timelines, sources) = (shared.chain(own).collect(), sources.collect());
+        Trial::run(run, timelines, sources, self.rounds).await
     }
 }
 

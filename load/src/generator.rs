@@ -224,15 +224,20 @@ impl Lane {
         let mut out = Vec::new();
         loop {
             let is_ending = run.phase() == Phase::Ending;
-            let (now, due) = (Instant::now(), &mut self.due);
-            match &mut self.pace {
-                Some(pace) => due.extend(std::iter::from_fn(|| pace.due(now))),
-                None if is_ending => {}
-                None => due.resize(free.len(), now),
+            let due = &mut self.due;
+            let mut left = if is_ending { free.len() } else { 0 };
+            if let Some(pace) = &mut self.pace {
+                let now = Instant::now();
+                due.extend(std::iter::from_fn(|| pace.due(now)));
+                left = free.len().saturating_sub(due.len());
             }
-            for slot in free.drain(free.len().saturating_sub(due.len())..) {
-                talk.put(&mut out, slot);
-                slots[slot] = due.pop_front();
+            for slot in &free[left..] {
+                talk.put(&mut out, *slot);
+            }
+            // Only now: making the requests is no part of a closed loop's latency.
+            let now = Instant::now();
+            for slot in free.drain(left..) {
+                slots[slot] = due.pop_front().or(Some(now));
             }
             if is_ending && free.len() == window {
                 return Ok(());
@@ -278,11 +283,12 @@ mod tests {
     use super::*;
     use crate::setup::plain;
 
-    /// A request is the number of its slot, and so is the answer.
-    struct Bytes;
+    /// A request is the number of its slot, and so is the answer; making one takes so long.
+    struct Bytes(Duration);
 
     impl Talk for Bytes {
         fn put(&mut self, out: &mut Vec<u8>, slot: usize) {
+            std::thread::sleep(self.0);
             out.push(slot as u8);
         }
 
@@ -310,12 +316,15 @@ mod tests {
     }
 
     /// Has one connection ask; the other end of it comes, too.
-    async fn started(rate: Option<f64>) -> (Rc<Run>, Rc<Recorder>, Running<Bytes>, TcpStream) {
+    async fn started(
+        rate: Option<f64>,
+        took: Duration,
+    ) -> (Rc<Run>, Rc<Recorder>, Running<Bytes>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
         let flow = flow(rate, Gaps::Fixed);
-        let open = async |_| Ok((Pipe::connect(&address).await?, Bytes));
+        let open = async |_| Ok((Pipe::connect(&address).await?, Bytes(took)));
         let recorders = [flow.recorder(&run, "such"), flow.recorder(&run, "other")];
         run.window().begin(Instant::now());
         let started = flow.start(&run, &recorders, open).await;
@@ -325,10 +334,10 @@ mod tests {
     }
 
     /// Has one connection ask a server that says just this.
-    async fn asked(rate: Option<f64>, said: &[u8]) -> Rc<Run> {
-        let (run, _, _running, mut server) = started(rate).await;
+    async fn asked(rate: Option<f64>, took: Duration, said: &[u8]) -> Rc<Run> {
+        let (run, recorder, _running, mut server) = started(rate, took).await;
         server.write_all(said).await.expect("written");
-        while run.phase() != Phase::Ending && run.checks.faults() == 0 {
+        while run.phase() != Phase::Ending && run.checks.faults() + recorder.count() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         run
@@ -336,7 +345,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_does_not_keep_up_makes_the_run_invalid() {
-        let run = LocalSet::new().run_until(asked(Some(1e7), b"")).await;
+        let run = LocalSet::new()
+            .run_until(asked(Some(1e7), Duration::ZERO, b""))
+            .await;
         let outcome = run.outcome("such", &json!({})).expect("a result");
         let reasons = &outcome.validity.reasons;
         let names = "does not keep up with the rate: such or other requests";
@@ -345,7 +356,7 @@ mod tests {
 
     /// Has one connection ask for a tenth of a second a server that says nothing; then the run ends.
     async fn stalled() -> (Rc<Run>, Rc<Recorder>, Running<Bytes>, TcpStream) {
-        let asked = started(Some(20_000.0)).await;
+        let asked = started(Some(20_000.0), Duration::ZERO).await;
         sleep(Duration::from_millis(100)).await;
         asked.0.end_early();
         asked
@@ -403,9 +414,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn making_requests_is_no_part_of_their_latency() {
+        let took = Duration::from_millis(50);
+        let asked = asked(None, took, &[0, 1, 2, 3]);
+        let run = LocalSet::new().run_until(asked).await;
+        let outcome = run.outcome("such", &json!({})).expect("a result");
+        let latency = &outcome.latencies["such"];
+        assert_eq!(latency.count, 4);
+        assert!(latency.max < 4 * took.as_micros() as u64, "{latency:?}");
+    }
+
+    #[tokio::test]
     async fn an_answer_to_what_was_not_asked_or_twice_to_the_same_is_a_fault() {
         for said in [[0, 4], [3, 3]] {
-            let run = LocalSet::new().run_until(asked(None, &said)).await;
+            let run = LocalSet::new()
+                .run_until(asked(None, Duration::ZERO, &said))
+                .await;
             assert_eq!(run.checks.faults(), 1, "{said:?}");
         }
     }

@@ -27,7 +27,7 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
 }
 
-/// A running server, killed when it is dropped.
+/// A running server. Dropping it is SIGKILL, and waits until it is gone.
 pub struct Server(pub Child);
 
 impl Launch {
@@ -87,11 +87,6 @@ impl Server {
     /// Its process ID.
     pub fn pid(&self) -> u32 {
         self.0.id()
-    }
-
-    /// SIGKILL, and waits until it is gone, as dropping it does.
-    pub fn kill(self) {
-        drop(self);
     }
 }
 

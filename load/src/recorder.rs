@@ -119,13 +119,13 @@ impl Recorder {
         }
     }
 
-    /// An operation that began, or was scheduled, at `from` ended at `now`. Says whether it counts.
-    pub fn record(&self, from: Instant, now: Instant) -> bool {
-        self.record_many(from, now, 1)
+    /// An operation that began, or was scheduled, at `from` ended at `now`.
+    pub fn record(&self, from: Instant, now: Instant) {
+        self.record_many(from, now, 1);
     }
 
     /// As `record`, for so many operations that began together and ended together.
-    pub fn record_many(&self, from: Instant, now: Instant, count: u64) -> bool {
+    pub fn record_many(&self, from: Instant, now: Instant, count: u64) {
         let ended = self.window.offset(now);
         let counts = match self.counts {
             Counts::Ended => ended.is_some(),
@@ -144,7 +144,6 @@ impl Recorder {
             }
             inner.second.saturating_record_n(micros, count);
         }
-        counts
     }
 
     /// How many count so far.
@@ -275,17 +274,17 @@ mod tests {
         let ended = Recorder::new("ended", Counts::Ended, Rc::clone(&window));
         let scheduled = Recorder::new("scheduled", Counts::Scheduled, Rc::clone(&window));
         let began = Instant::now();
-        assert!(!ended.record(began, at(began, 5)), "before the beginning");
+        let record = |from, now| {
+            ended.record(at(began, from), at(began, now));
+            scheduled.record(at(began, from), at(began, now));
+            (ended.count(), scheduled.count())
+        };
+        assert_eq!(record(0, 5), (0, 0), "before the beginning");
         window.begin(at(began, 1_000));
-        // Sent in the warm-up, ended in the measurement.
-        assert!(ended.record(at(began, 900), at(began, 1_100)));
-        assert!(!scheduled.record(at(began, 900), at(began, 1_100)));
+        assert_eq!(record(900, 1_100), (1, 0), "sent in the warm-up");
         window.end(at(began, 3_000));
-        // Sent in it, ended behind it.
-        assert!(!ended.record(at(began, 2_900), at(began, 3_100)));
-        assert!(scheduled.record(at(began, 2_900), at(began, 3_100)));
-        assert!(!scheduled.record(at(began, 3_100), at(began, 3_200)));
-        assert_eq!((ended.count(), scheduled.count()), (1, 1));
+        assert_eq!(record(2_900, 3_100), (1, 1), "ended behind the end");
+        assert_eq!(record(3_100, 3_200), (1, 1), "sent behind the end");
         let (latency, _) = scheduled.recorded();
         assert!((190_000..=210_000).contains(&latency.max));
     }

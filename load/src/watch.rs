@@ -12,7 +12,7 @@ use crate::http;
 use crate::pipe::Pipe;
 
 /// Metrics by name with labels, as the text shows them.
-pub type Metrics = BTreeMap<String, f64>;
+type Metrics = BTreeMap<String, f64>;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -13,7 +13,7 @@ use tideline::wire::tablestore::proto;
 use tideline::wire::tablestore::signature::{
     AUTHORIZATION, SignedHeaders, Signer, check_answer, request_headers,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::exit::Stop;
 use crate::frame::place;
@@ -36,13 +36,21 @@ pub struct Account {
 }
 
 /// The code of a server that has too much to do.
-const BUSY: &str = "OTSServerBusy";
+pub(super) const BUSY: &str = "OTSServerBusy";
 /// How long such a server is let alone.
-const BREATH: Duration = Duration::from_millis(5);
+pub(super) const BREATH: Duration = Duration::from_millis(5);
+/// How long a server may be busy or silent beside the measurement.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An error in words.
 pub(super) fn text(error: impl Display) -> String {
     error.to_string()
+}
+
+/// Gives up on what is not done in time.
+pub(super) async fn patient<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let late = |_| format!("not done within {PATIENCE:?}");
+    timeout(PATIENCE, work).await.map_err(late)?
 }
 
 /// A server and whom it knows.
@@ -89,15 +97,18 @@ impl Api {
         operation: Operation,
         body: &[u8],
     ) -> Result<A, String> {
-        loop {
-            let mut out = Vec::new();
-            let signer = self.put(&mut out, operation, body);
-            let answered = http::ask(pipe, &out, |answer| read(&answer, &signer)).await;
-            match answered.map_err(text)?? {
-                Some(answer) => return Ok(answer),
-                None => sleep(BREATH).await,
+        let asking = async {
+            loop {
+                let mut out = Vec::new();
+                let signer = self.put(&mut out, operation, body);
+                let answered = http::ask(pipe, &out, |answer| read(&answer, &signer)).await;
+                match answered.map_err(text)?? {
+                    Some(answer) => return Ok(answer),
+                    None => sleep(BREATH).await,
+                }
             }
-        }
+        };
+        patient(asking).await
     }
 }
 
@@ -121,4 +132,53 @@ pub(super) fn read<A: Message + Default>(
     let headers = SignedHeaders::new(answer.headers.iter().copied());
     check_answer(signer, &headers, authorization, answer.body).map_err(text)?;
     A::decode(answer.body).map(Some).map_err(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use tideline::wire::tablestore::proto::DeleteTableResponse;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What comes of a request to a server that says this to each.
+    async fn called(said: &[u8]) -> Result<DeleteTableResponse, String> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let account = Account {
+            key_id: "key".to_owned(),
+            key_secret: "secret".to_owned(),
+            instance: "instance".to_owned(),
+        };
+        let api = Api::new(&format!("ws://{address}/"), &account).expect("an address");
+        let mut pipe = api.connect().await.expect("connected");
+        let (mut server, _) = listener.accept().await.expect("a connection");
+        let serving = async {
+            while server.read(&mut [0; 4_096]).await.is_ok() {
+                server.write_all(said).await.expect("written");
+            }
+        };
+        tokio::select! {
+            called = api.call(&mut pipe, Operation::DeleteTable, &[]) => called,
+            () = serving => panic!("the connection was lost"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stays_busy_or_silent_is_given_up() {
+        let busy = proto::Error {
+            code: BUSY.to_owned(),
+            message: None,
+        };
+        let body = busy.encode_to_vec();
+        let head = format!(
+            "HTTP/1.1 503 Busy\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        for said in [&[head.as_bytes(), &body].concat()[..], b""] {
+            let what = called(said).await.expect_err("no answer");
+            assert!(what.contains("within 30s"), "{what}");
+        }
+    }
 }

@@ -6,17 +6,16 @@
 //! capacity units are what the data counts. Must not: speak anything but Tablestore's API.
 
 mod api;
+mod fill;
 mod sheet;
 mod talk;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::time::Instant;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, ValueEnum, value_parser};
-use futures_util::future::try_join_all;
 use prost::Message;
 use rand::distr::weighted::WeightedIndex;
 use serde::Serialize;
@@ -106,8 +105,7 @@ fn share(text: &str) -> Result<(Kind, u32), String> {
 /// Parts of the seed.
 const VALUES: u64 = 1 << 35;
 const READ_BACK: u64 = 1 << 34;
-/// Connections that write all rows, and columns that they write at once; the protocol allows 1,024 and 4 MiB.
-const WRITERS: usize = 16;
+/// Columns, and bytes of values, that are written at once; the protocol allows 1,024 and 4 MiB.
 const COLUMNS_MAX: usize = 1_000;
 const WRITE_BYTES_MAX: usize = 2_000_000;
 /// Rows of a page, in the measurement and when so many are read back.
@@ -128,24 +126,38 @@ impl Profile for Table {
             shares,
             busy: Cell::new(0),
         });
-        board.fill().await.map_err(Stop::Unreachable)?;
+        board.create().await.map_err(Stop::Unreachable)?;
+        // From here on the server answers, and what it answers wrong is a fault.
+        let fault = |part, what| run.checks.fault(format_args!("{part}: {what}"));
+        match board.fill().await {
+            Ok(()) => self.ask(run, &board).await?,
+            Err(what) => fault("writing rows", what),
+        }
+        if let Err(what) = board.delete().await {
+            fault("deleting the table", what);
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// Measures, and reads back.
+    async fn ask(&self, run: &Rc<Run>, board: &Rc<Board>) -> Result<(), Stop> {
         run.pass(self.settle).await;
         let recorder = |(kind, _): &(Kind, u32)| self.flow.recorder(run, &kind.name());
         let recorders: Vec<Rc<Recorder>> = self.mix.iter().map(recorder).collect();
         let open = async |number: usize| {
             let pipe = board.api.connect().await?;
-            Ok((pipe, Rows::new(number, &board)))
+            Ok((pipe, Rows::new(number, board)))
         };
         self.flow.measure(run, &recorders, open).await?;
-        tell(run, &board, &recorders);
+        tell(run, board, &recorders);
         if let Err(what) = board.read_back().await {
             run.checks.fault(format_args!("reading back: {what}"));
         }
-        board.delete().await.map_err(Stop::Unreachable)
+        Ok(())
     }
-}
 
-impl Table {
     fn value_bytes(&self) -> usize {
         self.row_bytes / self.columns
     }
@@ -166,7 +178,9 @@ impl Table {
     fn check(&self) -> Result<WeightedIndex<u32>, Stop> {
         let kinds: BTreeSet<Kind> = self.mix.iter().map(|(kind, _)| *kind).collect();
         let places = self.rows * (self.columns / self.group()) as u64;
-        let what = if kinds.len() < self.mix.len() {
+        let what = if self.flow.in_flight > 1 {
+            "a connection has one request on the way, as SDKs work"
+        } else if kinds.len() < self.mix.len() {
             "an operation is in the mix twice"
         } else if self.value_bytes() < DIGITS {
             "values have at least 8 bytes: more bytes, or fewer columns"
@@ -190,12 +204,7 @@ impl Table {
 
 /// Before and after the measurement.
 impl Board {
-    /// Makes the table and writes every row once; those that are too wide for one request in parts.
-    async fn fill(&self) -> Result<(), String> {
-        let Board {
-            run, args, sheet, ..
-        } = self;
-        run.tell("writing rows");
+    async fn create(&self) -> Result<(), String> {
         let column = |(name, kind): (&str, PrimaryKeyType)| PrimaryKeySchema {
             name: Some(name.to_owned()),
             r#type: Some(kind.into()),
@@ -208,7 +217,7 @@ impl Board {
         };
         let request = CreateTableRequest {
             table_meta: Some(TableMeta {
-                table_name: Some(sheet.name.clone()),
+                table_name: Some(self.sheet.name.clone()),
                 primary_key: KEY.into_iter().zip(kinds).map(column).collect(),
                 defined_column: Vec::new(),
             }),
@@ -216,34 +225,13 @@ impl Board {
                 capacity_unit: Some(none),
             }),
             table_options: Some(TableOptions {
-                time_to_live: args.time_to_live.or(Some(-1)),
+                time_to_live: self.args.time_to_live.or(Some(-1)),
                 max_versions: Some(1),
                 ..TableOptions::default()
             }),
             ..CreateTableRequest::default()
         };
-        self.change(Operation::CreateTable, &request).await?;
-        let began = Instant::now();
-        let parts = (0..sheet.rows).flat_map(|row| {
-            let begins = (0..args.columns).step_by(COLUMNS_MAX);
-            begins.map(move |begin| (row, begin..args.columns.min(begin + COLUMNS_MAX)))
-        });
-        let parts = RefCell::new(parts);
-        let write = || async {
-            let mut pipe = self.api.connect().await.map_err(text)?;
-            loop {
-                let Some((row, columns)) = parts.borrow_mut().next() else {
-                    return Ok::<_, String>(());
-                };
-                let generation = sheet.send(row, &columns);
-                let ask = Ask::Write(row, columns, generation);
-                self.call(&mut pipe, &ask).await?;
-            }
-        };
-        try_join_all((0..WRITERS).map(|_| write())).await?;
-        let rate = sheet.rows as f64 / began.elapsed().as_secs_f64().max(0.001);
-        run.figure("preloaded_per_second", rate, "1/s", Better::Higher);
-        Ok(())
+        self.change(Operation::CreateTable, &request).await
     }
 
     /// Asks for what is not measured.

@@ -228,7 +228,7 @@ impl Sheet {
     }
 
     /// Checks what came: no row missing, twice or out of order, each as it must be, and the next key that of the row
-    /// behind. Returns the row of that key.
+    /// behind, never of the first. Returns the row of that key.
     pub(super) fn check(
         &self,
         due: &Due,
@@ -261,7 +261,11 @@ impl Sheet {
                 checked.map_err(|what| format!("row {row}: {what}"))?;
             }
         }
-        reach(next.map(|next| next.primary_key.as_slice()))
+        let next = reach(next.map(|next| next.primary_key.as_slice()))?;
+        match in_order(due.rows.clone(), due.backward).next() == next {
+            true if next.is_some() => Err("the next page begins where this one does".to_owned()),
+            _ => Ok(next),
+        }
     }
 
     /// Its columns are these, and each is of a generation that was acknowledged when the read began or sent since.
@@ -429,6 +433,7 @@ pub(crate) mod tests {
                 (&[0, 1, 2], Some(4), "the next page begins too late"),
                 (&[0, 1, 2], Some(2), "the next page shows one again"),
                 (&[0, 1, 2], None, "the rest is missing"),
+                (&[], Some(0), "the next page is the same"),
             ] {
                 check(steps, next).expect_err(what);
             }

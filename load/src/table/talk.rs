@@ -14,8 +14,8 @@ use rand::distr::weighted::WeightedIndex;
 use tideline::wire::tablestore::Operation;
 use tideline::wire::tablestore::plainbuffer::{decode_row, decode_rows, encode_row};
 use tideline::wire::tablestore::proto::{
-    CapacityUnit, Condition, Direction, GetRangeRequest, GetRangeResponse, GetRowRequest,
-    PutRowRequest, RowExistenceExpectation,
+    CapacityUnit, Condition, ConsumedCapacity, Direction, GetRangeRequest, GetRangeResponse,
+    GetRowRequest, PutRowRequest, RowExistenceExpectation,
 };
 use tideline::wire::tablestore::signature::Signer;
 
@@ -173,15 +173,11 @@ impl Ask {
         let (table_name, width) = (Some(sheet.name.clone()), sheet.columns.len());
         match self {
             Ask::Write(row, columns, generation) => {
-                let existence = RowExistenceExpectation::Ignore.into();
                 // UpdateRow's request has the same fields.
                 let request = PutRowRequest {
                     table_name,
                     row: Some(encode_row(&sheet.row(*row, columns.clone(), *generation))),
-                    condition: Some(Condition {
-                        row_existence: Some(existence),
-                        column_condition: None,
-                    }),
+                    condition: anyway(),
                     ..PutRowRequest::default()
                 };
                 let operation = match columns.len() == width {
@@ -241,19 +237,36 @@ impl Ask {
                 [sheet.units(rows.len(), due.columns.len()), 0]
             }
         };
-        checks.made("capacity units compared", 1);
-        let (came, [read, write]) = (&reply.consumed.capacity_unit, [read, write].map(Some));
-        match *came == (CapacityUnit { read, write }) {
-            true => Ok((rows.len() as u64, next)),
-            false => Err(format!("{came:?}, not {read:?} and {write:?}")),
-        }
+        check_units(&reply.consumed, [read, write], checks)?;
+        Ok((rows.len() as u64, next))
+    }
+}
+
+/// The condition of a write that has none.
+pub(super) fn anyway() -> Option<Condition> {
+    Some(Condition {
+        row_existence: Some(RowExistenceExpectation::Ignore.into()),
+        column_condition: None,
+    })
+}
+
+/// Whether so many capacity units were read and written.
+pub(super) fn check_units(
+    consumed: &ConsumedCapacity,
+    due: [i32; 2],
+    checks: &Checks,
+) -> Result<(), String> {
+    checks.made("capacity units compared", 1);
+    let (came, [read, write]) = (&consumed.capacity_unit, due.map(Some));
+    match *came == (CapacityUnit { read, write }) {
+        true => Ok(()),
+        false => Err(format!("{came:?}, not {read:?} and {write:?}")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use tideline::wire::tablestore::plainbuffer::{Row, encode_rows};
-    use tideline::wire::tablestore::proto::ConsumedCapacity;
 
     use super::super::sheet::tests::{sheet, shown};
     use super::*;

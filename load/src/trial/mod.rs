@@ -130,7 +130,7 @@ impl Trial {
             let none = || Stop::Usage("only a server of --binary can be killed".into());
             let (launch, server) = server.ok_or_else(none)?;
             let again = spawn_blocking(move || {
-                server.kill();
+                drop(server);
                 let began = Instant::now();
                 let server = launch.start()?;
                 Ok(((launch, server), began.elapsed()))
