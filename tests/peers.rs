@@ -85,6 +85,7 @@ fn the_table_names_what_is_not_installed_and_goes_on() {
     let measured = outcome.rows.iter().filter(|row| row.tideline().is_some());
     assert_eq!(measured.count(), 2, "{table}");
     assert!(table.contains("6 missing, 0 invalid, 0 failed"), "{table}");
+    assert!(!table.contains('{'), "a name is left: {table}");
 }
 
 #[test]

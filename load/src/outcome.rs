@@ -1,7 +1,7 @@
 //! The result of a run: one JSON format for every profile.
 //!
-//! Owns: the format and its version. Promises: what a picture or a comparison needs is in it, so that both can be made
-//! again from the file; a change that an old reader would misunderstand raises `FORMAT`. Must not: know any profile.
+//! Owns: the format and its version. Promises: a picture needs nothing else, nor does a comparison, which reads it from
+//! the file; a change that an old reader would misunderstand raises `FORMAT`. Must not: know any profile.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -85,6 +85,11 @@ impl Field {
         lacking.map(|stop| stop.to_string()).next()
     }
 
+    /// The disk gets batches like Tideline's of the same round, so it comes after.
+    pub(crate) fn is_disk(&self, who: &str) -> bool {
+        matches!(self.contestants[who].kind, Kind::Disk)
+    }
+
     /// Where the program is that a command begins with.
     fn find(&self, command: &str) -> Result<PathBuf, Stop> {
         let name = command.split(' ').next().unwrap_or_default();
@@ -150,14 +155,16 @@ impl Field {
             let free = free.and_then(|free| free.local_addr()).map_err(failed)?;
             names.insert(name.into(), free.port().to_string());
         }
-        let [config, arguments, url] =
-            [&plan.config, &plan.arguments, &plan.address].map(|text| self.bench.filled(text));
+        let [config, url] = [&plan.config, &plan.address].map(|text| self.bench.filled(text));
         fs::write(place.path().join("config"), config).map_err(failed)?;
         // What it says goes to a file: a pipe that is not read would stop it.
         let log = File::create(place.path().join("log")).map_err(failed)?;
         let mut program = Command::new(self.find(command)?);
-        program.args(arguments.split_whitespace()).stderr(log);
+        // A directory's name may have a space: what is filled in is not taken apart.
+        let arguments = plan.arguments.split_whitespace();
+        program.args(arguments.map(|argument| self.bench.filled(argument)));
         program.stdin(Stdio::null()).stdout(Stdio::null());
+        program.stderr(log);
         let mut server = Box::new(Server(program.spawn().map_err(failed)?));
         let (began, address) = (Instant::now(), url.trim_start_matches("ws://"));
         let address = address.trim_end_matches('/');
@@ -185,18 +192,22 @@ impl Field {
             Kind::Program => measure,
             _ => cli::measure,
         };
-        if plan.rest {
-            quiet(on).await;
-        }
         if plan.twice {
             self.bench.run(&line, on, title, measure).await?;
         }
+        if plan.rest || plan.counts_disk {
+            quiet(on).await;
+        }
         let counter = Counter::of(on.place.path())?;
-        let before = counter.bytes();
+        // What was owed before is not counted.
+        let before = match plan.counts_disk {
+            true => counter.settled().await?,
+            false => 0.0,
+        };
         let mut outcome = self.bench.run(&line, on, title, measure).await?;
         if plan.counts_disk {
             quiet(on).await;
-            let bytes = counter.settled().await? - before?;
+            let bytes = counter.settled().await? - before;
             let times = bytes / disk::stored(&outcome).max(1.0);
             outcome.figure("write_amplification", times, "×", Better::Lower);
         }
@@ -257,7 +268,7 @@ async fn quiet(server: &Running) {
 }
 
 /// A result that is a rate of appends.
-fn with_rate(rate: f64) -> Outcome {
+pub(crate) fn with_rate(rate: f64) -> Outcome {
     let mut outcome = Outcome::default();
     outcome.figure("appends_per_second", rate, "1/s", Better::Higher);
     outcome

@@ -85,7 +85,7 @@ impl Counter {
     }
 
     /// So many so far.
-    pub(crate) fn bytes(&self) -> Result<f64, Stop> {
+    fn bytes(&self) -> Result<f64, Stop> {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         let sectors = text.split_whitespace().nth(6);
         let sectors = sectors.and_then(|sectors| sectors.parse::<f64>().ok());

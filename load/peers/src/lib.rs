@@ -144,6 +144,8 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
         .map_err(|error| Stop::Usage(format!("size: {error}")))?;
     names.insert("text".into(), "x".repeat(size));
     names.insert("long".into(), (seconds * 4.0).to_string());
+    let many = (seconds * 250_000.0).max(1.0);
+    names.insert("many".into(), format!("{many:.0}"));
     row.retain(|row| args.only.is_empty() || args.only.contains(&row.name));
     let warm_up = (seconds / 4.0).min(2.0);
     let mut field = Field {
@@ -186,12 +188,13 @@ async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: u64)
         let beside = row.beside.as_ref();
         row.peer = beside.map_or_else(|| "–".into(), |who| field.contestants[who].title.clone());
     }
-    if let Some((name, figure)) = &rows[0].half
-        && rows.iter().any(|row| row.without.is_none())
-    {
+    if let Some((name, figure)) = &rows[0].half {
+        let half = match rows.iter().any(|row| row.without.is_none()) {
+            true => half_of(field, name, figure, before).await,
+            false => None,
+        };
         // If it is absent, the line cannot be read, and the rows fail.
-        let half = half_of(field, name, figure, before).await;
-        let half = half.map_or_else(|| "absent".into(), |half| format!("{half:.0}"));
+        let half = half.map_or_else(|| "?".into(), |half| format!("{half:.0}"));
         field.bench.names.insert("half".into(), half);
     }
     for row in &mut *rows {
@@ -203,10 +206,9 @@ async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: u64)
         let able = rows.iter().filter(|row| row.without.is_none());
         let there: BTreeSet<&str> = able.flat_map(Row::contestants).collect();
         let mut there: Vec<String> = there.into_iter().map(str::to_owned).collect();
-        // The disk gets batches like Tideline's.
-        there.sort_by_key(|who| who != "tideline");
-        let count = there.len().max(1);
-        there.rotate_left(round as usize % count);
+        there.sort_by_key(|who| field.is_disk(who));
+        let servers = there.partition_point(|who| !field.is_disk(who));
+        there[..servers].rotate_left(round as usize % servers.max(1));
         let mut runs = BTreeMap::new();
         for who in there {
             let run = field.run(&who, &line).await;
@@ -223,10 +225,7 @@ async fn rounds(field: &mut Field, rows: &mut [Row], before: &[Row], pairs: u64)
 
 /// Half of the median of a figure of Tideline in a row; that row's load is measured once if it was not.
 async fn half_of(field: &mut Field, name: &str, figure: &str, before: &[Row]) -> Option<f64> {
-    let pairs = before.iter().filter(|row| row.name == name);
-    let runs = pairs.flat_map(|row| &row.pairs).map(|pair| &pair.tideline);
-    let seen = median(runs.filter_map(|run| run.figures.get(figure).copied()));
-    let whole = match seen {
+    let whole = match seen(name, figure, before) {
         Some(seen) => seen,
         None => {
             let row = plan().row.into_iter().find(|row| row.name == name)?;
@@ -235,6 +234,14 @@ async fn half_of(field: &mut Field, name: &str, figure: &str, before: &[Row]) ->
         }
     };
     Some((whole / 2.0).max(1.0))
+}
+
+/// The median of a figure of Tideline in rows of a name: not all rows are about it.
+fn seen(name: &str, figure: &str, rows: &[Row]) -> Option<f64> {
+    let mine = |row: &&Row| row.name == name && row.ours.is_none();
+    let pairs = rows.iter().filter(mine).flat_map(|row| &row.pairs);
+    let figures = pairs.map(|pair| &pair.tideline.figures);
+    median(figures.filter_map(|figures| figures.get(figure).copied()))
 }
 
 #[cfg(test)]
@@ -254,5 +261,22 @@ mod tests {
         }
         assert!(row_name("deep").is_ok());
         assert!(row_name("dep").is_err_and(|why| why.contains("deep")));
+    }
+
+    #[test]
+    fn half_is_half_of_tideline_and_of_nobody_else() {
+        let rows = plan().row.into_iter().filter(|row| row.name == "deep");
+        let mut rows: Vec<Row> = rows.collect();
+        assert_eq!(rows.len(), 2, "Tideline, and Redis' own tool");
+        let rates = [
+            ("tideline", 100.0),
+            ("redis", 1.0),
+            ("redis-benchmark", 900.0),
+        ];
+        let runs = rates.map(|(who, rate)| (who.to_owned(), Ok(contestants::with_rate(rate))));
+        let runs = BTreeMap::from(runs);
+        rows.iter_mut().for_each(|row| row.add(&runs));
+        let best = |name| seen(name, "appends_per_second", &rows);
+        assert_eq!((best("deep"), best("single")), (Some(100.0), None));
     }
 }
