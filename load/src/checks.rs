@@ -42,6 +42,11 @@ impl Checks {
         }
     }
 
+    /// How many checks of a kind were made so far.
+    pub(crate) fn count(&self, kind: &str) -> u64 {
+        self.0.borrow().made.get(kind).copied().unwrap_or(0)
+    }
+
     /// A promise was broken.
     pub fn fault(&self, what: impl fmt::Display) {
         let Checked { faults, told, .. } = &mut *self.0.borrow_mut();

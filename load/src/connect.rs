@@ -74,13 +74,18 @@ pub(crate) struct Idle(Rc<Cell<f64>>);
 
 impl Idle {
     /// Opens so many, each of which follows so many timelines and answers pings until the server or the run ends it.
-    pub(crate) async fn open(&self, run: &Run, count: usize, follows: usize) -> Result<(), Stop> {
+    pub(crate) async fn open(
+        &self,
+        run: &Rc<Run>,
+        count: usize,
+        follows: usize,
+    ) -> Result<(), Stop> {
         let add = async |number| {
             let client = open(run, follows, number).await?;
-            let held = Rc::clone(&self.0);
+            let (held, run) = (Rc::clone(&self.0), Rc::clone(run));
             held.update(|held| held + 1.0);
             spawn_local(async move {
-                client.idle().await;
+                client.idle(&run.checks).await;
                 held.update(|held| held - 1.0);
             });
             Ok(())

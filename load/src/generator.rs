@@ -3,8 +3,8 @@
 //!
 //! Owns: both loops, for every profile that sends requests and waits for replies. Promises: closed, latency runs from
 //! handing a request to the socket until its reply was read; open, from the scheduled time, and what finds the window
-//! full waits its turn. Must not: know what is asked, repeat what was refused, or go on when so much waits that the
-//! server has plainly lost: such a run ends as invalid.
+//! full waits its turn: all that was due before the end is sent and recorded, or the run is invalid. Must not: know
+//! what is asked, repeat what was refused, or go on when so much waits that the server has plainly lost.
 //! Inside a `LocalSet`: `flow.measure(run, &recorders, async |number| Ok((pipe, talk))).await?` gives the talks back.
 //! Against another server than Tideline make the `Run` with any address: its metrics are then absent.
 
@@ -18,7 +18,7 @@ use clap::builder::RangedU64ValueParser as Range;
 use futures_util::future::{OptionFuture, try_join_all};
 use serde::Serialize;
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::exit::Stop;
 use crate::pace::{Gaps, Pace};
@@ -32,7 +32,7 @@ const SLOTS_MAX: u64 = 9_000;
 const OPEN_MAX: usize = 256;
 /// So many requests that wait for room mean that the server does not keep up.
 const WAITING_MAX: usize = 50_000;
-/// How long what is on the way at the end is waited for.
+/// How long what is not answered at the end is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What one connection says, and how its answers are read.
@@ -123,23 +123,27 @@ impl Flow {
             opened.push(open(number).await.map_err(lost)?);
         }
         let window = self.rate.map_or(self.in_flight, |_| OPEN_MAX);
+        let name = recorders[0].name();
         let start = |(number, (pipe, talk))| {
             let lane = Lane {
                 run: Rc::clone(run),
                 recorders: recorders.to_vec(),
                 window: window.min(T::WINDOW_MAX),
-                pace: self.rate.map(|rate| self.pace(run, rate, number)),
+                pace: self.rate.map(|rate| self.pace(run, name, rate, number)),
+                due: VecDeque::new(),
+                heard: Instant::now(),
                 waiting_max: WAITING_MAX / self.connections,
             };
             spawn_local(lane.ask(pipe, talk))
         };
         let lanes = opened.into_iter().enumerate().map(start).collect();
-        Ok(Running(Rc::clone(run), lanes))
+        Ok(Running(lanes))
     }
 
-    /// One connection's part of a rate. With fixed gaps they take turns.
-    fn pace(&self, run: &Run, rate: f64, number: usize) -> Pace {
-        let part = rate.to_bits().wrapping_add(number as u64);
+    /// One connection's part of a rate. With fixed gaps they take turns; otherwise what is asked decides the gaps, too.
+    fn pace(&self, run: &Run, name: &str, rate: f64, number: usize) -> Pace {
+        let mix = |part: u64, byte| (part ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let part = name.bytes().fold(number as u64, mix);
         let offset = Duration::from_secs_f64(number as f64 / rate);
         let own = run.pace(rate / self.connections as f64, self.gaps, part);
         own.after(offset)
@@ -147,18 +151,13 @@ impl Flow {
 }
 
 /// Connections at work.
-pub struct Running<T>(Rc<Run>, Vec<JoinHandle<T>>);
+pub struct Running<T>(Vec<JoinHandle<T>>);
 
 impl<T> Running<T> {
-    /// Waits, after the measurement, until all is answered; gives back what talked.
+    /// Waits, after the measurement, until all is answered or given up; gives back what talked.
     pub async fn end(self) -> Result<Vec<T>, Stop> {
         let failed = |error| Stop::Own(format!("a connection failed: {error}"));
-        let Ok(talks) = timeout(PATIENCE, try_join_all(self.1)).await else {
-            let what = format_args!("no answer within {PATIENCE:?}");
-            self.0.checks.fault(what);
-            return Ok(Vec::new());
-        };
-        talks.map_err(failed)
+        try_join_all(self.0).await.map_err(failed)
     }
 }
 
@@ -169,12 +168,25 @@ struct Lane {
     window: usize,
     /// Of an open loop.
     pace: Option<Pace>,
+    /// The times from which the latencies of what is not yet sent count.
+    due: VecDeque<Instant>,
+    /// When the last answer came.
+    heard: Instant,
     waiting_max: usize,
 }
 
 impl Lane {
     async fn ask<T: Talk>(mut self, mut pipe: Pipe, mut talk: T) -> T {
-        if let Err(error) = self.work(&mut pipe, &mut talk).await {
+        let run = Rc::clone(&self.run);
+        let patience = async {
+            run.ended().await;
+            sleep(PATIENCE).await;
+        };
+        let worked = tokio::select! {
+            worked = self.work(&mut pipe, &mut talk) => worked,
+            () = patience => self.give_up(),
+        };
+        if let Err(error) = worked {
             let what = format_args!("a connection: {error}");
             self.run.checks.fault(what);
             // The figures would be of fewer connections than asked for: end it.
@@ -183,38 +195,59 @@ impl Lane {
         talk
     }
 
+    /// What is asked, in words.
+    fn names(&self) -> String {
+        let names: Vec<_> = self.recorders.iter().map(|of| of.name()).collect();
+        names.join(" or ")
+    }
+
+    /// Not all that was due is answered. A server that is merely slow breaks no promise.
+    fn give_up(&self) -> io::Result<()> {
+        if !self.due.is_empty() {
+            let names = self.names();
+            self.run.invalid(format!(
+                "{names} requests that were due could not be sent within {PATIENCE:?} after the end"
+            ));
+            if self.heard.elapsed() < PATIENCE {
+                return Ok(());
+            }
+        }
+        let what = format!("no answer within {PATIENCE:?}");
+        Err(io::Error::other(what))
+    }
+
     async fn work(&mut self, pipe: &mut Pipe, talk: &mut impl Talk) -> io::Result<()> {
-        let Lane { run, window, .. } = self;
-        // The times from which latencies count: of what a schedule has not yet sent, and by slot of what is on the way.
-        let (mut due, mut slots) = (VecDeque::new(), vec![None; *window]);
-        let mut free: Vec<usize> = (0..*window).rev().collect();
+        let (run, window) = (Rc::clone(&self.run), self.window);
+        // By slot, the times from which the latencies of what is on the way count.
+        let mut slots = vec![None; window];
+        let mut free: Vec<usize> = (0..window).rev().collect();
         let mut out = Vec::new();
         loop {
             let is_ending = run.phase() == Phase::Ending;
-            if !is_ending {
-                let mut left = 0;
-                if let Some(pace) = &mut self.pace {
-                    let now = Instant::now();
-                    due.extend(std::iter::from_fn(|| pace.due(now)));
-                    left = free.len().saturating_sub(due.len());
-                }
-                for slot in &free[left..] {
-                    talk.put(&mut out, *slot);
-                }
-                // Only now: making the requests is no part of a closed loop's latency.
+            let due = &mut self.due;
+            let mut left = if is_ending { free.len() } else { 0 };
+            if let Some(pace) = &mut self.pace {
                 let now = Instant::now();
-                for slot in free.drain(left..) {
-                    slots[slot] = due.pop_front().or(Some(now));
-                }
-                if due.len() > self.waiting_max {
-                    let name = self.recorders[0].name();
-                    run.invalid(format!(
-                        "the server does not keep up with the rate: {name} requests wait for room"
-                    ));
-                    run.end_early();
-                }
-            } else if free.len() == *window {
+                due.extend(std::iter::from_fn(|| pace.due(now)));
+                left = free.len().saturating_sub(due.len());
+            }
+            for slot in &free[left..] {
+                talk.put(&mut out, *slot);
+            }
+            // Only now: making the requests is no part of a closed loop's latency.
+            let now = Instant::now();
+            for slot in free.drain(left..) {
+                slots[slot] = due.pop_front().or(Some(now));
+            }
+            if is_ending && free.len() == window {
                 return Ok(());
+            }
+            if due.len() > self.waiting_max {
+                let names = self.names();
+                run.invalid(format!(
+                    "the server does not keep up with the rate: {names} requests wait for room"
+                ));
+                run.end_early();
             }
             let read = pipe.exchange(&mut out, |bytes, out| {
                 let now = Instant::now();
@@ -224,6 +257,7 @@ impl Lane {
                         return run.checks.fault(what);
                     };
                     free.push(slot);
+                    self.heard = now;
                     if let Some(recorder) = recorder {
                         self.recorders[recorder].record(from, now);
                     }
@@ -243,18 +277,19 @@ impl Lane {
 mod tests {
     use serde_json::json;
     use tokio::io::AsyncWriteExt as _;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::task::LocalSet;
 
     use super::*;
     use crate::setup::plain;
 
-    /// Sends nothing, and takes so long for it; each byte that comes answers the slot of its number.
-    struct Mute(Duration);
+    /// A request is the number of its slot, and so is the answer; making one takes so long.
+    struct Bytes(Duration);
 
-    impl Talk for Mute {
-        fn put(&mut self, _: &mut Vec<u8>, _: usize) {
+    impl Talk for Bytes {
+        fn put(&mut self, out: &mut Vec<u8>, slot: usize) {
             std::thread::sleep(self.0);
+            out.push(slot as u8);
         }
 
         fn take(
@@ -271,25 +306,38 @@ mod tests {
         }
     }
 
-    /// Has one connection ask a server that says just this.
-    async fn asked(rate: Option<f64>, took: Duration, said: &[u8]) -> Rc<Run> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address").to_string();
-        let run = Run::new(&plain(), "ws://nowhere".into(), None);
-        let flow = Flow {
+    fn flow(rate: Option<f64>, gaps: Gaps) -> Flow {
+        Flow {
             connections: 1,
             in_flight: 4,
             rate,
-            gaps: Gaps::Fixed,
-        };
-        let open = async |_| Ok((Pipe::connect(&address).await?, Mute(took)));
-        let recorders = [flow.recorder(&run, "such")];
+            gaps,
+        }
+    }
+
+    /// Has one connection ask; the other end of it comes, too.
+    async fn started(
+        rate: Option<f64>,
+        took: Duration,
+    ) -> (Rc<Run>, Rc<Recorder>, Running<Bytes>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let run = Run::new(&plain(), "ws://nowhere".into(), None);
+        let flow = flow(rate, Gaps::Fixed);
+        let open = async |_| Ok((Pipe::connect(&address).await?, Bytes(took)));
+        let recorders = [flow.recorder(&run, "such"), flow.recorder(&run, "other")];
         run.window().begin(Instant::now());
         let started = flow.start(&run, &recorders, open).await;
-        let _running = started.expect("connected");
-        let (mut server, _) = listener.accept().await.expect("a connection");
+        let (server, _) = listener.accept().await.expect("a connection");
+        let [recorder, _] = recorders;
+        (run, recorder, started.expect("connected"), server)
+    }
+
+    /// Has one connection ask a server that says just this.
+    async fn asked(rate: Option<f64>, took: Duration, said: &[u8]) -> Rc<Run> {
+        let (run, recorder, _running, mut server) = started(rate, took).await;
         server.write_all(said).await.expect("written");
-        while run.phase() != Phase::Ending && run.checks.faults() + recorders[0].count() == 0 {
+        while run.phase() != Phase::Ending && run.checks.faults() + recorder.count() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         run
@@ -302,7 +350,67 @@ mod tests {
             .await;
         let outcome = run.outcome("such", &json!({})).expect("a result");
         let reasons = &outcome.validity.reasons;
-        assert!(reasons.iter().any(|why| why.contains("does not keep up")));
+        let names = "does not keep up with the rate: such or other requests";
+        assert!(reasons.iter().any(|why| why.contains(names)), "{reasons:?}");
+    }
+
+    /// Has one connection ask for a tenth of a second a server that says nothing; then the run ends.
+    async fn stalled() -> (Rc<Run>, Rc<Recorder>, Running<Bytes>, TcpStream) {
+        let asked = started(Some(20_000.0), Duration::ZERO).await;
+        sleep(Duration::from_millis(100)).await;
+        asked.0.end_early();
+        asked
+    }
+
+    #[tokio::test]
+    async fn what_waits_when_the_server_stalls_at_the_end_is_sent_and_recorded() {
+        let stalls = async {
+            let (run, recorder, running, mut server) = stalled().await;
+            sleep(Duration::from_millis(100)).await;
+            let (mut answers, mut requests) = server.split();
+            let (ended, _) =
+                tokio::join!(running.end(), tokio::io::copy(&mut answers, &mut requests));
+            assert_eq!(ended.expect("all answered").len(), 1);
+            (run, recorder)
+        };
+        let (run, recorder) = LocalSet::new().run_until(stalls).await;
+        let outcome = run.outcome("such", &json!({})).expect("a result");
+        let due = run.window().length().as_secs_f64() * 20_000.0;
+        let (sent, lateness) = (recorder.count(), outcome.validity.lateness);
+        assert_eq!(lateness.map(|lateness| lateness.sent), Some(sent));
+        assert!(sent.abs_diff(due as u64) < 100 && run.checks.faults() == 0);
+        // Each waited for as long as the server stalled behind the end.
+        let (latency, _) = recorder.recorded();
+        assert!(sent > 1_000 && latency.min >= 100_000, "{latency:?}");
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_server_that_never_answers_makes_the_run_invalid() {
+        let stalls = async {
+            let (run, _, running, _server) = stalled().await;
+            tokio::time::pause();
+            assert_eq!(running.end().await.expect("given up").len(), 1);
+            run
+        };
+        let run = LocalSet::new().run_until(stalls).await;
+        assert_eq!(run.checks.faults(), 1);
+        let outcome = run.outcome("such", &json!({})).expect("a result");
+        let reasons = &outcome.validity.reasons;
+        assert!(reasons.iter().any(|why| why.contains("could not be sent")));
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_at_the_same_rate_has_its_own_gaps() {
+        let run = Run::new(&plain(), "ws://nowhere".into(), None);
+        let flow = flow(None, Gaps::Exponential);
+        let times = |name| -> Vec<Duration> {
+            let mut pace = flow.pace(&run, name, 100.0, 0);
+            let began = pace.due(Instant::now()).expect("the first");
+            let later = began + Duration::from_secs(9);
+            std::iter::from_fn(|| pace.due(later).map(|at| at - began)).collect()
+        };
+        assert_eq!(times("poll"), times("poll"));
+        assert_ne!(times("poll"), times("page"));
     }
 
     #[tokio::test]

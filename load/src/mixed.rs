@@ -20,8 +20,8 @@ use crate::connect::Idle;
 use crate::exit::Stop;
 use crate::generator::{Flow, Running, count, rate};
 use crate::outcome::Samples;
-use crate::pages::Reads;
-use crate::poll::Polls;
+use crate::pages::{self, Reads};
+use crate::poll::{self, Polls};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Session};
@@ -118,7 +118,13 @@ impl Profile for Mixed {
             poll.ask.catch_up(&tally).await?;
         }
         tally.read_back(run, &tally.sample(run, SAMPLE)).await?;
-        run.figure("busy", tally.busy as f64, "1", Better::Lower);
+        for (figure, count) in [
+            ("busy", tally.busy),
+            ("polls_refused", run.checks.count(poll::REFUSED)),
+            ("pages_refused", run.checks.count(pages::REFUSED)),
+        ] {
+            run.figure(figure, count as f64, "1", Better::Lower);
+        }
         run.detail("prefix", tally.prefix);
         tell_growth(run);
         Ok(())

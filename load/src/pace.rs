@@ -100,11 +100,14 @@ impl Pace {
         tokio::time::sleep_until(self.next()).await;
     }
 
-    /// The scheduled time of the next operation, if it has come. `now` is read once for all that a caller sends at
-    /// once.
+    /// The scheduled time of the next operation, if it has come and the run had not ended by then. `now` is read once
+    /// for all that a caller sends at once.
     pub fn due(&mut self, now: Instant) -> Option<Instant> {
         let scheduled = self.next();
         let behind = now.checked_duration_since(scheduled)?;
+        if self.window.is_over(scheduled) {
+            return None;
+        }
         if self.window.offset(scheduled).is_some() {
             let mut lateness = self.lateness.borrow_mut();
             lateness.sent += 1;

@@ -15,7 +15,7 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::rpc::{put_request, read};
-use crate::run::Run;
+use crate::run::{Better, Run};
 use crate::tally::{ABSENT, Numbered, Page, Stock, Tallied};
 
 /// Arguments of `history`.
@@ -50,9 +50,14 @@ impl Profile for Pages {
         let open = Session::each(run, |lane| Reads::new(run, &tally, lane, self.page, false));
         self.flow.measure(run, &[Rc::clone(&pages)], open).await?;
         run.rate("pages_per_second", pages.count());
+        let refused = run.checks.count(REFUSED);
+        run.figure("pages_refused", refused as f64, "1", Better::Lower);
         Ok(())
     }
 }
+
+/// Pages that were refused, which is no fault.
+pub(crate) const REFUSED: &str = "pages refused for now";
 
 /// The pages that one connection reads.
 pub(crate) struct Reads {
@@ -96,7 +101,10 @@ impl Ask for Reads {
         let (timeline, from, length) = asked;
         let page: Page<Numbered> = match outcome {
             Ok(result) => read(result)?,
-            Err(refusal) if refusal.data.retry => return Ok(()),
+            Err(refusal) if refusal.data.retry => {
+                self.run.checks.made(REFUSED, 1);
+                return Ok(());
+            }
             // Nothing was appended there yet.
             Err(refusal) if length == 0 && refusal.data.reason == ABSENT => return Ok(()),
             Err(refusal) => return Err(format!("a page was refused: {refusal}")),
@@ -123,6 +131,7 @@ impl Ask for Reads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::{Refusal, RefusalData};
     use crate::setup::plain;
     use crate::tally::Tally;
 
@@ -158,6 +167,20 @@ mod tests {
                 "{sequences:?} {next:?}: {checked:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_refusal_for_now_is_counted_and_another_one_is_a_fault() {
+        let mut reads = reads();
+        let mut refusal = Refusal {
+            code: 503,
+            message: String::new(),
+            data: RefusalData::default(),
+        };
+        assert!(reads.take((0, 5, 100), Err(refusal.clone())).is_err());
+        refusal.data.retry = true;
+        assert!(reads.take((0, 5, 100), Err(refusal)).is_ok());
+        assert_eq!(reads.run.checks.count(REFUSED), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Owns: the polls: `sync` requests for groups of timelines, made anew when a position moved. Promises: what comes goes
 //! on right behind the position that was asked with; an empty reply is compared byte by byte; where nobody writes, any
-//! other holds just the news that was due. Must not: wait in the server.
+//! other holds just the news that was due, and nothing is refused. Must not: wait in the server.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,9 +15,9 @@ use crate::generator::{Flow, count};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
-use crate::rpc::{Client, read};
+use crate::rpc::{Client, Message, read};
 use crate::run::{Better, Run};
-use crate::tally::{Numbered, Tally};
+use crate::tally::Tally;
 use crate::template::{SLOT, Template};
 
 /// Arguments of `poll`.
@@ -38,8 +38,17 @@ pub struct Poll {
     #[arg(long)]
     epochs: bool,
     /// Share of the polls that find one message, 0 to 1
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = share)]
     share_with_news: f64,
+}
+
+/// Reads a flag that is a share.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text
+        .parse()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "not a number from 0 to 1".to_owned())
 }
 
 impl Profile for Poll {
@@ -66,8 +75,7 @@ impl Profile for Poll {
             let per = latency.count() as f64 / used.max(0.01);
             run.figure("polls_per_server_cpu_second", per, "1/s", Better::Higher);
         }
-        let made = run.checks.checked().made;
-        let [empty, news] = KINDS.map(|kind| made.get(kind).copied().unwrap_or(0) as f64);
+        let [empty, news] = KINDS.map(|kind| run.checks.count(kind) as f64);
         let share = empty * 100.0 / (empty + news).max(1.0);
         run.figure("share_empty", share, "%", Better::Neither);
         Ok(())
@@ -76,6 +84,8 @@ impl Profile for Poll {
 
 /// What is checked, by whether there were news.
 const KINDS: [&str; 2] = ["empty replies compared", "replies with news parsed"];
+/// Polls that were refused, where that is no fault.
+pub(crate) const REFUSED: &str = "polls refused for now";
 /// The result of `sync` where nothing is new.
 const EMPTY: &[u8] = br#"{"timelines":{},"more":false}"#;
 
@@ -87,7 +97,7 @@ struct Found {
 
 #[derive(Debug, Deserialize)]
 struct News {
-    messages: Vec<Numbered>,
+    messages: Vec<Message>,
     position: u64,
     head: u64,
     epoch: Option<String>,
@@ -158,7 +168,10 @@ impl Polls {
             let end = after + news.messages.len() as u64;
             let sequences = news.messages.iter().map(|message| message.sequence);
             let is_next = end > after && news.position == end && sequences.eq(after + 1..=end);
-            if !is_next || news.more != (end < news.head) || news.state != "ok" {
+            // Where nobody writes, nothing is left.
+            let is_known = end <= news.head && (asked.due.is_none() || news.head == end);
+            let is_sound = news.more == (end < news.head) && news.state == "ok";
+            if !(is_next && is_known && is_sound) {
                 return Err(format!("{name}: a poll after {after} brought {news:.300?}"));
             }
             // Polls of a connection may overlap: an older one's answer never moves back.
@@ -258,7 +271,9 @@ impl Ask for Polls {
                 self.run.checks.made(KINDS[1], 1);
                 return self.check(&asked, &read(result)?);
             }
-            Err(refusal) if refusal.data.retry => {}
+            Err(refusal) if refusal.data.retry && asked.due.is_none() => {
+                self.run.checks.made(REFUSED, 1);
+            }
             Err(refusal) => return Err(format!("a poll was refused: {refusal}")),
         }
         Ok(())
@@ -268,6 +283,7 @@ impl Ask for Polls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::{Refusal, RefusalData};
     use crate::setup::plain;
 
     /// At 1, 2, … of seven timelines, in two groups of three.
@@ -296,7 +312,7 @@ mod tests {
 
     fn full(number: u64, sequence: u64) -> String {
         let name = format!("t/{number:09}");
-        let message = json!({ "sequence": sequence });
+        let message = json!({ "sequence": sequence, "timestamp": 1, "message_id": "m" });
         let news = json!({ "messages": [message], "position": sequence, "head": number + 1, "epoch": "e",
             "more": sequence <= number, "state": "ok" });
         json!({ "timelines": { name: news }, "more": false }).to_string()
@@ -328,6 +344,14 @@ mod tests {
     #[test]
     fn answers_are_empty_or_the_news_that_was_due() {
         let other = br#"{"more":false,"timelines":{}}"#;
+        // What is due, but for some members.
+        let odd = |members: Value| {
+            let mut found: Value = serde_json::from_str(&full(4, 5)).expect("JSON");
+            for (name, member) in members.as_object().expect("members") {
+                found["timelines"]["t/000000004"][name] = member.clone();
+            }
+            found.to_string().into_bytes()
+        };
         for (group, news, result, holds) in [
             (1, 0, EMPTY, true),
             (1, 0, other, true),
@@ -338,6 +362,24 @@ mod tests {
             (0, 1, full(4, 5).as_bytes(), false),
             (1, 1, full(4, 4).as_bytes(), false),
             (1, 1, full(3, 5).as_bytes(), false),
+            (1, 1, &odd(json!({})), true),
+            (1, 1, &odd(json!({ "head": 0 })), false),
+            (1, 1, &odd(json!({ "head": 100, "more": true })), false),
+            (1, 1, &odd(json!({ "more": true })), false),
+            (1, 1, &odd(json!({ "position": 4 })), false),
+            (1, 1, &odd(json!({ "state": "gone" })), false),
+            (
+                1,
+                1,
+                &odd(json!({ "messages": [{ "sequence": 5, "message_id": "m" }] })),
+                false,
+            ),
+            (
+                1,
+                1,
+                &odd(json!({ "messages": [{ "sequence": 5, "timestamp": 1 }] })),
+                false,
+            ),
             (1, 1, b"{}", false),
             (1, 1, b"", false),
         ] {
@@ -346,6 +388,49 @@ mod tests {
             let checked = polls.take(asked, Ok(result));
             let text = String::from_utf8_lossy(result);
             assert_eq!(checked.is_ok(), holds, "{group} {news} {text} {checked:?}");
+        }
+    }
+
+    #[test]
+    fn news_that_promise_more_say_how_much() {
+        for (head, more, holds) in [
+            (5, false, true),
+            (9, true, true),
+            (9, false, false),
+            (5, true, false),
+            (0, false, false),
+        ] {
+            let mut found: Value = serde_json::from_str(&full(4, 5)).expect("JSON");
+            let news = &mut found["timelines"]["t/000000004"];
+            (news["head"], news["more"]) = (json!(head), json!(more));
+            let text = found.to_string();
+            let mut polls = polls(false, None);
+            let asked = Asked {
+                places: Rc::clone(&polls.groups[1][1].0),
+                ..asked(&polls, 1, None)
+            };
+            let checked = polls.take(asked, Ok(text.as_bytes()));
+            assert_eq!(checked.is_ok(), holds, "{text} {checked:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_a_fault_or_counted_where_others_write() {
+        for (due, retry, holds) in [
+            (Some(0), true, false),
+            (None, false, false),
+            (None, true, true),
+        ] {
+            let mut polls = polls(false, None);
+            let mut refusal = Refusal {
+                code: 503,
+                message: String::new(),
+                data: RefusalData::default(),
+            };
+            refusal.data.retry = retry;
+            let asked = asked(&polls, 1, due);
+            assert_eq!(polls.take(asked, Err(refusal)).is_ok(), holds);
+            assert_eq!(polls.run.checks.count(REFUSED), u64::from(holds));
         }
     }
 

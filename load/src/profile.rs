@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::runtime::Builder;
 
 use crate::exit::{Stop, Verdict};
-use crate::machine::open_files_max;
+use crate::machine::{open_files_max, used};
 use crate::outcome::Outcome;
 use crate::process::Launch;
 use crate::run::Run;
@@ -79,11 +79,14 @@ impl<P: Profile> Load for Flags<P> {
     }
 }
 
-/// Refuses to begin if this process or the server may not open so many files.
+/// Refuses to begin if this process or the server may not open so many files, or is not to be found.
 pub fn need_files(run: &Run, connections: u64) -> Result<(), Stop> {
     // Beside the connections: log, image, listener, threads' own.
     let needed = connections + 100;
     for pid in [Some(std::process::id()), run.pid].into_iter().flatten() {
+        if used(pid, "resident_bytes").is_none() {
+            return Err(Stop::Own(format!("/proc/{pid}: no such process")));
+        }
         if let Some(most) = open_files_max(pid).filter(|most| *most < needed) {
             return Err(Stop::Own(format!(
                 "{connections} connections need {needed} open files, and process {pid} may open {most}: \

@@ -62,11 +62,15 @@ impl Window {
         }
     }
 
+    /// Whether the measurement has ended at this time or before.
+    pub(crate) fn is_over(&self, at: Instant) -> bool {
+        self.ended.get().is_some_and(|ended| at >= *ended)
+    }
+
     /// How far into the measurement a time is; `None` outside of it.
     pub fn offset(&self, at: Instant) -> Option<Duration> {
-        let is_over = self.ended.get().is_some_and(|ended| at >= *ended);
         let since = at.checked_duration_since(*self.began.get()?);
-        since.filter(|_| !is_over)
+        since.filter(|_| !self.is_over(at))
     }
 
     /// How long it was, or has been so far.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
+use crate::checks::Checks;
 use crate::exit::Stop;
 use crate::frame::{put_text, texts, upgrade};
 use crate::pipe::Pipe;
@@ -236,9 +237,17 @@ impl Client {
         }
     }
 
-    /// Answers the server's pings until the connection ends.
-    pub(crate) async fn idle(mut self) {
-        while self.exchange(&mut Vec::new(), |_| ()).await.is_ok() {}
+    /// Answers the server's pings until the connection ends; what comes and is no push is a fault.
+    pub(crate) async fn idle(mut self, checks: &Checks) {
+        let each = |text: &[u8]| {
+            if !text.starts_with(PUSH) {
+                let text = String::from_utf8_lossy(text);
+                checks.fault(format_args!(
+                    "not a push on an idle connection: {text:.300}"
+                ));
+            }
+        };
+        while self.exchange(&mut Vec::new(), each).await.is_ok() {}
     }
 
     async fn exchange(&mut self, out: &mut Vec<u8>, mut each: impl FnMut(&[u8])) -> io::Result<()> {
@@ -252,6 +261,8 @@ impl Client {
 mod tests {
     use super::*;
     use serde_json::json;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
 
     #[test]
     fn results_refusals_and_pushes_differ() {
@@ -283,6 +294,30 @@ mod tests {
             assert_eq!(answer.id, 1_007);
             assert_eq!(answer.outcome.expect("granted"), br#"{"sequence":1}"#);
         }
+    }
+
+    #[tokio::test]
+    async fn what_an_idle_connection_hears_and_is_no_push_is_a_fault() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let client = Client {
+            pipe: Pipe::connect(&address).await.expect("connected"),
+            parts: Vec::new(),
+            next_id: 1,
+        };
+        let (mut server, _) = listener.accept().await.expect("a connection");
+        for text in [
+            r#"{"jsonrpc":"2.0","method":"message","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
+            "{}",
+        ] {
+            let frame = [&[0x81, text.len() as u8], text.as_bytes()].concat();
+            server.write_all(&frame).await.expect("written");
+        }
+        drop(server);
+        let checks = Checks::default();
+        client.idle(&checks).await;
+        assert_eq!(checks.faults(), 2);
     }
 
     #[test]
