@@ -202,7 +202,7 @@ async fn cut(
         let measuring = run.phase() == Phase::Measuring;
         counts.cuts.update(|cuts| cuts + u64::from(measuring));
         connected.update(|connected| connected - 1.0);
-        // A reply need not have all that was missed: the rest comes live.
+        // A reply need not have all that was missed: the rest is pushed.
         member.connect(Some(1 + random.below(200))).await?;
         connected.update(|connected| connected + 1.0);
     }

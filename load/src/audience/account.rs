@@ -73,7 +73,7 @@ pub(crate) struct Counts {
     pub(crate) acked: Cell<u64>,
     /// Messages that all their followers have.
     pub(crate) reached: Cell<u64>,
-    /// Messages that came; of these, in replies.
+    /// Messages that came; of these, what subscriptions resumed with.
     pub(crate) deliveries: Cell<u64>,
     pub(crate) resumed: Cell<u64>,
     /// Messages that came in the measurement.
