@@ -47,7 +47,7 @@ pub struct Mixed {
     #[arg(long, default_value_t = 20, value_parser = count::<u64>)]
     follows: u64,
     /// Mean seconds until a subscriber's connection is cut; it resumes at once (0 = never)
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, value_parser = pause)]
     cut_seconds: f64,
     /// Connections that poll with sync
     #[arg(long, default_value_t = 10)]
@@ -64,6 +64,15 @@ pub struct Mixed {
     /// Connections that do nothing
     #[arg(long, default_value_t = 100)]
     idle: usize,
+}
+
+/// Reads a flag that is a pause in seconds.
+fn pause(text: &str) -> Result<f64, String> {
+    let pause = text
+        .parse()
+        .ok()
+        .filter(|pause| (0.0..=1e9).contains(pause));
+    pause.ok_or_else(|| "not a number from 0 to a billion".to_owned())
 }
 
 /// Messages in a page.

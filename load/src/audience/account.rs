@@ -15,6 +15,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::Member;
+use super::sent::{Log, Sent, Written};
 use crate::follower::{Event, Follower, Heard, OWN, Timelines};
 use crate::machine::wall_micros;
 use crate::random::Random;
@@ -40,21 +41,22 @@ pub(crate) enum Writers {
 pub(crate) struct Account {
     pub(crate) run: Rc<Run>,
     pub(crate) timelines: Arc<Timelines>,
+    /// Messages go out by the clock.
+    pub(super) by_clock: bool,
     pub(super) writers: Writers,
     pub(super) entry: Value,
     pub(super) acks: Option<Rc<Recorder>>,
     pub(super) delivery: Option<Rc<Recorder>>,
     /// By member.
     pub(super) desks: Vec<Desk>,
-    /// Message k at k - 1.
-    sent: RefCell<Vec<Sent>>,
+    pub(super) sent: RefCell<Log<Sent>>,
     /// By timeline.
-    written: Vec<Written>,
+    pub(super) written: Vec<Written>,
     pub(crate) counts: Counts,
     /// A message has reached all its followers.
     pub(crate) news: Notify,
-    /// True when nothing more is to come.
-    pub(super) over: watch::Sender<bool>,
+    /// When nothing more is sent: until when what was sent may come.
+    pub(super) over: watch::Sender<Option<Instant>>,
 }
 
 /// What a member shall send.
@@ -62,25 +64,6 @@ pub(crate) struct Account {
 pub(super) struct Desk {
     pub(super) frames: RefCell<Vec<u8>>,
     pub(super) news: Notify,
-}
-
-#[derive(Clone, Copy)]
-struct Sent {
-    timeline: usize,
-    scheduled: Instant,
-    /// Followers that it has not reached.
-    left: u64,
-}
-
-/// One timeline.
-#[derive(Default)]
-struct Written {
-    followers: u64,
-    sent: Cell<u64>,
-    /// Of these, acknowledged.
-    length: Cell<u64>,
-    /// Of as many as were sent: which message has number k, at k - 1; 0 as long as that is not known.
-    numbers: RefCell<Vec<usize>>,
 }
 
 /// What came, to all members together.
@@ -93,6 +76,8 @@ pub(crate) struct Counts {
     /// Messages that came; of these, in replies.
     pub(crate) deliveries: Cell<u64>,
     pub(crate) resumed: Cell<u64>,
+    /// Messages that came in the measurement.
+    pub(super) measured: Cell<u64>,
     /// Replies and pushes that brought them.
     pub(super) pushes: Cell<u64>,
     /// In the measurement: subscriptions that went on from a position, connections that were cut.
@@ -124,6 +109,7 @@ impl Account {
         let account = Rc::new(Account {
             run: Rc::clone(run),
             timelines,
+            by_clock: measured == Some(recorder::Counts::Scheduled),
             writers,
             entry: json!({ "text": Random::new(run.seed).text(size) }),
             acks: acking.map(|counts| run.recorder("ack", counts)),
@@ -133,7 +119,7 @@ impl Account {
             written,
             counts: Counts::default(),
             news: Notify::new(),
-            over: watch::Sender::new(false),
+            over: watch::Sender::new(None),
         });
         let member = |(number, follows): (usize, Vec<u64>)| Member {
             account: Rc::clone(&account),
@@ -150,15 +136,17 @@ impl Account {
     pub(crate) fn put(&self, member: usize, timeline: usize, scheduled: Instant) {
         let (written, desk) = (&self.written[timeline], &self.desks[member]);
         let mut sent = self.sent.borrow_mut();
-        sent.push(Sent {
+        sent.kept.push_back(Sent {
             timeline,
             scheduled,
+            answered: false,
             left: written.followers,
         });
         add(&written.sent, 1);
         // With one writer it is known at once which number it has.
-        let number = sent.len() * usize::from(self.writers == Writers::One);
-        written.numbers.borrow_mut().push(number);
+        if self.writers == Writers::One {
+            written.numbers.borrow_mut().kept.push_back(sent.len());
+        }
         let (name, id) = (&self.timelines[timeline], self.message_id(sent.len()));
         let params = json!({ "timeline": name, "message_id": id, "entry": self.entry });
         let (out, id) = (&mut desk.frames.borrow_mut(), OWN + sent.len() as u64);
@@ -171,7 +159,16 @@ impl Account {
     }
 
     fn message(&self, number: usize) -> Option<Sent> {
-        self.sent.borrow().get(number.wrapping_sub(1)).copied()
+        self.sent.borrow_mut().get_mut(number).copied()
+    }
+
+    /// Forgets what is done, of which the first may be of this timeline.
+    fn forget(&self, timeline: usize) {
+        let (mut sent, written) = (self.sent.borrow_mut(), &self.written[timeline]);
+        sent.forget(Sent::is_done);
+        let mut done = |number| sent.get_mut(number).is_none_or(|sent| sent.is_done());
+        let mut numbers = written.numbers.borrow_mut();
+        numbers.forget(|number| *number > 0 && done(*number));
     }
 
     /// Others make the timelines so long.
@@ -208,25 +205,35 @@ impl Account {
 
     /// The answer to an append came.
     fn answered(&self, number: u64, answer: &Answer<'_>, now: Instant) -> Result<(), String> {
-        let sent = self.message(number as usize);
-        let sent = sent.ok_or("an answer to what was not asked")?;
-        add(&self.counts.answered, 1);
         // With one writer a message that is not appended would shift the numbers of those behind it.
         let may_be = self.writers == Writers::Many;
         let busy = |refusal: &Refusal| may_be && refusal.data.reason == "busy";
-        if answer.outcome.as_ref().is_err_and(busy) {
-            return Ok(());
+        let busy = answer.outcome.as_ref().is_err_and(busy);
+        let message = |sent: &mut Log<Sent>| {
+            let message = sent.get_mut(number as usize).filter(|one| !one.answered)?;
+            message.answered = true;
+            if busy {
+                message.left = 0;
+            }
+            Some(*message)
+        };
+        let sent = message(&mut self.sent.borrow_mut());
+        let sent = sent.ok_or("an answer to what was not asked, or is answered")?;
+        add(&self.counts.answered, 1);
+        if !busy {
+            let appended: Appended = answer.result()?;
+            let placed = self.place(sent.timeline, &appended.message_id, appended.sequence)?;
+            let same = self.timelines.is_epoch(sent.timeline, &appended.epoch);
+            if placed as u64 != number || appended.duplicate || !same {
+                return Err(format!("the answer to message {number} is of another"));
+            }
+            add(&self.written[sent.timeline].length, 1);
+            add(&self.counts.acked, 1);
+            if let Some(acks) = &self.acks {
+                acks.record(sent.scheduled, now);
+            }
         }
-        let appended: Appended = answer.result()?;
-        let placed = self.place(sent.timeline, &appended.message_id, appended.sequence)?;
-        if placed as u64 != number || appended.duplicate {
-            return Err(format!("the answer to message {number} is of another"));
-        }
-        add(&self.written[sent.timeline].length, 1);
-        add(&self.counts.acked, 1);
-        if let Some(acks) = &self.acks {
-            acks.record(sent.scheduled, now);
-        }
+        self.forget(sent.timeline);
         Ok(())
     }
 
@@ -239,8 +246,13 @@ impl Account {
         if sent.is_none_or(|sent| sent.timeline != timeline) {
             return Err(format!("{id} was not sent there"));
         }
-        let mut numbers = self.written[timeline].numbers.borrow_mut();
-        let known = numbers.get_mut((sequence as usize).wrapping_sub(1));
+        let (written, place) = (&self.written[timeline], sequence as usize);
+        let mut numbers = written.numbers.borrow_mut();
+        if sequence <= written.sent.get() && place > numbers.len() {
+            let kept = place - numbers.forgotten;
+            numbers.kept.resize(kept, 0);
+        }
+        let known = numbers.get_mut(place);
         let known = known.filter(|known| [0, number].contains(known));
         *known.ok_or_else(|| format!("{sequence} is not the number of {id}"))? = number;
         Ok(number)
@@ -256,6 +268,9 @@ impl Account {
         let compare = others || counts.pushes.get().is_multiple_of(SAMPLE);
         add(&counts.pushes, 1);
         add(&counts.deliveries, heard.count);
+        if self.run.phase() == Phase::Measuring {
+            add(&counts.measured, heard.count);
+        }
         if compare {
             let entry = self.entry.to_string();
             let same = |one: &Message| one.entry.as_deref().map(RawValue::get) == Some(&entry);
@@ -279,7 +294,7 @@ impl Account {
             let took = wall_micros().saturating_sub(heard.timestamp * 1_000);
             let committed = heard.now.checked_sub(Duration::from_micros(took));
             let committed = committed.unwrap_or(heard.now);
-            delivery.record_many(committed, heard.now, heard.count);
+            delivery.record(committed, heard.now);
         }
         Ok(())
     }
@@ -298,26 +313,34 @@ impl Account {
 
     /// Ticks the messages off, and times them.
     fn deliver(&self, heard: &Heard<'_>, delivery: Option<&Recorder>) -> Result<(), String> {
-        let numbers = self.written[heard.timeline].numbers.borrow();
-        let span = numbers.get(heard.first as usize - 1..heard.last as usize);
-        let span = span.ok_or("messages without an ID")?;
+        let record = |scheduled, count| {
+            if let Some(delivery) = delivery.filter(|_| count > 0) {
+                delivery.record_many(scheduled, heard.now, count);
+            }
+        };
+        let reached = self.counts.reached.get();
+        let mut numbers = self.written[heard.timeline].numbers.borrow_mut();
         let mut sent = self.sent.borrow_mut();
-        for number in span {
-            let message = sent.get_mut(number.wrapping_sub(1));
-            let message = message.filter(|message| message.left > 0);
-            let message = message.ok_or_else(|| format!("message {number} came once more"))?;
-            message.left -= 1;
-            if message.left == 0 {
-                add(&self.counts.reached, 1);
-                self.news.notify_one();
-            }
-        }
-        let time = |number: &usize| sent[number - 1].scheduled;
         // Messages that were sent together have one time: most pushes are one entry in the histogram.
-        for same in span.chunk_by(|one, next| time(one) == time(next)) {
-            if let Some(delivery) = delivery {
-                delivery.record_many(time(&same[0]), heard.now, same.len() as u64);
+        let (mut scheduled, mut count) = (heard.now, 0);
+        for sequence in heard.first..=heard.last {
+            let number = numbers.get_mut(sequence as usize);
+            let message = number.and_then(|number| sent.get_mut(*number));
+            let message = message.filter(|message| message.left > 0);
+            let message = message.ok_or_else(|| format!("{sequence} is not due"))?;
+            message.left -= 1;
+            add(&self.counts.reached, u64::from(message.left == 0));
+            if message.scheduled != scheduled {
+                record(scheduled, count);
+                (scheduled, count) = (message.scheduled, 0);
             }
+            count += 1;
+        }
+        record(scheduled, count);
+        drop((numbers, sent));
+        if self.counts.reached.get() > reached {
+            self.news.notify_one();
+            self.forget(heard.timeline);
         }
         Ok(())
     }
@@ -343,15 +366,15 @@ impl Account {
         if unanswered > 0 {
             checks.fault(format_args!("{unanswered} appends without an answer"));
         }
-        for (name, written) in self.timelines.iter().zip(&self.written) {
+        let own = self.timelines.iter().zip(&self.written);
+        for (name, written) in own.filter(|_| self.writers != Writers::Others) {
             let (length, numbers) = (written.length.get(), written.numbers.borrow());
-            let last = numbers.iter().rposition(|number| *number > 0);
-            let seen = last.map_or(0, |last| last + 1);
-            let all = seen as u64 == length && !numbers[..seen].contains(&0);
-            if !all && self.writers != Writers::Others {
+            let seen = numbers.len();
+            if seen as u64 != length || numbers.kept.contains(&0) {
                 checks.fault(format_args!("{name}: {length} appended, {seen} seen"));
             }
             checks.made("messages appended", length);
+            checks.made("timelines complete", 1);
         }
         for member in members {
             let places = member.follower.places();
@@ -370,6 +393,5 @@ impl Account {
             _ => self.counts.pushes.get().div_ceil(SAMPLE),
         };
         checks.made("pushes compared whole", compared);
-        checks.made("timelines complete", self.timelines.len() as u64);
     }
 }

@@ -7,10 +7,12 @@
 //! Use: `Account::new`, `open`, `Member::live` for each, `by_the_clock`, `Account::end`.
 
 mod account;
+mod sent;
 
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -18,7 +20,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::exit::Stop;
 use crate::follower::{Follower, Place, Stage};
@@ -28,6 +30,10 @@ pub(crate) use account::{Account, Writers};
 
 /// A member that has not caught up within this is lost.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What was sent may come until so long after the end.
+const AT_END: Duration = Duration::from_secs(30);
+/// With so long no answer at all, none is to come.
+const SILENCE: Duration = Duration::from_secs(5);
 /// So long members read on at the end: what comes then is too much.
 const LINGER: Duration = Duration::from_millis(50);
 /// So many messages without an answer mean that the server does not keep up.
@@ -117,7 +123,10 @@ impl Member {
             let lived = tokio::select! {
                 biased;
                 lived = habit(&mut self) => lived,
-                _ = over.wait_for(|over| *over) => self.finish().await,
+                until = over.wait_for(Option::is_some) => {
+                    let until = until.ok().and_then(|until| *until);
+                    self.finish(until.unwrap_or_else(Instant::now)).await
+                }
             };
             if let Err(error) = lived {
                 self.fault(error);
@@ -127,22 +136,38 @@ impl Member {
     }
 
     /// Comes back if it was away, reads to the end, and a little longer.
-    async fn finish(&mut self) -> io::Result<()> {
-        let mut places = self.follower.places().iter();
-        if places.any(|place| place.stage == Stage::Out) {
-            self.connect(None).await?;
-        }
-        self.catch_up().await?;
+    async fn finish(&mut self, until: Instant) -> io::Result<()> {
+        let catching_up = async {
+            let mut places = self.follower.places().iter();
+            if places.any(|place| place.stage == Stage::Out) {
+                self.connect(None).await?;
+            }
+            self.catch_up().await
+        };
+        timeout_at(until, catching_up).await??;
         let more = timeout(LINGER, self.attend()).await;
         more.unwrap_or(Ok(()))
     }
 }
 
-/// All members come. The error: one has no connection, or no subscription.
+/// All members come. The error: one has no connection. Another fault ends the run, which has a result.
 pub(crate) async fn open(account: &Account, members: Vec<Member>) -> Result<Vec<Member>, Stop> {
-    let members = all(members, Member::come).await?;
-    let first = account.run.checks.checked().told.into_iter().next();
-    first.map_or(Ok(members), |fault| Err(Stop::Unreachable(fault)))
+    let lost = Rc::new(OnceCell::new());
+    let first = Rc::clone(&lost);
+    let come = async move |member: &mut Member| {
+        if let Err(error) = member.come().await {
+            // The first one says it.
+            let _ = first.set(format!("follower {}: {error}", member.number));
+        }
+        Ok(())
+    };
+    let members = all(members, come).await?;
+    if account.run.checks.faults() > 0 {
+        account.run.end_early();
+    } else if let Some(lost) = lost.get() {
+        return Err(Stop::Unreachable(lost.clone()));
+    }
+    Ok(members)
 }
 
 /// All members do the same, each in a task of its own. Returns them when the last one is through.
@@ -165,13 +190,30 @@ async fn joined(living: Vec<JoinHandle<Member>>) -> Result<Vec<Member>, Stop> {
 pub(crate) async fn end(account: &Account, living: Vec<JoinHandle<Member>>) -> Result<u64, Stop> {
     let (run, counts) = (&account.run, &account.counts);
     let complete = || account.unanswered() == 0 && counts.reached >= counts.acked;
+    let mut until = Instant::now() + AT_END;
     run.checks.wait_for(complete).await;
-    account.over.send_replace(true);
+    // What waits at the server is answered bit by bit: the rate was too high. What is lost is not.
+    while account.by_clock && account.unanswered() > 0 && run.checks.faults() == 0 {
+        let answered = counts.answered.get();
+        // The error: there is more to wait for.
+        let _ = timeout(SILENCE, run.checks.wait_for(complete)).await;
+        if counts.answered.get() == answered {
+            break;
+        }
+        run.invalid(format!(
+            "the server does not keep up with the rate: answers came {AT_END:?} after the end"
+        ));
+        until = Instant::now() + AT_END;
+    }
+    account.over.send_replace(Some(until));
     account.close(&joined(living).await?);
     if let Some(acks) = &account.acks {
         run.rate("appends_per_second", acks.count());
     }
-    let delivered = account.delivery.as_ref().map_or(0, |of| of.count());
+    let delivered = match &account.delivery {
+        Some(delivery) if account.writers != Writers::Others => delivery.count(),
+        _ => counts.measured.get(),
+    };
     run.rate("deliveries_per_second", delivered);
     let pushes = counts.pushes.get().max(1) as f64;
     let together = counts.deliveries.get() as f64 / pushes;

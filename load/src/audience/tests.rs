@@ -3,7 +3,13 @@
 //! Owns: a planted fault for each of its checks. Promises: the texts are as a server sends them. Must not: open a
 //! socket.
 
+use std::future::pending;
+
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::LocalSet;
+use tokio::time::sleep;
 
 use super::*;
 use crate::follower::{Event, OWN, Timelines};
@@ -22,7 +28,14 @@ struct Bench {
 
 impl Bench {
     fn new(writers: Writers) -> Bench {
-        let run = Run::new(&setup::plain(), "ws://x".into(), None);
+        let mut bench = Bench::at("ws://x".into(), writers);
+        (0..3).for_each(|member| bench.subscribe(member, 0));
+        bench
+    }
+
+    /// Nobody has come yet.
+    fn at(url: String, writers: Writers) -> Bench {
+        let run = Run::new(&setup::plain(), url, None);
         let began = Instant::now();
         run.window().begin(began);
         let timelines = ["a", "b"].map(str::to_owned);
@@ -32,13 +45,11 @@ impl Bench {
             _ => Counts::Scheduled,
         });
         let (account, members) = Account::new(&run, writers, measured, 8, timelines, follows);
-        let mut bench = Bench {
+        Bench {
             account,
             members,
             began,
-        };
-        (0..3).for_each(|member| bench.subscribe(member, 0));
-        bench
+        }
     }
 
     fn timelines(&self) -> &Timelines {
@@ -89,8 +100,12 @@ impl Bench {
 
     /// The answer to append `number` is that message `of` has this number.
     fn answer(&self, number: u64, of: usize, sequence: u64) -> Result<(), String> {
+        self.answer_in("e1", number, of, sequence)
+    }
+
+    fn answer_in(&self, epoch: &str, number: u64, of: usize, sequence: u64) -> Result<(), String> {
         let text = json!({ "jsonrpc": "2.0", "id": OWN + number, "result": { "sequence": sequence, "timestamp": 1,
-            "message_id": self.account.message_id(of), "epoch": "e1", "duplicate": false } });
+            "message_id": self.account.message_id(of), "epoch": epoch, "duplicate": false } });
         self.answered(number, &text.to_string())
     }
 
@@ -98,6 +113,16 @@ impl Bench {
         let answer = Answer::read(text.as_bytes()).expect("an answer");
         let event = Event::Answered(number, &answer, Instant::now());
         self.account.hear(&event, true)
+    }
+
+    /// Messages and numbers that are not forgotten.
+    fn kept(&self) -> usize {
+        let numbers = self
+            .account
+            .written
+            .iter()
+            .map(|one| one.numbers.borrow().kept.len());
+        self.account.sent.borrow().kept.len() + numbers.sum::<usize>()
     }
 
     fn failed(&self) -> bool {
@@ -143,6 +168,25 @@ fn what_was_sent_and_came_to_all_is_complete() {
     assert!(bench.complete() && !bench.failed());
     assert_eq!((bench.delivered(), bench.acks()), (5, 3));
     assert!(bench.close().is_empty());
+    // What is done takes no memory, and is still compared with.
+    assert_eq!(bench.account.sent(), 3);
+    assert_eq!(bench.kept(), 0);
+    bench.put(0);
+    assert!(bench.answer(4, 4, 2).is_err(), "message 1 has this number");
+    assert!(bench.answer(1, 1, 2).is_err(), "it is answered");
+}
+
+#[test]
+fn an_append_that_is_answered_twice_is_a_fault() {
+    for writers in [Writers::One, Writers::Many] {
+        let bench = Bench::new(writers);
+        bench.put(0);
+        bench.put(0);
+        assert_eq!(bench.answer(1, 1, 1), Ok(()));
+        assert!(bench.answer(1, 1, 1).is_err());
+        assert_eq!(bench.account.unanswered(), 1);
+        assert!(bench.answer_in("e2", 2, 2, 2).is_err(), "another epoch");
+    }
 }
 
 #[test]
@@ -161,20 +205,20 @@ fn a_number_that_two_messages_have_is_a_fault() {
 #[test]
 fn an_answer_of_another_message_and_a_refusal_are_faults() {
     let bench = Bench::new(Writers::One);
-    bench.put(0);
-    bench.put(0);
+    (0..4).for_each(|_| bench.put(0));
     assert_eq!(bench.answer(1, 1, 1), Ok(()));
     assert!(bench.answer(2, 2, 3).is_err(), "it became another number");
-    assert!(bench.answer(2, 1, 1).is_err(), "another ID");
-    assert!(bench.answer(3, 3, 3).is_err(), "it was never sent");
+    assert!(bench.answer(3, 1, 1).is_err(), "another ID");
+    assert!(bench.answer(5, 5, 5).is_err(), "it was never sent");
     let refused = r#"{"jsonrpc":"2.0","id":7,"error":{"code":503,"message":"m","data":{"reason":"busy","retry":true}}}"#;
-    assert!(bench.answered(2, refused).is_err());
+    assert!(bench.answered(4, refused).is_err());
     let bench = Bench::new(Writers::Many);
     bench.put(0);
     assert_eq!(bench.answered(1, refused), Ok(()));
     let counts = &bench.account.counts;
     assert_eq!((counts.answered.get(), counts.acked.get()), (1, 0));
     assert!(bench.complete() && bench.close().is_empty());
+    assert_eq!(bench.kept(), 0);
 }
 
 #[test]
@@ -269,7 +313,120 @@ fn what_others_appended_counts_from_its_commit() {
     assert_eq!((counts.deliveries.get(), counts.resumed.get()), (2, 0));
     let delivery = bench.account.delivery.as_ref().expect("it counts");
     let (latency, _) = delivery.recorded();
-    assert_eq!(latency.count, 2);
-    // The push says that they were committed 300 ms ago.
+    // One for the push, which says that they were committed 300 ms ago.
+    assert_eq!(latency.count, 1);
     assert!(latency.min >= 299_000, "{}", latency.min);
+    // What it missed while it was away is not timed, whether it comes in the reply or behind it.
+    bench.account.expect(|_| 5);
+    bench.subscribe(0, 4);
+    bench.push(0, &[(3, 3), (4, 4)]);
+    assert_eq!(
+        (bench.account.counts.resumed.get(), bench.delivered()),
+        (2, 1)
+    );
+    bench.push(0, &[(5, 5)]);
+    assert_eq!(
+        (bench.account.counts.measured.get(), bench.delivered()),
+        (5, 2)
+    );
+    // Nothing of others' timelines is known to be complete.
+    bench.close();
+    let made = bench.account.run.checks.checked().made;
+    assert!(!made.contains_key("timelines complete") && !made.contains_key("messages appended"));
+}
+
+/// A server's port, and its address.
+async fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    (listener, format!("ws://{address}/"))
+}
+
+/// Takes a connection, and answers what comes on it with these bytes, one after the other.
+async fn serve(listener: &TcpListener, answers: &[&[u8]]) -> TcpStream {
+    let (mut stream, _) = listener.accept().await.expect("a connection");
+    for answer in answers {
+        assert!(stream.read(&mut [0; 1_000]).await.expect("a request") > 0);
+        stream.write_all(answer).await.expect("written");
+    }
+    stream
+}
+
+const UPGRADED: &[u8] =
+    b"HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
+#[tokio::test]
+async fn what_is_wrong_while_members_come_is_a_fault_and_no_connection_is_none() {
+    let subscribed = json!({ "jsonrpc": "2.0", "id": 0, "result": { "timeline": "a", "epoch": "e1", "head": 5,
+        "messages": [], "more": true, "state": "ok" } });
+    let text = subscribed.to_string();
+    let frame = [&[0x81, text.len() as u8], text.as_bytes()].concat();
+    let (listener, url) = listen().await;
+    let Bench {
+        account, members, ..
+    } = Bench::at(url, Writers::One);
+    let first = members.into_iter().take(1).collect();
+    let coming = async {
+        let answers = [UPGRADED, &*frame];
+        tokio::join!(open(&account, first), serve(&listener, &answers)).0
+    };
+    let came = LocalSet::new().run_until(coming).await;
+    assert_eq!(came.expect("a result").len(), 1);
+    assert_eq!(
+        (account.run.checks.faults(), account.run.phase()),
+        (1, Phase::Ending)
+    );
+    drop(listener);
+    let Bench {
+        account, members, ..
+    } = Bench::at(account.run.url.clone(), Writers::One);
+    let came = LocalSet::new().run_until(open(&account, members)).await;
+    assert!(matches!(came, Err(Stop::Unreachable(_))));
+}
+
+#[tokio::test]
+async fn what_comes_later_than_half_a_minute_after_the_end_is_a_fault() {
+    let (listener, url) = listen().await;
+    let Bench {
+        account, members, ..
+    } = Bench::at(url, Writers::Others);
+    let mut member = members.into_iter().next().expect("a member");
+    let (connected, _server) = tokio::join!(member.connect(None), serve(&listener, &[UPGRADED]));
+    connected.expect("a connection");
+    account.expect(|_| 1);
+    tokio::time::pause();
+    let began = Instant::now();
+    let ending = async {
+        let living = vec![member.live(async |_: &mut Member| pending().await)];
+        end(&account, living).await
+    };
+    assert!(LocalSet::new().run_until(ending).await.is_ok());
+    assert_eq!(began.elapsed().as_secs(), 30);
+    let told = account.run.checks.checked().told;
+    assert!(
+        told[0].contains("timed out") && told[1].contains("0 of 1"),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_at_the_rate_is_invalid_and_a_lost_answer_a_fault() {
+    for lost in [false, true] {
+        let bench = Bench::new(Writers::One);
+        (0..20).for_each(|_| bench.put(0));
+        let answering = async {
+            for number in 1..=20 {
+                sleep(Duration::from_secs(if lost { 1 } else { 3 })).await;
+                if number < 20 || !lost {
+                    let answer = bench.answer(number, number as usize, number);
+                    assert_eq!(answer, Ok(()));
+                }
+            }
+        };
+        let (ended, ()) = tokio::join!(end(&bench.account, Vec::new()), answering);
+        assert!(ended.is_ok());
+        let outcome = bench.account.run.outcome("such", &json!({}));
+        let outcome = outcome.expect("a result");
+        assert_eq!((outcome.validity.valid, outcome.held()), (lost, !lost));
+    }
 }

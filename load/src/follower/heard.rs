@@ -137,7 +137,7 @@ pub(crate) struct Heard<'a> {
     /// They are all those from `after` to `last`. If not, the follower has entered the fault.
     pub(crate) in_order: bool,
     pub(crate) count: u64,
-    /// They came live, not as the first of what a subscription resumed with.
+    /// They came live, not as what a subscription resumed with: they are above its first head.
     pub(crate) live: bool,
     /// When they came: read once for all that came together.
     pub(crate) now: Instant,
@@ -172,6 +172,7 @@ impl<'a> Heard<'a> {
             heard = none;
             heard.slow()?;
         }
+        heard.live &= heard.first > place.head;
         place.position = heard.last;
         Ok(heard)
     }
@@ -259,6 +260,7 @@ mod tests {
         let mut place = Place {
             timeline: 0,
             position: after,
+            head: 0,
             stage: Stage::Live,
         };
         let heard = Heard::read(&mut place, news.messages, true, Instant::now());
@@ -325,6 +327,7 @@ mod tests {
             let mut place = Place {
                 timeline: 0,
                 position: 0,
+                head: 0,
                 stage: Stage::Live,
             };
             let read = Heard::read(&mut place, lacking.as_bytes(), false, Instant::now());
@@ -358,7 +361,7 @@ mod tests {
         #[test]
         fn cut_or_changed_pushes_never_panic(at in 0..400usize, byte in any::<u8>()) {
             let read = |text: &[u8]| {
-                let mut place = Place { timeline: 0, position: 0, stage: Stage::Live };
+                let mut place = Place { timeline: 0, position: 0, head: 0, stage: Stage::Live };
                 if let Some(news) = News::pushed(text) {
                     let heard = Heard::read(&mut place, news.messages, true, Instant::now());
                     let _ = heard.and_then(|heard| heard.ids(|_| ()));

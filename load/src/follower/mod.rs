@@ -97,6 +97,8 @@ pub(crate) struct Place {
     pub(crate) timeline: usize,
     /// The last number that came.
     pub(crate) position: u64,
+    /// The head when the subscription began.
+    head: u64,
     pub(crate) stage: Stage,
 }
 
@@ -122,6 +124,7 @@ impl Follower {
         let place = |timeline| Place {
             timeline,
             position: 0,
+            head: 0,
             stage: Stage::Out,
         };
         let mut places: Vec<Place> = follows.into_iter().map(place).collect();
@@ -319,8 +322,8 @@ fn answered(
         Ok(result) => serde_json::from_slice::<News>(result),
     };
     let news = result.map_err(|odd| format!("not what subscribe answers: {odd}"))?;
-    place.stage = Stage::Live;
     let (after, head) = (place.position, news.head);
+    (place.stage, place.head) = (Stage::Live, head);
     each(Event::Joined {
         timeline,
         after,
