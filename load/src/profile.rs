@@ -96,3 +96,18 @@ pub fn need_files(run: &Run, connections: u64) -> Result<(), Stop> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::plain;
+
+    #[test]
+    fn a_server_whose_process_is_not_there_is_refused() {
+        let ours = std::process::id();
+        for (pid, held) in [(ours, true), (u32::MAX, false)] {
+            let run = Run::new(&plain(), "ws://nowhere".into(), Some(pid));
+            assert_eq!(need_files(&run, 1).is_ok(), held);
+        }
+    }
+}
