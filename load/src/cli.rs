@@ -11,8 +11,8 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::{Flags, Load};
 use crate::{
-    append, chat, compare, connect, crash, fill, growth, mixed, pages, poll, replay, room,
-    scenario, slow, storm, table,
+    append, chat, compare, connect, crash, growth, mixed, pages, poll, replay, room, scenario,
+    slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -55,8 +55,6 @@ pub enum Command {
     Run(scenario::Scenario),
     /// Hold two results of the same profile against each other
     Compare(compare::Compare),
-    /// Put the tables of results into a document (Markdown), between its markers
-    Fill(fill::Fill),
     /// Send real IRC logs, listen in several ways, check every line
     Replay(Flags<replay::Replay>),
     /// Kill the server under load again and again, then check everything
@@ -89,7 +87,6 @@ impl Command {
             Command::Growth(args) => growth::run(args, measure),
             Command::Run(args) => run_all(&args.read()?),
             Command::Compare(args) => compare::run(args),
-            Command::Fill(args) => fill::run(args),
             other => {
                 let (name, load) = other.profile()?;
                 load.execute(name)

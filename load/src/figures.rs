@@ -133,8 +133,6 @@ impl Table {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sheet {
-    /// What a document calls it: `growth`, `peers`.
-    pub name: String,
     /// The version of this tool.
     pub tool: String,
     /// What it ran on.
@@ -151,9 +149,8 @@ pub struct Sheet {
 
 impl Sheet {
     /// One without tables.
-    pub fn new(name: &str, how: String) -> Sheet {
+    pub fn new(how: String) -> Sheet {
         Sheet {
-            name: name.to_owned(),
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             machine: Machine::here(),
             how,
@@ -223,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_sheet_says_what_it_is_worth() {
-        let mut sheet = Sheet::new("growth", "Measured here".into());
+        let mut sheet = Sheet::new("Measured here".into());
         assert_eq!(sheet.verdict(), Verdict::Held);
         sheet.invalid = vec!["x".into(), "y".into()];
         assert_eq!(sheet.verdict(), Verdict::Invalid);

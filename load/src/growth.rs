@@ -96,7 +96,7 @@ pub fn run(args: &Growth, measure: Measure) -> Result<Verdict, Stop> {
     let machine = cores(&Machine::here());
     let how =
         format!("Measured on {machine} with the generator beside the server, {seconds} s a figure");
-    let mut sheet = Sheet::new("growth", how);
+    let mut sheet = Sheet::new(how);
     let Plans { curve, picture } = plans();
     sheet.tables = bench::until_signal(curves(curve, args, measure, &mut bench))?;
     (sheet.faults, sheet.invalid) = (bench.faults, bench.invalid);
@@ -326,7 +326,7 @@ mod tests {
         table.rows = vec![row(1.0, Some(9.0)), row(2.0, None), row(3.0, Some(4.0))];
         assert_eq!(points(&table, "appends", 2.0), [(1.0, 4.5), (3.0, 2.0)]);
         assert_eq!(points(&table, "pages", 1.0), []);
-        let mut sheet = Sheet::new("growth", String::new());
+        let mut sheet = Sheet::new(String::new());
         let mut many = table.clone();
         many.columns[0] = "many: messages".into();
         sheet.tables = vec![table, many];

@@ -16,7 +16,6 @@ pub mod connect;
 pub mod crash;
 pub mod exit;
 pub mod figures;
-pub mod fill;
 mod follower;
 pub mod frame;
 pub mod generator;

@@ -46,19 +46,12 @@ pub fn save(result: &impl Serialize, file: Option<&Path>) -> Result<(), Stop> {
 
 /// A result as lines.
 pub fn text(outcome: &Outcome) -> String {
-    let Outcome {
-        profile,
-        seconds,
-        seed,
-        validity,
-        checks,
-        ..
-    } = outcome;
+    let (profile, validity, checks) = (&outcome.profile, &outcome.validity, &outcome.checks);
     let label = outcome.label.as_ref();
     let label = label.map_or_else(String::new, |label| format!(" ({label})"));
-    let mut lines = vec![format!(
-        "{profile}{label}: {seconds:.1} s measured, seed {seed}"
-    )];
+    let (seconds, seed) = (outcome.seconds, outcome.seed);
+    let first = format!("{profile}{label}: {seconds:.1} s measured, seed {seed}");
+    let mut lines = vec![first];
     let reasons = validity.reasons.iter();
     lines.extend(reasons.map(|reason| format!("INVALID: {reason}")));
     for (name, figure) in &outcome.figures {

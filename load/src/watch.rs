@@ -11,13 +11,10 @@ use crate::frame::place;
 use crate::http;
 use crate::pipe::Pipe;
 
-/// Metrics by name with labels, as the text shows them.
-type Metrics = BTreeMap<String, f64>;
-
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Reads `/metrics` of the server behind a `ws://` address.
-pub async fn metrics(url: &str) -> io::Result<Metrics> {
+/// Reads `/metrics` of the server behind a `ws://` address: values by name with labels, as the text shows them.
+pub async fn metrics(url: &str) -> io::Result<BTreeMap<String, f64>> {
     let asking = async {
         let (host, _) = place(url)?;
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -31,7 +28,7 @@ pub async fn metrics(url: &str) -> io::Result<Metrics> {
 }
 
 /// Takes the samples out of Prometheus' text.
-fn parse(text: &str) -> Metrics {
+fn parse(text: &str) -> BTreeMap<String, f64> {
     let sample = |line: &str| {
         // `name{labels} value [time]`; a label's value may hold spaces, but no line has a brace behind its labels.
         let (name, rest) = match line.rfind('}') {

@@ -126,7 +126,7 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
     let how = format!("Medians of {pairs} pairs of {seconds} s");
     let mut outcome = Outcome {
         whole: false,
-        sheet: Sheet::new("peers", how),
+        sheet: Sheet::new(how),
         rows: Vec::new(),
     };
     outcome.sheet.tables = vec![Table::new(COLUMNS)];
