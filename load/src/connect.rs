@@ -73,7 +73,7 @@ impl Profile for Connect {
 pub(crate) struct Idle(Rc<Cell<f64>>);
 
 impl Idle {
-    /// Opens so many, each of which follows so many timelines and answers pings until the server or the run ends it.
+    /// Opens `count` connections. Each follows some timelines and answers pings until the server or the run ends it.
     pub(crate) async fn open(
         &self,
         run: &Rc<Run>,
@@ -105,7 +105,7 @@ impl Idle {
     }
 }
 
-/// One that was answered, and follows so many timelines.
+/// Opens one connection, which is answered and follows some timelines.
 async fn open(run: &Run, follows: usize, number: usize) -> Result<Client, Stop> {
     let mut client = Client::open(&run.url).await?;
     client.call::<IgnoredAny>("ping", json!({})).await?;

@@ -1,6 +1,6 @@
 //! `crash`: a server that is killed again and again under writers and subscribers, and the check that nothing was lost.
 //!
-//! Owns: the messages. Promises: the same seed gives the same messages, and kills at the same of them (not the same
+//! Owns: the messages. Promises: the same seed gives the same messages, and the same points for the kills (not the same
 //! interleaving). Must not: be taken as a proof about power cuts: a killed process keeps the page cache.
 
 use std::rc::Rc;
@@ -18,8 +18,8 @@ use crate::trial::{Outgoing, Source, Trial};
 /// Connections that write, each to a timeline of its own and to those that all share.
 const WRITERS: u64 = 16;
 const SHARED_TIMELINES: u64 = 4;
-/// Messages of each writer from one kill to the next, and the time from one to the next: a server lives for about a
-/// second, long enough for what it does beside appending.
+/// Messages of each writer from one kill to the next, and the pause between two of them. A server lives for about a
+/// second, long enough for its work beside appending.
 const MESSAGES: u64 = 400;
 const PAUSE: Duration = Duration::from_millis(2);
 

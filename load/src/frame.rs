@@ -254,7 +254,7 @@ mod tests {
             b"\xc1\x00",
             b"\x81\x80\0\0\0\0",
             b"\x83\x00",
-            // A part of no text.
+            // A continuation without a beginning.
             b"\x80\x01c",
         ] {
             assert!(take(odd).is_err_and(|odd| close_code(&odd).is_none()));

@@ -32,7 +32,7 @@ const SLOTS_MAX: u64 = 9_000;
 const OPEN_MAX: usize = 256;
 /// So many requests that wait for room mean that the server does not keep up.
 const WAITING_MAX: usize = 50_000;
-/// How long what is not answered at the end is waited for.
+/// How long the answers that are missing at the end are waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What one connection says, and how its answers are read.
@@ -62,7 +62,7 @@ pub struct Answer {
     pub recorder: Option<usize>,
 }
 
-/// How connections ask that all ask alike: flags. A profile sets its own defaults with `mut_arg`.
+/// Flags of connections that all ask in the same way. A profile sets its own defaults with `mut_arg`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Flow {
     /// Connections
@@ -80,13 +80,13 @@ pub struct Flow {
     pub gaps: Gaps,
 }
 
-/// Reads a flag that is a number from 1 on.
+/// Reads the value of a flag: a number from 1 on.
 pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
     let count = text.parse().ok().filter(|count| *count != T::default());
     count.ok_or_else(|| "not a number from 1 on".to_owned())
 }
 
-/// Reads a flag that is so many a second.
+/// Reads the value of a flag: a rate per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate| (1e-6..=1e9).contains(rate));
     rate.ok_or_else(|| "not a number above 0 and up to a billion".to_owned())
@@ -168,7 +168,7 @@ struct Lane {
     window: usize,
     /// Of an open loop.
     pace: Option<Pace>,
-    /// The times from which the latencies of what is not yet sent count.
+    /// Scheduled times of requests that are not sent yet.
     due: VecDeque<Instant>,
     /// When the last answer came.
     heard: Instant,
@@ -218,7 +218,7 @@ impl Lane {
 
     async fn work(&mut self, pipe: &mut Pipe, talk: &mut impl Talk) -> io::Result<()> {
         let (run, window) = (Rc::clone(&self.run), self.window);
-        // By slot, the times from which the latencies of what is on the way count.
+        // By slot: when the latency of its request began.
         let mut slots = vec![None; window];
         let mut free: Vec<usize> = (0..window).rev().collect();
         let mut out = Vec::new();
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
     use crate::setup::plain;
 
-    /// A request is the number of its slot, and so is the answer; making one takes so long.
+    /// Request and answer are the number of the slot; making a request takes this long.
     struct Bytes(Duration);
 
     impl Talk for Bytes {
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Has one connection ask; the other end of it comes, too.
+    /// Starts one connection; returns its other end, too.
     async fn started(
         rate: Option<f64>,
         took: Duration,

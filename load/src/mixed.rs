@@ -66,7 +66,7 @@ pub struct Mixed {
     idle: usize,
 }
 
-/// Reads a flag that is a pause in seconds.
+/// Reads the value of a flag: a pause in seconds.
 fn pause(text: &str) -> Result<f64, String> {
     let pause = text
         .parse()

@@ -42,7 +42,7 @@ pub struct Poll {
     share_with_news: f64,
 }
 
-/// Reads a flag that is a share.
+/// Reads the value of a flag: a share.
 fn share(text: &str) -> Result<f64, String> {
     let share = text
         .parse()

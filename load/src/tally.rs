@@ -32,7 +32,7 @@ const BATCH: &str = "message.append_batch";
 const BATCH_MAX: (usize, usize) = (100, 900_000);
 /// A batch that was refused for now is sent again after this.
 const AGAIN: Duration = Duration::from_millis(20);
-/// What was read back in this time is enough to know.
+/// Reading back ends after this time.
 const READING_BACK: Duration = Duration::from_secs(60);
 
 /// Messages that are to be there first: flags of a profile.

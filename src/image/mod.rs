@@ -84,7 +84,7 @@ struct Inner {
     /// The newest committed catalog. Changed only under `state`.
     cached: ArcSwap<Catalog>,
     state: Mutex<WritingState>,
-    /// Told by `state`'s survey.
+    /// Copied from `state`'s survey.
     shown: Shown,
     /// Counted from `state`'s slots, so that `pressure` takes no lock.
     slots_left: SlotsLeft,

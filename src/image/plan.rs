@@ -1,8 +1,9 @@
 //! Which merge should be started next.
 //!
-//! Owns: the policy: so many runs of a level become one of the next, the lowest level first; a run or the image with
-//! many dead rows is rewritten. Promises: inputs are neighbours in log order and in no other job; at most one job per
-//! level; a job is proposed only if its next part fits, with a reserve of two parts. Must not: change anything.
+//! Owns: the policy: so many runs of a level (fewer where there is little room) become one of the next, the lowest
+//! level first; a run or the image with many dead rows is rewritten. Promises: inputs are neighbours in log order and
+//! in no other job; at most one job per level; a job is proposed only if its next part fits, with a reserve of two
+//! parts. Must not: change anything.
 
 use std::collections::HashSet;
 

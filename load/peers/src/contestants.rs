@@ -77,7 +77,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// What this one needs and is not installed.
+    /// The program that a contestant needs and that is not installed.
     pub(crate) fn missing(&self, who: &str) -> Option<String> {
         let Contestant { program, tool, .. } = &self.contestants[who];
         let needed = program.iter().chain(tool);
@@ -90,7 +90,7 @@ impl Field {
         matches!(self.contestants[who].kind, Kind::Disk)
     }
 
-    /// Where the program is that a command begins with.
+    /// Looks for the program of a command.
     fn find(&self, command: &str) -> Result<PathBuf, Stop> {
         let name = command.split(' ').next().unwrap_or_default();
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -105,7 +105,7 @@ impl Field {
         found.ok_or_else(|| Stop::Own(format!("{name} is not installed: {INSTALL}")))
     }
 
-    /// The load on this one.
+    /// Runs the load on a contestant.
     pub(crate) async fn run(&mut self, who: &str, line: &str) -> Result<Outcome, Stop> {
         let plan = self.contestants[who].clone();
         for (name, value) in &plan.names {
@@ -132,7 +132,7 @@ impl Field {
         outcome
     }
 
-    /// A Tideline, with what is to be there.
+    /// Starts Tideline, and fills in what the row needs.
     async fn tideline(&mut self, plan: &Contestant) -> Result<Running, Stop> {
         let server = self.bench.start(&plan.environment).await?;
         if let Some(fill) = &plan.fill {
@@ -143,7 +143,7 @@ impl Field {
         Ok(server)
     }
 
-    /// Someone else's server, when it accepts connections.
+    /// Starts another server; returns when it accepts connections.
     async fn start(&mut self, plan: &Contestant) -> Result<Running, Stop> {
         let command = plan.program.as_deref().unwrap_or_default();
         let place = self.bench.place("peer-")?;
@@ -185,7 +185,7 @@ impl Field {
         })
     }
 
-    /// The line on a server.
+    /// Runs the line on a server.
     async fn load(&mut self, plan: &Contestant, line: &str, on: &Running) -> Result<Outcome, Stop> {
         let (title, line) = (&plan.title, format!("{line} {}", plan.flags));
         let measure: Measure = match plan.kind {
@@ -199,7 +199,7 @@ impl Field {
             quiet(on).await;
         }
         let counter = Counter::of(on.place.path())?;
-        // What was owed before is not counted.
+        // Merges that an earlier run left over are not counted.
         let before = match plan.counts_disk {
             true => counter.settled().await?,
             false => 0.0,

@@ -236,7 +236,7 @@ async fn half_of(field: &mut Field, name: &str, figure: &str, before: &[Row]) ->
     Some((whole / 2.0).max(1.0))
 }
 
-/// The median of a figure of Tideline in rows of a name: not all rows are about it.
+/// The median of a figure over Tideline's runs in the rows of a name. Some rows are about another server only.
 fn seen(name: &str, figure: &str, rows: &[Row]) -> Option<f64> {
     let mine = |row: &&Row| row.name == name && row.ours.is_none();
     let pairs = rows.iter().filter(mine).flat_map(|row| &row.pairs);

@@ -68,14 +68,14 @@ impl Profile for Room {
 struct Hall {
     run: Rc<Run>,
     subscribers: u64,
-    /// Connections whose words so far the server has taken.
+    /// Connections that the server has answered: subscribers and the publisher.
     ready: Cell<u64>,
     /// All are ready.
     is_open: Cell<bool>,
     deliveries: Cell<u64>,
     /// Messages that everybody has.
     reached: Cell<u64>,
-    /// Of each message behind them: how many lack it.
+    /// For each later message: how many subscribers lack it.
     lacking: RefCell<VecDeque<u64>>,
     /// There may be room for more messages.
     moved: Notify,

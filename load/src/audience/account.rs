@@ -26,7 +26,7 @@ use crate::run::{Phase, Run};
 /// Of so many pushes one is compared whole, where pushes are many.
 const SAMPLE: u64 = 64;
 
-/// Who appends, and so: how it is known which message has a number of a timeline.
+/// Who appends. That decides how the account knows which message has which number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writers {
     /// One member, which sends the messages in their order.
@@ -55,11 +55,11 @@ pub(crate) struct Account {
     pub(crate) counts: Counts,
     /// A message has reached all its followers.
     pub(crate) news: Notify,
-    /// When nothing more is sent: until when what was sent may come.
+    /// When sending has ended: the deadline for what is still missing.
     pub(super) over: watch::Sender<Option<Instant>>,
 }
 
-/// What a member shall send.
+/// What a member is to send.
 #[derive(Default)]
 pub(super) struct Desk {
     pub(super) frames: RefCell<Vec<u8>>,
@@ -91,7 +91,7 @@ fn add(count: &Cell<u64>, more: u64) {
 
 impl Account {
     /// For these timelines and members, by what each follows; one that follows nothing only appends. Entries have
-    /// `size` bytes of text. `measured` is what counts of latencies, if they do.
+    /// `size` bytes of text. `measured` says which latencies count; `None` = none are recorded.
     pub(crate) fn new(
         run: &Rc<Run>,
         writers: Writers,
@@ -162,7 +162,7 @@ impl Account {
         self.sent.borrow_mut().get_mut(number).copied()
     }
 
-    /// Forgets what is done, of which the first may be of this timeline.
+    /// Forgets messages that are done, and the numbers of this timeline that only they needed.
     fn forget(&self, timeline: usize) {
         let (mut sent, written) = (self.sent.borrow_mut(), &self.written[timeline]);
         sent.forget(Sent::is_done);
@@ -171,7 +171,7 @@ impl Account {
         numbers.forget(|number| *number > 0 && done(*number));
     }
 
-    /// Others make the timelines so long.
+    /// Sets how long the timelines will be, if no member appends.
     pub(crate) fn expect(&self, length: impl Fn(usize) -> u64) {
         for (timeline, written) in self.written.iter().enumerate() {
             written.sent.set(length(timeline));

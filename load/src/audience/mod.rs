@@ -4,7 +4,7 @@
 //! each has come as far as was acknowledged, or it is a fault. Must not: decide when a member is cut, or stops reading:
 //! those are habits of profiles. All of it is on one thread.
 //!
-//! Use: `Account::new`, `open`, `Member::live` for each, `by_the_clock`, `Account::end`.
+//! Use: `Account::new`, `open`, `Member::live` for each, `by_the_clock`, `end`.
 
 mod account;
 mod sent;
@@ -30,11 +30,11 @@ pub(crate) use account::{Account, Writers};
 
 /// A member that has not caught up within this is lost.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What was sent may come until so long after the end.
+/// Messages may come until so long after the end.
 const AT_END: Duration = Duration::from_secs(30);
-/// With so long no answer at all, none is to come.
+/// After so long without any answer, none will come.
 const SILENCE: Duration = Duration::from_secs(5);
-/// So long members read on at the end: what comes then is too much.
+/// Members read on for so long at the end: a message that comes then is one too many.
 const LINGER: Duration = Duration::from_millis(50);
 /// So many messages without an answer mean that the server does not keep up.
 const UNANSWERED_MAX: u64 = 50_000;

@@ -1,4 +1,4 @@
-//! What was sent and is not done yet.
+//! Messages that were sent and are not done yet.
 //!
 //! Owns: messages, and which message has which number of a timeline. Promises: what is forgotten keeps its number.
 //! Must not: judge what comes.
@@ -19,7 +19,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Nothing more is to come of it.
+    /// It is answered, and every follower has it.
     pub(super) fn is_done(&self) -> bool {
         self.answered && self.left == 0
     }

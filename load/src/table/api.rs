@@ -37,7 +37,7 @@ pub struct Account {
 
 /// The code of a server that has too much to do.
 pub(super) const BUSY: &str = "OTSServerBusy";
-/// How long such a server is let alone.
+/// The pause before such a request is repeated.
 pub(super) const BREATH: Duration = Duration::from_millis(5);
 /// How long a server may be busy or silent beside the measurement.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,7 +47,7 @@ pub(super) fn text(error: impl Display) -> String {
     error.to_string()
 }
 
-/// Gives up on what is not done in time.
+/// The error, if the work is not done in time.
 pub(super) async fn patient<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let late = |_| format!("not done within {PATIENCE:?}");
     timeout(PATIENCE, work).await.map_err(late)?

@@ -1,7 +1,7 @@
 //! Before the measurement: every row is written once, in batches.
 //!
-//! Owns: BatchWriteRow. Promises: all rows were acknowledged, each for itself, with the capacity units that it counts;
-//! rows that are too wide for one request come in parts. Must not: count for the latencies.
+//! Owns: BatchWriteRow. Promises: every row was acknowledged by itself, with the right capacity units; rows that are
+//! too wide for one request come in parts. Must not: count for the latencies.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl Board {
         Ok(())
     }
 
-    /// Writes a batch, and again what the server was too busy for.
+    /// Writes a batch, and repeats the rows that the server was too busy for.
     async fn write(&self, pipe: &mut Pipe, mut batch: Vec<Part>) -> Result<(), String> {
         loop {
             let body = encode(&self.sheet, &batch).encode_to_vec();
@@ -103,7 +103,7 @@ fn encode(sheet: &Sheet, batch: &[Part]) -> BatchWriteRowRequest {
     }
 }
 
-/// Checks the answer to a batch and enters what was acknowledged; returns what the server was too busy for.
+/// Checks the answer to a batch and enters its rows; returns those that the server was too busy for.
 fn unwritten(
     sheet: &Sheet,
     batch: Vec<Part>,

@@ -1,6 +1,6 @@
 //! The table of a run: its keys and columns, what was written last at each place, and whether rows that came are right.
 //!
-//! Owns: the shape of rows, what they count in capacity units, and generations: the how many-th write of a place (a
+//! Owns: the shape of rows, what they count in capacity units, and generations: the number of each write of a place (a
 //! row, or a cell of it) was sent, and acknowledged. Promises: the order of the rows' numbers is that of their keys, so
 //! that a range is a run of numbers; a value tells its generation, and the rest of it follows from seed, cell and
 //! generation, so one of another cell, of a lost write or cut short is found. Must not: send anything; a place has one

@@ -35,7 +35,7 @@ pub(super) struct Board {
     pub(super) api: Api,
     pub(super) sheet: Sheet,
     pub(super) shares: WeightedIndex<u32>,
-    /// How often the server was.
+    /// How often the server was too busy.
     pub(super) busy: Cell<u64>,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Source {
     pub(crate) user: String,
     /// Messages on the way at once.
     pub(crate) in_flight: usize,
-    /// From one message to the next.
+    /// The pause from one message to the next.
     pub(crate) pause: Duration,
     pub(crate) messages: Box<dyn Iterator<Item = Outgoing>>,
 }
@@ -194,7 +194,7 @@ impl Trial {
     }
 
     /// Waits before the next attempt to connect, longer each time, or says that it has been long enough. `heard` is
-    /// when the server did last what was asked for.
+    /// when the server last did what it was asked for.
     async fn wait(&self, heard: Instant, why: &io::Error) -> Result<(), Stop> {
         let away = heard.elapsed();
         if away > PATIENCE {

@@ -15,7 +15,7 @@ use crate::follower::{Event, Follower, Place, Stage};
 use crate::history::{Mark, Span};
 use crate::random::Random;
 
-/// How often a subscriber looks what is due. So long it stays out of a timeline that it left, or was refused.
+/// How often a subscriber looks what is due. It stays out of a timeline that it left for about as long.
 const LOOK: Duration = Duration::from_millis(50);
 /// Without news for this long after the writing it gives up, and the checker sees what is missing.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -29,15 +29,15 @@ struct Writer<'a> {
     in_flight: usize,
     pause: Duration,
     messages: Peekable<Box<dyn Iterator<Item = Outgoing>>>,
-    /// All of the messages so far. A message's index in it and 1 are its request's number; 0 is the session's.
+    /// All messages so far. The request number of a message is its index + 1; 0 is that of `session.open`.
     sent: Wrote,
     /// Sent and not answered, by index.
     on_the_way: BTreeMap<usize, Outgoing>,
     /// Refused, or lost with a connection, by index: nothing new is sent before these went out again.
     again: BTreeMap<usize, Outgoing>,
-    /// The pause before that.
+    /// The pause before they go out again.
     fence: Duration,
-    /// Nothing new is sent before.
+    /// When the next new message may be sent.
     due: Instant,
     /// When an append was answered last.
     answered: Instant,

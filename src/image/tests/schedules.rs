@@ -293,7 +293,7 @@ fn without_room_for_a_large_merge_there_are_small_ones() {
     }
     let used = image.pressure().bytes_used;
     let (run, left) = (used / 20, (10 << 20) - used);
-    // A merge needs thrice its part.
+    // A merge needs three times its part.
     assert!(3 * 4 * run > left && 3 * 2 * run < left, "{run} {left}");
     assert_eq!(image.pressure().level0_runs, 20);
     while image.compact(1, &|_| None).unwrap().more {}
