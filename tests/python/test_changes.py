@@ -1,6 +1,8 @@
 """PROTOCOL.md, promise 7: edits, deletions, the change sequence, and their pushes."""
 
-from client import Client, sequences
+import pytest
+
+from client import Client, Refused, sequences
 
 
 def test_an_edit_takes_the_next_change_number(client, name):
@@ -144,7 +146,9 @@ def test_a_recalled_message_says_by_whom_and_why(client, server, name, refused):
 def test_recall_params(client, name, refused):
     client.append(name)
     for reason in ["", "x" * 1_025, 7]:
-        refused(client, "message.recall", -32602, field="reason", timeline=name, sequence=1, reason=reason)
+        with pytest.raises(Refused) as caught:
+            client.call("message.recall", timeline=name, sequence=1, reason=reason)
+        assert caught.value.code == -32602 and caught.value.data["field"] == "reason"
     refused(client, "message.recall", -32602, field="sequence", timeline=name, sequence=0)
     refused(client, "message.recall", -32602, field="why", timeline=name, sequence=1, why="x")
     refused(client, "message.recall", 404, "message_not_found", timeline=name, sequence=2)
