@@ -19,5 +19,6 @@ pub mod partition;
 pub mod server;
 pub mod table;
 pub mod timeline;
+pub mod timers;
 pub mod verify;
 pub mod wire;

@@ -22,6 +22,7 @@ use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
+use crate::timers::Timers;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
 
@@ -29,6 +30,7 @@ use crate::wire::jsonrpc::DIALECTS;
 pub struct Server {
     gateway: Gateway,
     feed: Feed,
+    timers: Timers,
     partitions: Partitions,
     admin: Arc<Admin>,
     tasks: TaskTracker,
@@ -112,6 +114,7 @@ impl Server {
             &metrics,
             &tasks,
         );
+        let timers = Timers::start(&timelines, &metrics, &tasks);
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -144,6 +147,7 @@ impl Server {
         Ok(Server {
             gateway,
             feed,
+            timers,
             partitions,
             admin,
             tasks,
@@ -163,6 +167,7 @@ impl Server {
         let Server {
             gateway,
             feed,
+            timers,
             partitions,
             admin,
             tasks,
@@ -177,7 +182,8 @@ impl Server {
         gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
         gateway.drain(drain).await;
-        // 4. Nobody listens to the feed any more.
+        // 4. What time brings waits for the next start, and nobody listens to the feed any more.
+        timers.stop();
         feed.stop();
         tasks.close();
         tasks.wait().await;

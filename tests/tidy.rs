@@ -46,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "timeline",
         ],
     ),
+    ("timers", &["metrics", "timeline"]),
     ("wire", ZERO),
     ("gateway", SIX),
     ("admin", &["gateway"]),

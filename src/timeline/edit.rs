@@ -10,6 +10,7 @@ use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record}
 use super::head::HeadRow;
 use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
+use super::time::shown;
 use super::write::{Site, check_size, merge, put_head, version};
 use super::{Burial, Error, Message, UpdateMessage};
 
@@ -21,7 +22,8 @@ impl Site {
     ) -> Result<Message, Error> {
         let name = Name::new(&update.timeline);
         let mut head = self.standing(txn, &name, update.epoch.as_deref())?;
-        let mut message = load(txn, &name, &head, update.sequence)?;
+        let message = load(txn, &name, &head, update.sequence)?;
+        let mut message = shown(message, &self.time);
         let Some(entry) = &mut message.entry else {
             return Err(Error::Deleted);
         };
@@ -53,7 +55,7 @@ impl Site {
     ) -> Result<bool, Error> {
         let name = Name::new(timeline);
         let mut head = self.standing(txn, &name, epoch)?;
-        let message = load(txn, &name, &head, sequence)?;
+        let message = shown(load(txn, &name, &head, sequence)?, &self.time);
         if message.entry.is_none() {
             return Ok(false);
         }

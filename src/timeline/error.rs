@@ -36,6 +36,19 @@ pub enum Error {
         /// What it would be.
         actual_bytes: u64,
     },
+    /// A message is to be appended in the past, or further ahead than one may be scheduled.
+    DeliverAt,
+    /// No such scheduled message of this sender.
+    ScheduledNotFound,
+    /// One more would be more than there may be.
+    TooMany {
+        /// Name of the limit.
+        limit: &'static str,
+        /// Its value.
+        allowed: u64,
+        /// How many there would be.
+        actual: u64,
+    },
     /// An update of a deleted message.
     Deleted,
     /// The store could not.

@@ -19,6 +19,7 @@ mod retention;
 mod stored;
 mod sync;
 mod tables;
+mod time;
 mod verify;
 mod virtual_tables;
 mod write;
@@ -31,11 +32,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Clock, PartitionId};
-use crate::table::{Batch, Catalog, Partitions, Purpose, Rules, TableRules, Txn, View};
+use crate::table::{Batch, Catalog, Partitions, Purpose, Rules, TableRules, Tail, Txn, View};
 
 use head::Epochs;
 use heads::Heads;
 use retention::{TimelineRetention, Window};
+use time::Time;
 use write::Site;
 
 pub use append::Prepared;
@@ -46,6 +48,7 @@ pub use message::{
     Message, Meta, Page, Range, Recall, Resume, ResumeState, Sender, SyncPosition, SyncState,
     Synced, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
+pub use time::{Done, ListScheduled, Refused, SCHEDULED_MAX, Scheduled, Timer};
 pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.
@@ -63,6 +66,7 @@ struct Inner {
     window: Window,
     heads: Heads,
     ids: IdMaker,
+    time: Arc<Time>,
 }
 
 impl Timelines {
@@ -76,7 +80,8 @@ impl Timelines {
                 epochs: Arc::new(Epochs::new(partitions.history())),
                 window: Window::new(&limits),
                 heads,
-                ids: IdMaker::new(clock),
+                ids: IdMaker::new(Arc::clone(&clock)),
+                time: Arc::new(Time::new(clock, partitions.ids().count())),
                 partitions,
             }),
         }
@@ -91,7 +96,7 @@ impl Timelines {
     /// The clock that the server's own IDs are made by, ms since 1970.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
-        self.inner.ids.clock.now_ms()
+        self.inner.time.now_ms()
     }
 
     /// The row rules that the partitions must be opened with, where nothing of users' tables is to be reclaimed.
@@ -122,7 +127,8 @@ impl Timelines {
     #[must_use]
     pub fn prepare(&self, append: Append) -> Prepared {
         let partition = self.place(&append.timeline);
-        Prepared::new(partition, append, || self.inner.ids.next())
+        let now_ms = || self.inner.time.now_ms();
+        Prepared::new(partition, append, now_ms, || self.inner.ids.next())
     }
 
     /// Queues appends of one partition together, in order. Each is done or refused for itself; the answers, in the
@@ -347,6 +353,32 @@ impl Timelines {
         async move { submitted.await.map_err(Error::from) }
     }
 
+    /// Queues writes of one partition together, each of which is done or refused for itself.
+    fn submit_each<M, R, F>(
+        &self,
+        purpose: Purpose,
+        partition: PartitionId,
+        bytes: usize,
+        members: Vec<M>,
+        run: F,
+    ) -> impl Future<Output = Vec<Result<R, Error>>> + Send + use<M, R, F>
+    where
+        M: Send + 'static,
+        R: Send + 'static,
+        F: Fn(&mut M, &mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
+        let site = self.site(partition);
+        let run = move |member: &mut M, txn: &mut Txn<'_>| run(member, txn, &site);
+        let partitions = &self.inner.partitions;
+        let submitted = partitions.submit_all(purpose, partition, bytes, members, run);
+        async move {
+            let answers = submitted.await.into_iter();
+            answers
+                .map(|answer| answer.map(|(_, result)| result).map_err(Error::from))
+                .collect()
+        }
+    }
+
     /// Reads one page from a fresh view.
     async fn read<R: Send + 'static>(
         &self,
@@ -362,7 +394,16 @@ impl Timelines {
             partition,
             epochs: Arc::clone(&self.inner.epochs),
             window: self.inner.window,
+            time: Arc::clone(&self.inner.time),
         }
+    }
+
+    fn time(&self) -> &Time {
+        &self.inner.time
+    }
+
+    fn tail(&self, partition: PartitionId) -> Tail {
+        self.inner.partitions.tail(partition)
     }
 
     fn place(&self, timeline: &str) -> PartitionId {

@@ -11,6 +11,7 @@ use super::edit::load;
 use super::head::HeadRow;
 use super::page::{Room, Run};
 use super::tables::{HEADS, Name};
+use super::time::shown;
 use super::write::{Site, load_meta};
 use super::{Error, List, Listed, Message, Page, Range, TimelineInfo, Timelines};
 
@@ -40,7 +41,7 @@ impl Site {
     ) -> Result<Message, Error> {
         let name = Name::new(timeline);
         let head = self.standing(view, &name, epoch)?;
-        load(view, &name, &head, sequence)
+        Ok(shown(load(view, &name, &head, sequence)?, &self.time))
     }
 
     pub(super) fn range(&self, view: &View, mut range: Range) -> Result<Page, Error> {
@@ -72,7 +73,7 @@ impl Site {
             backward: range.backward,
             columns: range.columns.as_deref(),
         };
-        let (messages, next) = run.read(view, &mut room)?;
+        let (messages, next) = run.read(view, &mut room, &self.time)?;
         Ok(Page {
             messages,
             next,

@@ -12,7 +12,10 @@ use crate::table::{DropContext, Entry, Malformed, Retention};
 use super::Limits;
 use super::head::HeadRow;
 use super::stored::{IdRow, changed_sequence};
-use super::tables::{CHANGES, HEADS, IDS, MESSAGES, METAS, Name, incarnation_of};
+use super::tables::{
+    CHANGES, DUE, HEADS, IDS, MESSAGES, METAS, Name, SCHEDULED, incarnation_of,
+};
+use super::time::{Due, Kind, ScheduledRow};
 
 /// How long message IDs are remembered.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +35,8 @@ impl Window {
     /// Whether an ID still counts: its message is younger than the window, or among the newest of its timeline. Time
     /// and head only rise, so what does not count never counts again.
     pub(super) fn remembers(&self, id: &IdRow, last: u64, now_ms: u64) -> bool {
-        id.timestamp.saturating_add(self.ms) > now_ms
+        id.scheduled().is_some()
+            || id.timestamp.saturating_add(self.ms) > now_ms
             || id.sequence.saturating_add(self.count) > last
     }
 }
@@ -66,8 +70,13 @@ impl TimelineRetention {
         entry: &Entry,
         context: &DropContext<'_>,
     ) -> Result<bool, Malformed> {
-        if !matches!(table, MESSAGES | IDS | CHANGES) {
-            return Ok(false);
+        match table {
+            SCHEDULED if entry.kind == EntryKind::Put => {
+                return Ok(ScheduledRow::decode(&entry.value)?.is_forgotten(context.now_ms));
+            }
+            DUE => return is_void(columns, context),
+            MESSAGES | IDS | CHANGES => {}
+            _ => return Ok(false),
         }
         let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
         let name = Name::of(columns).map_err(|_| Malformed)?;
@@ -94,6 +103,23 @@ impl TimelineRetention {
             _ => Ok(false),
         }
     }
+}
+
+/// Whether a due row leads to what is gone. One of a scheduled message is deleted with it.
+fn is_void(columns: &[u8], context: &DropContext<'_>) -> Result<bool, Malformed> {
+    let due = Due::of(columns)?;
+    if due.kind() == Kind::Deliver {
+        return Ok(false);
+    }
+    let Some(head) = (context.read)(due.name.head_key().as_bytes()) else {
+        return Ok(false);
+    };
+    let head = HeadRow::decode(&head)?;
+    let (incarnation, mut rest) = due.incarnation()?;
+    if incarnation != head.incarnation || head.dropped {
+        return Ok(incarnation <= head.incarnation);
+    }
+    Ok(due.kind() == Kind::Expire && rest.u64().map_err(|_| Malformed)? < head.floor)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The tables that timelines live in, and the keys of their rows.
 //!
 //! Owns: table IDs and primary keys; both are part of the format on disk. Promises: the first key column of every table
-//! is the timeline's ID, by which all its rows are placed; rows of one incarnation lie together, in the order of their
+//! but the due rows' is the timeline's ID, by which all its rows are placed; rows of one incarnation lie together, in the order of their
 //! numbers. Must not: know what is in the rows.
 //!
 //! ```text
@@ -10,6 +10,8 @@
 //! 3 messages  (timeline, incarnation, sequence)
 //! 4 IDs       (timeline, incarnation, sender, message ID)            only for IDs that clients gave
 //! 5 changes   (timeline, incarnation, change number)                 the last change of a message
+//! 17 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
+//! 18 due      (kind, time, timeline, …)                              see `time/due.rs`
 //! ```
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
 
@@ -27,6 +29,8 @@ pub(super) const METAS: TableId = TableId(2);
 pub(super) const MESSAGES: TableId = TableId(3);
 pub(super) const IDS: TableId = TableId(4);
 pub(super) const CHANGES: TableId = TableId(5);
+pub(super) const SCHEDULED: TableId = TableId(17);
+pub(super) const DUE: TableId = TableId(18);
 
 /// A timeline's ID as the first key column of its rows.
 #[derive(Clone, Debug)]
@@ -42,6 +46,11 @@ impl Name {
     /// The name that a key's columns begin with.
     pub(super) fn of(columns: &[u8]) -> Result<Name, Malformed> {
         Ok(Name(Reader::new(columns).skip()?.to_vec()))
+    }
+
+    /// The timeline's ID.
+    pub(super) fn text(&self) -> Result<String, Malformed> {
+        Ok(Reader::new(&self.0).string()?.into_owned())
     }
 
     /// The encoded column.
@@ -65,6 +74,17 @@ impl Name {
     pub(super) fn change_key(&self, incarnation: u64, change: u64) -> Key {
         self.numbered(CHANGES, incarnation, INTEGER_BYTES_MAX)
             .number(change)
+    }
+
+    /// `columns`: see [`id_columns`].
+    pub(super) fn scheduled_key(&self, columns: &[u8]) -> Key {
+        Key::new(SCHEDULED, &self.0, columns.len()).columns(columns)
+    }
+
+    /// From and to of the scheduled messages of a sender, as an encoded column.
+    pub(super) fn scheduled_of(&self, sender: &[u8]) -> (Key, Key) {
+        let key = || self.scheduled_key(sender);
+        (key().below_all(), key().above_all())
     }
 
     /// `columns`: see [`id_columns`].

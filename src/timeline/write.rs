@@ -12,6 +12,7 @@ use super::head::{Epochs, HeadRow};
 use super::retention::Window;
 use super::stored::MetaRow;
 use super::tables::{METAS, Name};
+use super::time::{Alarm, Time};
 use super::{Columns, EntryLimits, Error, Meta, TimelineInfo, UpdateMeta};
 
 /// What a call knows of where it runs.
@@ -20,9 +21,15 @@ pub(super) struct Site {
     pub(super) partition: PartitionId,
     pub(super) epochs: std::sync::Arc<Epochs>,
     pub(super) window: Window,
+    pub(super) time: std::sync::Arc<Time>,
 }
 
 impl Site {
+    /// Where due rows of the partition are noted.
+    pub(super) fn alarm(&self) -> &Alarm {
+        self.time.alarm(self.partition)
+    }
+
     pub(super) fn epoch(&self, head: &HeadRow) -> String {
         self.epochs.text(self.partition, head.incarnation)
     }

@@ -27,6 +27,7 @@ mod params;
 mod positions;
 pub mod push;
 mod reason;
+pub mod schedule;
 pub mod schemas;
 pub mod session;
 pub mod sync;

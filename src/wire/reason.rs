@@ -29,6 +29,8 @@ listed! {
         TimelineNotFound,
         /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
         MessageNotFound,
+        /// No such message is scheduled by this user: appended, cancelled or never scheduled. Read the timeline.
+        ScheduledNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
         /// again.
         ConditionFailed,
@@ -40,6 +42,8 @@ listed! {
         AlreadySubscribed,
         /// Larger than a limit; `limit` and `actual` say by how much. Send less.
         TooLarge,
+        /// One more would be more than there may be; `limit` and `actual` say how many. Remove some first.
+        TooMany,
         /// Too many calls. Wait for `retry_after_ms`.
         RateLimited,
         /// More work is queued than the server accepts. Wait a little longer each time, then repeat.
@@ -93,6 +97,12 @@ impl Reason {
             Forbidden => (403, false, "forbidden", "not allowed"),
             TimelineNotFound => (404, false, "timeline_not_found", "no such timeline"),
             MessageNotFound => (404, false, "message_not_found", "no such message"),
+            ScheduledNotFound => (
+                404,
+                false,
+                "scheduled_not_found",
+                "no such scheduled message",
+            ),
             ConditionFailed => (
                 409,
                 false,
@@ -113,6 +123,7 @@ impl Reason {
             ),
             AlreadySubscribed => (409, false, "already_subscribed", "subscribed already"),
             TooLarge => (413, false, "too_large", "larger than the limit"),
+            TooMany => (413, false, "too_many", "more than there may be"),
             RateLimited => (429, true, "rate_limited", "too many calls"),
             Busy => (503, true, "busy", "more is queued than can be taken"),
             Unavailable => (503, true, "unavailable", "not possible at the moment"),

@@ -9,6 +9,7 @@ pub(super) mod message;
 pub(crate) mod shape;
 pub(super) mod subscribe;
 mod sync;
+mod schedule;
 mod timeline;
 
 use std::sync::Arc;
@@ -69,6 +70,8 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageUpdate(update) => message::update(shared, update, integers),
         Request::MessageDelete(delete) => message::delete(shared, delete),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
+        Request::ScheduleList(list) => schedule::list(shared, caller, list),
+        Request::ScheduleCancel(cancel) => schedule::cancel(shared, caller, cancel),
         Request::Sync(sync) => sync::sync(shared, sync, integers),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
@@ -122,6 +125,18 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::TimelineNotFound => Reason::TimelineNotFound.into(),
         Error::MessageNotFound => Reason::MessageNotFound.into(),
         Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
+        Error::ScheduledNotFound => Reason::ScheduledNotFound.into(),
+        Error::DeliverAt => Failure::invalid(
+            "deliver_at",
+            "must not be in the past, nor more than 366 days ahead",
+        ),
+        Error::TooMany {
+            limit,
+            allowed,
+            actual,
+        } => Failure::new(Reason::TooMany)
+            .over(allowed, actual)
+            .named(limit),
         Error::ConditionFailed { actual } => {
             Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))
         }

@@ -185,6 +185,9 @@ fn one(id: u64) -> AppendOne {
         entry: vec![("text".to_owned(), Value::String(text))],
         message_id: Some(format!("m{id}")),
     }
+    ..AppendOne::default()
+        ..AppendOne::default()
+    }
 }
 
 /// A timeline from floor to head; `None` if there is none. A hole, a message of another page twice, or any error but

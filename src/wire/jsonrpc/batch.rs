@@ -119,6 +119,8 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
         | Request::MessageRecall(_)
+        | Request::ScheduleList(_)
+        | Request::ScheduleCancel(_)
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
@@ -153,6 +155,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::TimelineTrim(_)
             | Reply::MessageAppend(_)
             | Reply::MessageAppendBatch(_)
+            | Reply::ScheduleCancel(_)
             | Reply::MessageDelete(_)
             | Reply::MessageRecall(_)
             | Reply::Unsubscribe(_)
@@ -164,6 +167,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::TimelineList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
+            | Reply::ScheduleList(_)
             | Reply::Sync(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),

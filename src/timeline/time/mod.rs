@@ -1,0 +1,18 @@
+//! What happens to messages by time: they expire, or are appended later.
+//!
+//! Owns: due rows and what each kind of them leads to. Promises: all of it is found in the order of time, whatever the
+//! number of timelines, and survives a restart; appends without these options cost nothing more. Must not: run tasks.
+
+mod alarm;
+mod deliver;
+mod due;
+mod expiry;
+mod schedule;
+mod timer;
+
+pub(super) use alarm::{Alarm, Time};
+pub(super) use due::{Due, Kind, due_key, put_due};
+pub(super) use expiry::{expiry_columns, shown};
+pub(super) use schedule::{Later, ScheduledRow};
+pub use schedule::{ListScheduled, Refused, SCHEDULED_MAX, Scheduled};
+pub use timer::{Done, Timer};
