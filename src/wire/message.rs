@@ -1,4 +1,4 @@
-//! The message family: get, range, update, delete, recall, the message itself (`append.rs` has append and append_batch).
+//! The message family: get, range, update, delete, recall, the message itself; append and append_batch: `append.rs`.
 //!
 //! Owns: parameters and results of these methods. Promises: what leaves here has checked names, sizes and limits, no
 //! name both set and removed. Must not: know what is stored.
