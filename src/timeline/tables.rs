@@ -10,7 +10,7 @@
 //! 3 messages  (timeline, incarnation, sequence)
 //! 4 IDs       (timeline, incarnation, sender, message ID)            only for IDs that clients gave
 //! 5 changes   (timeline, incarnation, change number)                 the last change of a message
-//! 17 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
+//! 23 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
 //! 18 due      (kind, time, timeline, …)                              see `time/due.rs`
 //! ```
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
@@ -29,7 +29,7 @@ pub(super) const METAS: TableId = TableId(2);
 pub(super) const MESSAGES: TableId = TableId(3);
 pub(super) const IDS: TableId = TableId(4);
 pub(super) const CHANGES: TableId = TableId(5);
-pub(super) const SCHEDULED: TableId = TableId(17);
+pub(super) const SCHEDULED: TableId = TableId(23);
 pub(super) const DUE: TableId = TableId(18);
 
 /// A timeline's ID as the first key column of its rows.
