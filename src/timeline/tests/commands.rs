@@ -16,7 +16,7 @@ use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
 use crate::timeline::{
     Append, AppendOne, Columns, EntryLimits, Limits, List, Message, Range, Resume, ResumeState,
-    SyncPosition, SyncState, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
+    SyncPosition, SyncState, Target, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
 };
 
 pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
@@ -125,6 +125,13 @@ pub(super) fn step() -> impl Strategy<Value = (usize, Epoch, Command)> {
 }
 
 const READERS: usize = 3;
+
+fn target(timeline: &str, epoch: &Option<String>) -> Target {
+    Target {
+        epoch: epoch.clone(),
+        ..timeline.into()
+    }
+}
 
 /// What a reader keeps of one timeline.
 #[derive(Clone, Debug, Default)]
@@ -326,7 +333,7 @@ impl World {
             Command::Create(meta) => {
                 let real = self
                     .timelines
-                    .create(owned, meta.clone(), epoch.clone())
+                    .create(target(name, &epoch), meta.clone())
                     .await;
                 let predicted = self.model.create(name, meta, &epoch);
                 if let Ok((info, true)) = &real {
@@ -343,6 +350,7 @@ impl World {
                     .get(name)
                     .map_or(1, |it| it.info.version);
                 let update = UpdateMeta {
+                    user: String::new(),
                     timeline: owned,
                     set,
                     remove,
@@ -357,7 +365,7 @@ impl World {
                 }
             }
             Command::Delete => {
-                let real = self.timelines.delete(owned, epoch.clone()).await;
+                let real = self.timelines.delete(target(name, &epoch)).await;
                 same(&real, &self.model.delete(name, &epoch));
                 if let Ok(true) = real {
                     self.expect(name, None, vec![], vec![]);
@@ -365,7 +373,7 @@ impl World {
             }
             Command::Trim(before) => {
                 let floor = self.model.timelines.get(name).map_or(0, |it| it.head.floor);
-                let real = self.timelines.trim(owned, before, epoch.clone()).await;
+                let real = self.timelines.trim(target(name, &epoch), before).await;
                 same(&real, &self.model.trim(name, before, &epoch));
                 if real.is_ok_and(|real| real > floor) {
                     self.expect(name, None, vec![], vec![]);
@@ -379,6 +387,7 @@ impl World {
         let (sequence, done) = match command {
             Command::Edit(sequence, set, remove, expect_change) => {
                 let update = UpdateMessage {
+                    user: String::new(),
                     timeline: name.to_owned(),
                     sequence,
                     set,
@@ -392,10 +401,9 @@ impl World {
                 (sequence, real.is_ok())
             }
             Command::DeleteMessage(sequence) => {
-                let owned = name.to_owned();
                 let real = self
                     .timelines
-                    .delete_message(owned, sequence, epoch.clone())
+                    .delete_message(target(name, &epoch), sequence)
                     .await;
                 same(&real, &self.model.delete_message(name, sequence, &epoch));
                 (sequence, matches!(real, Ok(true)))
@@ -451,16 +459,17 @@ impl World {
         assert_eq!(head, known);
         match command {
             Command::Get(sequence) => {
-                let real = self.timelines.get(name, epoch.clone()).await;
+                let real = self.timelines.get(target(name, &epoch)).await;
                 same(real, self.model.info(name, &epoch));
                 let real = self
                     .timelines
-                    .get_message(name, sequence, epoch.clone())
+                    .get_message(target(name, &epoch), sequence)
                     .await;
                 same(real, self.model.message(name, sequence, &epoch));
             }
             Command::Range(from, to, limit, backward, columns) => {
                 let range = Range {
+                    user: String::new(),
                     timeline: name.to_owned(),
                     from,
                     to,
@@ -477,6 +486,7 @@ impl World {
             }
             Command::Resume(after, rewind, changes_after, limit) => {
                 let resume = Resume {
+                    user: String::new(),
                     timeline: name.to_owned(),
                     after: after.filter(|_| rewind.is_none()),
                     rewind,
@@ -507,6 +517,7 @@ impl World {
         let (mut real, mut next) = (Vec::new(), Some(after.to_owned()));
         while let Some(after) = next {
             let list = List {
+                user: String::new(),
                 prefix: prefix.to_owned(),
                 after: Some(after),
                 limit,
@@ -526,6 +537,7 @@ impl World {
         let copy = self.readers[reader].entry(name).or_default();
         for _ in 0..1_000 {
             let resume = Resume {
+                user: String::new(),
                 timeline: name.to_owned(),
                 after: Some(copy.position),
                 rewind: None,
@@ -582,7 +594,7 @@ impl World {
             let first_has_news = self.model.sync(first, 2).is_some();
             let (synced, more) = self
                 .timelines
-                .sync(&positions, 2, bytes, start)
+                .sync(&positions, "", 2, bytes, start)
                 .await
                 .unwrap();
             let names: Vec<_> = synced
@@ -693,8 +705,8 @@ fn writes_take_effect_in_the_order_of_the_calls_and_events_tell_all() {
         for n in 1..=100 {
             writes.push(world.timelines.append(append(n, true)));
         }
-        let edit = world.timelines.delete_message("room".to_owned(), 40, None);
-        let deleted = world.timelines.delete("room".to_owned(), None);
+        let edit = world.timelines.delete_message("room".into(), 40);
+        let deleted = world.timelines.delete("room".into());
         let refused = world.timelines.append(append(101, false));
         let last = world.timelines.append(append(7, true));
         assert!(edit.await.unwrap() && deleted.await.unwrap());
@@ -749,6 +761,7 @@ fn pages_end_at_their_bytes_but_hold_one_message() {
         };
         world.timelines.append(append).await.unwrap();
         let mut range = Range {
+            user: String::new(),
             timeline: "room".to_owned(),
             from: None,
             to: None,
