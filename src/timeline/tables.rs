@@ -18,10 +18,11 @@
 //! 11 hides    (timeline, incarnation, user, joined, sequence)        12 the same by number: (…, joined, number)
 //! 13 gone     (timeline, incarnation, sender or "" for all, level, block)
 //! 14 reactions  (timeline, incarnation, sequence, name, user)        15 their sums: (timeline, incarnation, sequence)
-//! 16 pins     (timeline, incarnation, sequence)                      20 followers: (timeline, incarnation, user)
+//! 20 followers  (timeline, incarnation, user)                        22 pins: (timeline, incarnation, sequence)
 //! ```
-//! Numbers that are given and whose rows are described where they are written: 17 scheduled, 18 due, 19 expiring,
-//! 21 jobs; at a user 32 conversations, 33 device positions, 34 devices, 35 follows; 40 relay cursors.
+//! Numbers that are given and whose rows are described where they are written: 18 due, 19 expiring, 21 jobs,
+//! 23 scheduled; at a user 32 conversations, 33 device positions, 34 devices, 35 follows; 40 relay cursors. 16 and 17 are
+//! the table layer's own.
 //!
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
 
@@ -49,8 +50,8 @@ pub(super) const HIDES_BY_NUMBER: TableId = TableId(12);
 pub(super) const GONE: TableId = TableId(13);
 pub(super) const REACTIONS: TableId = TableId(14);
 pub(super) const REACTION_SUMS: TableId = TableId(15);
-pub(super) const PINS: TableId = TableId(16);
 pub(super) const FOLLOWERS: TableId = TableId(20);
+pub(super) const PINS: TableId = TableId(22);
 
 /// A timeline's ID as the first key column of its rows.
 #[derive(Clone, Debug)]
