@@ -47,9 +47,9 @@ pub use members::{
     Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Settings, memberships,
 };
 pub use message::{
-    Append, AppendOne, Appended, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
-    Message, Meta, Page, Range, Resume, ResumeState, Sender, SyncPosition, SyncState, Synced,
-    Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
+    Append, AppendOne, Appended, Burial, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
+    Message, Meta, Page, Range, Recall, Resume, ResumeState, Sender, SyncPosition, SyncState,
+    Synced, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
 pub use verify::Verified;
 
@@ -234,7 +234,28 @@ impl Timelines {
         sequence: u64,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         self.make_room(target, move |txn, site, target| {
-            site.delete_message(txn, target, sequence)
+            site.bury_message(txn, target, sequence, Burial::Deleted)
+        })
+    }
+
+    /// Makes a message a tombstone that says who recalled it; `false` if it was a tombstone already.
+    pub fn recall_message(
+        &self,
+        recall: Recall,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        let partition = self.place(&recall.timeline);
+        let bytes = SMALL_BYTES + recall.reason.len();
+        self.submit(Purpose::MakesRoom, partition, bytes, move |txn, site| {
+            let burial = Burial::Recalled {
+                by: recall.user.clone(),
+                reason: recall.reason,
+            };
+            let target = Target {
+                timeline: recall.timeline,
+                epoch: recall.epoch,
+                user: recall.user,
+            };
+            site.bury_message(txn, &target, recall.sequence, burial)
         })
     }
 

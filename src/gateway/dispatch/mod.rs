@@ -88,6 +88,7 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageRange(range) => message::range(shared, caller, range),
         Request::MessageUpdate(update) => message::update(shared, caller, update),
         Request::MessageDelete(delete) => message::delete(shared, caller, delete),
+        Request::MessageRecall(recall) => message::recall(shared, caller, recall),
         Request::Sync(sync) => sync::sync(shared, caller, sync),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
