@@ -50,7 +50,9 @@ impl Dialect for Lines {
         };
         match answer {
             Ok(Reply::Ping(_)) => write!(out, "{id} pong"),
-            Ok(Reply::MessageAppend(appended)) => write!(out, "{id} is {}", appended.sequence),
+            Ok(Reply::MessageAppend(AppendOutcome::Appended(appended))) => {
+                write!(out, "{id} is {}", appended.sequence)
+            }
             Ok(Reply::Subscribe(subscribed)) => write!(out, "{id} follows {}", subscribed.head),
             Ok(_) => write!(out, "{id} done"),
             Err(failure) => write!(out, "{id} no: {}", failure.reason.name()),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push,
-    schemas, session, sync, timeline,
+    schedule, schemas, session, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -166,13 +166,15 @@ fn reply(method: &str, result: &Value) -> Reply {
         "timeline.delete" => Reply::TimelineDelete(of::<timeline::Deleted>(result)),
         "timeline.trim" => Reply::TimelineTrim(of::<timeline::Trimmed>(result)),
         "timeline.list" => Reply::TimelineList(of::<timeline::Listed>(result)),
-        "message.append" => Reply::MessageAppend(of::<message::Appended>(result)),
+        "message.append" => Reply::MessageAppend(of::<message::AppendOutcome>(result)),
         "message.append_batch" => Reply::MessageAppendBatch(of::<message::AppendedBatch>(result)),
         "message.get" => Reply::MessageGet(Box::new(of::<message::Got>(result))),
         "message.range" => Reply::MessageRange(of::<message::Page>(result)),
         "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
         "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
+        "schedule.list" => Reply::ScheduleList(of::<schedule::Listed>(result)),
+        "schedule.cancel" => Reply::ScheduleCancel(of::<schedule::Cancelled>(result)),
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
         "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),

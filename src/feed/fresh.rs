@@ -30,7 +30,10 @@ pub struct Fresh {
 
 impl Fresh {
     fn new(epoch: Arc<str>, messages: Vec<Message>, head: u64) -> Fresh {
-        let expires_at = messages.iter().filter_map(|message| message.expires_at).min();
+        let expires_at = messages
+            .iter()
+            .filter_map(|message| message.expires_at)
+            .min();
         Fresh {
             epoch,
             expires_at,

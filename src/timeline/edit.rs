@@ -12,7 +12,7 @@ use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
 use super::time::shown;
 use super::write::{Site, check_size, merge, put_head, version};
-use super::{Burial, Error, Message, UpdateMessage};
+use super::{Burial, Error, Message, Target, UpdateMessage};
 
 impl Site {
     pub(super) fn update_message(
@@ -21,8 +21,8 @@ impl Site {
         update: UpdateMessage,
     ) -> Result<Message, Error> {
         let name = Name::new(&update.timeline);
-        let mut head = self.standing(txn, &name, update.epoch.as_deref())?;
-        let message = load(txn, &name, &head, update.sequence)?;
+        let (mut head, reader) = self.admit(txn, &name, update.epoch.as_deref(), &update.user)?;
+        let message = load(txn, &name, &reader.sees(head), update.sequence)?;
         let mut message = shown(message, &self.time);
         let Some(entry) = &mut message.entry else {
             return Err(Error::Deleted);
@@ -48,14 +48,14 @@ impl Site {
     pub(super) fn bury_message(
         &self,
         txn: &mut Txn<'_>,
-        timeline: &str,
+        target: &Target,
         sequence: u64,
         burial: Burial,
-        epoch: Option<&str>,
     ) -> Result<bool, Error> {
-        let name = Name::new(timeline);
-        let mut head = self.standing(txn, &name, epoch)?;
-        let message = shown(load(txn, &name, &head, sequence)?, &self.time);
+        let name = Name::new(&target.timeline);
+        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let message = load(txn, &name, &reader.sees(head), sequence)?;
+        let message = shown(message, &self.time);
         if message.entry.is_none() {
             return Ok(false);
         }

@@ -13,7 +13,9 @@ use super::Limits;
 use super::head::HeadRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
-    CHANGES, DUE, HEADS, IDS, MESSAGES, METAS, Name, SCHEDULED, incarnation_of,
+    CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MEMBER_CHANGES, MEMBERS,
+    MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SCHEDULED, SENDERS, SETTINGS,
+    incarnation_of,
 };
 use super::time::{Due, Kind, ScheduledRow};
 
@@ -58,7 +60,7 @@ impl Retention for TimelineRetention {
     }
 
     fn is_looked_up(&self, table: TableId) -> bool {
-        matches!(table, HEADS | METAS | IDS)
+        matches!(table, HEADS | METAS | IDS | SETTINGS | MEMBERS)
     }
 }
 
@@ -75,8 +77,8 @@ impl TimelineRetention {
                 return Ok(ScheduledRow::decode(&entry.value)?.is_forgotten(context.now_ms));
             }
             DUE => return is_void(columns, context),
-            MESSAGES | IDS | CHANGES => {}
-            _ => return Ok(false),
+            table if !is_of_incarnation(table) => return Ok(false),
+            _ => {}
         }
         let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
         let name = Name::of(columns).map_err(|_| Malformed)?;
@@ -120,6 +122,15 @@ fn is_void(columns: &[u8], context: &DropContext<'_>) -> Result<bool, Malformed>
         return Ok(incarnation <= head.incarnation);
     }
     Ok(due.kind() == Kind::Expire && rest.u64().map_err(|_| Malformed)? < head.floor)
+}
+
+/// Tables whose keys have an incarnation behind the timeline: their rows end with it.
+fn is_of_incarnation(table: TableId) -> bool {
+    let of_messages = matches!(table, MESSAGES | IDS | CHANGES);
+    let of_members = matches!(table, SETTINGS | MEMBERS | MEMBER_CHANGES | FOLLOWERS);
+    let of_unread = matches!(table, SENDERS | MENTIONS | HIDES | HIDES_BY_NUMBER | GONE);
+    let of_marks = matches!(table, REACTIONS | REACTION_SUMS | PINS);
+    of_messages || of_members || of_unread || of_marks
 }
 
 #[cfg(test)]
@@ -177,6 +188,21 @@ mod tests {
                 assert!(dropped(Some(HeadRow::new(INCARNATION + 1))));
                 assert!(!dropped(Some(HeadRow::dropped(INCARNATION - 1))));
             }
+        }
+    }
+
+    #[test]
+    fn members_and_pins_end_with_their_incarnation() {
+        let name = Name::new("room");
+        let member = name.member_key(INCARNATION, "ann");
+        let pin = Key::new(PINS, name.as_bytes(), 9)
+            .number(INCARNATION)
+            .number(1);
+        for key in [member, pin] {
+            let dropped = |head| is_dropped(&key, vec![], Some(head), 0);
+            assert!(!dropped(head()));
+            assert!(dropped(HeadRow::dropped(INCARNATION)));
+            assert!(dropped(HeadRow::new(INCARNATION + 1)));
         }
     }
 

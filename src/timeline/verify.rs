@@ -78,7 +78,12 @@ impl StoredTimelines<'_> {
                 ));
             }
             if let (Some(at), Some(_)) = (expires_at, entry)
-                && !self.is_due(Kind::Expire, at, &name, &expiry_columns(head.incarnation, sequence))?
+                && !self.is_due(
+                    Kind::Expire,
+                    at,
+                    &name,
+                    &expiry_columns(head.incarnation, sequence),
+                )?
             {
                 problem(format!("message {sequence} has no due row to expire by"));
             }
@@ -151,7 +156,10 @@ impl StoredTimelines<'_> {
                 continue;
             }
             if !self.is_due(Kind::Deliver, row.deliver_at, &name, columns)? {
-                problem(format!("what is scheduled for {} has no due row", row.deliver_at));
+                problem(format!(
+                    "what is scheduled for {} has no due row",
+                    row.deliver_at
+                ));
             }
             let id_key = name.id_key(row.incarnation, columns);
             let id = self.view.get(id_key.as_bytes())?;
@@ -189,7 +197,9 @@ impl StoredTimelines<'_> {
                 let columns = &key[of().as_bytes().len()..];
                 let scheduled = name.scheduled_key(columns);
                 if self.view.get(scheduled.as_bytes())?.is_none() {
-                    problem("a message ID leads to a scheduled message that is not there".to_owned());
+                    problem(
+                        "a message ID leads to a scheduled message that is not there".to_owned(),
+                    );
                 }
             } else if id.sequence > head.last {
                 problem(format!(

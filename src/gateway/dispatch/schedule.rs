@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
-use crate::timeline::{ListScheduled, Refused, Scheduled};
+use crate::timeline::{ListScheduled, Refused, Scheduled, Target};
 use crate::wire::{Integers, Reason, Reply, schedule};
 
 pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: schedule::List) -> Work {
@@ -62,8 +62,12 @@ pub(super) fn cancel(shared: &Arc<Shared>, caller: &Caller, request: schedule::C
         scheduled,
         epoch,
     } = request;
-    let timelines = &shared.timelines;
-    let queued = timelines.cancel_scheduled(timeline, &caller.user, &scheduled, epoch);
+    let target = Target {
+        timeline,
+        epoch,
+        user: caller.user.clone(),
+    };
+    let queued = shared.timelines.cancel_scheduled(target, &scheduled);
     Work::Write(Box::pin(async move {
         queued.await.map_err(refusal)?;
         Ok(Reply::ScheduleCancel(schedule::Cancelled {}))

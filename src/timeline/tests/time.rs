@@ -16,7 +16,7 @@ use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
 use crate::timeline::{
     Append, AppendOne, Appended, Burial, Columns, Error, Limits, ListScheduled, Message, Range,
-    Refused, Scheduled, StoredTimelines, Timelines,
+    Refused, Scheduled, StoredTimelines, Target, Timelines,
 };
 
 const START_MS: u64 = 1_000_000_000;
@@ -247,13 +247,12 @@ impl Model {
     }
 
     fn listed(&self, name: &str, sender: &str) -> Vec<Scheduled> {
-        let of = self
-            .waiting
-            .iter()
-            .filter(|(key, it)| {
-                let is_old = it.refused.is_some_and(|(_, at)| at + 7 * DAY_MS <= self.now);
-                key.0 == name && key.1 == sender && !is_old
-            });
+        let of = self.waiting.iter().filter(|(key, it)| {
+            let is_old = it
+                .refused
+                .is_some_and(|(_, at)| at + 7 * DAY_MS <= self.now);
+            key.0 == name && key.1 == sender && !is_old
+        });
         of.map(|((_, _, id), it)| Scheduled {
             message_id: id.clone(),
             deliver_at: it.deliver_at,
@@ -329,6 +328,7 @@ impl World {
     async fn check(&self, model: &Model) {
         for name in NAMES {
             let range = Range {
+                user: String::new(),
                 timeline: name.to_owned(),
                 from: None,
                 to: None,
@@ -372,7 +372,9 @@ impl World {
         let view = self.partitions.view(AT).unwrap();
         let stored = StoredTimelines::new(&view, AT, self.partitions.history());
         let mut problems = Vec::new();
-        stored.verify(&mut |problem| problems.push(problem)).unwrap();
+        stored
+            .verify(&mut |problem| problems.push(problem))
+            .unwrap();
         assert_eq!(problems, Vec::<String>::new());
     }
 }
@@ -402,8 +404,11 @@ async fn apply(world: &mut World, model: &mut Model, command: Command) {
         Command::Schedule(what, in_ms) => schedule(world, model, &what, in_ms).await,
         Command::Cancel(what) => {
             let key = (what.name, what.sender, id_of(&what));
-            let name = what.name.to_owned();
-            let cancel = world.timelines.cancel_scheduled(name, what.sender, &key.2, None);
+            let target = Target {
+                user: what.sender.to_owned(),
+                ..Target::from(what.name)
+            };
+            let cancel = world.timelines.cancel_scheduled(target, &key.2);
             let is_listed = model.listed(what.name, what.sender);
             let is_listed = is_listed.iter().any(|it| it.message_id == key.2);
             match cancel.await {
@@ -416,24 +421,32 @@ async fn apply(world: &mut World, model: &mut Model, command: Command) {
             }
         }
         Command::DeleteMessage(name, sequence) => {
-            let deleted = world.timelines.delete_message(name.to_owned(), sequence, None);
+            let deleted = world.timelines.delete_message(Target::from(name), sequence);
             let deleted = matches!(deleted.await, Ok(true));
             let shown = model.shown(name).map(|(messages, _)| messages);
             let has_entry = |one: &Message| one.sequence == sequence && one.entry.is_some();
-            assert_eq!(deleted, shown.is_some_and(|shown| shown.iter().any(has_entry)));
+            assert_eq!(
+                deleted,
+                shown.is_some_and(|shown| shown.iter().any(has_entry))
+            );
             if deleted {
                 let line = model.line(name);
                 Model::bury(line, sequence as usize - 1, Burial::Deleted);
             }
         }
         Command::Trim(name, before) => {
-            if world.timelines.trim(name.to_owned(), before, None).await.is_ok() {
+            if world
+                .timelines
+                .trim(Target::from(name), before)
+                .await
+                .is_ok()
+            {
                 let line = model.line(name);
                 line.floor = before.clamp(line.floor, line.messages.len() as u64 + 1);
             }
         }
         Command::Delete(name) => {
-            let deleted = world.timelines.delete(name.to_owned(), None).await.unwrap();
+            let deleted = world.timelines.delete(Target::from(name)).await.unwrap();
             assert_eq!(deleted, model.lines.remove(name).is_some());
         }
         Command::Wait(ms) => {

@@ -121,7 +121,10 @@ mod tests {
         alarm.arm(100);
         assert!(alarm.rung().now_or_never().is_none());
         alarm.note(100, Position(3));
-        assert!(alarm.rung().now_or_never().is_none(), "it wakes then anyway");
+        assert!(
+            alarm.rung().now_or_never().is_none(),
+            "it wakes then anyway"
+        );
         alarm.note(99, Position(2));
         assert!(alarm.rung().now_or_never().is_some());
         let noted = alarm.take();

@@ -33,7 +33,9 @@ pub(in crate::timeline) enum Kind {
 impl Kind {
     fn key(self, at_ms: u64, more: usize) -> Key {
         let numbers = 2 * INTEGER_BYTES_MAX + more;
-        Key::new(DUE, &[], numbers).number(self as u64).number(at_ms)
+        Key::new(DUE, &[], numbers)
+            .number(self as u64)
+            .number(at_ms)
     }
 }
 

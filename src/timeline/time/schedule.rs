@@ -14,15 +14,14 @@ use std::ops::Bound;
 use crate::model::{Direction, ValueRef, json_bytes};
 use crate::ordered::{Column, Reader};
 use crate::table::{
-    Malformed, Purpose, ReadError, Row, RowWriter, Txn, View, damaged, delete, put, scan,
-    split_key,
+    Malformed, Purpose, ReadError, Row, RowWriter, Txn, View, damaged, delete, put, scan, split_key,
 };
 
 use super::super::head::HeadRow;
 use super::super::stored::{IdRow, around, number, put_all, put_number};
 use super::super::tables::{Name, id_columns, id_text};
 use super::super::write::{Site, version};
-use super::super::{Columns, Error, Timelines};
+use super::super::{Columns, Error, Target, Timelines};
 use super::due::{Kind, due_key, put_due};
 
 /// Scheduled messages of one sender in one timeline, those that were refused included.
@@ -160,19 +159,17 @@ impl Timelines {
             .await
     }
 
-    /// Takes back a message that a sender has scheduled, or a refused one off the list.
+    /// Takes back a message that the caller has scheduled, or a refused one off the list.
     pub fn cancel_scheduled(
         &self,
-        timeline: String,
-        sender: &str,
+        target: Target,
         message_id: &str,
-        epoch: Option<String>,
     ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let columns = id_columns(sender, message_id);
-        let partition = self.place(&timeline);
+        let columns = id_columns(&target.user, message_id);
+        let partition = self.place(&target.timeline);
         let bytes = columns.len();
         self.submit(Purpose::MakesRoom, partition, bytes, move |txn, site| {
-            site.cancel(txn, &Name::new(&timeline), &columns, epoch.as_deref())
+            site.cancel(txn, &target, &columns)
         })
     }
 }
@@ -253,14 +250,16 @@ impl Site {
         now_ms: u64,
     ) -> Result<(Vec<Scheduled>, bool), Error> {
         let name = Name::new(&list.timeline);
-        if let Some(epoch) = &list.epoch {
-            self.standing(view, &name, Some(epoch))?;
+        if list.epoch.is_some() {
+            self.admit(view, &name, list.epoch.as_deref(), &list.sender)?;
         }
         let mut sender = Vec::new();
         crate::ordered::push_string(&mut sender, &list.sender);
         let (mut from, to) = name.scheduled_of(&sender);
         if let Some(after) = &list.after {
-            from = name.scheduled_key(&id_columns(&list.sender, after)).above_all();
+            from = name
+                .scheduled_key(&id_columns(&list.sender, after))
+                .above_all();
         }
         let (mut found, mut bytes) = (Vec::new(), 0);
         for row in scan(view, &from, &to, Direction::Forward) {
@@ -284,24 +283,19 @@ impl Site {
         }
         if found.is_empty() {
             // Whose timeline is gone still sees what was refused; who has nothing is answered as by any read.
-            self.standing(view, &name, None)?;
+            self.admit(view, &name, None, &list.sender)?;
         }
         Ok((found, false))
     }
 
-    fn cancel(
-        &self,
-        txn: &mut Txn<'_>,
-        name: &Name,
-        columns: &[u8],
-        epoch: Option<&str>,
-    ) -> Result<(), Error> {
+    fn cancel(&self, txn: &mut Txn<'_>, target: &Target, columns: &[u8]) -> Result<(), Error> {
+        let (name, epoch) = (&Name::new(&target.timeline), target.epoch.as_deref());
         if epoch.is_some() {
-            self.standing(txn, name, epoch)?;
+            self.admit(txn, name, epoch, &target.user)?;
         }
         let key = name.scheduled_key(columns);
         let Some(value) = txn.get(key.as_bytes())? else {
-            self.standing(txn, name, None)?;
+            self.admit(txn, name, None, &target.user)?;
             return Err(Error::ScheduledNotFound);
         };
         let row = read(key.as_bytes(), &value)?;
@@ -343,7 +337,9 @@ pub(super) fn sender_and_id(columns: &[u8]) -> Result<(String, String), Malforme
     let sender = reader.string().map_err(|_| Malformed)?.into_owned();
     let id = match reader.column().map_err(|_| Malformed)? {
         Column::String(id) => id.into_owned(),
-        Column::Binary(uuid) => id_text(ValueRef::Binary(&uuid)).ok_or(Malformed)?.into_owned(),
+        Column::Binary(uuid) => id_text(ValueRef::Binary(&uuid))
+            .ok_or(Malformed)?
+            .into_owned(),
         _ => return Err(Malformed),
     };
     Ok((sender, id))

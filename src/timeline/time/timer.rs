@@ -11,7 +11,7 @@ use crate::table::{Purpose, ReadError, Txn, View};
 
 use super::super::write::Site;
 use super::super::{Error, Timelines};
-use super::alarm::{Alarm, Noted};
+use super::alarm::{Alarm, Noted, Time};
 use super::deliver::{Delivered, Delivery};
 use super::due::{Due, Kind, due};
 use super::expiry::warm;
@@ -67,6 +67,36 @@ impl Timelines {
             unseen: None,
         };
         self.partitions().map(timer).collect()
+    }
+
+    pub(in crate::timeline) fn time(&self) -> &Time {
+        &self.inner.time
+    }
+
+    /// Queues writes of one partition together, each of which is done or refused for itself.
+    fn submit_each<M, R, F>(
+        &self,
+        purpose: Purpose,
+        partition: PartitionId,
+        bytes: usize,
+        members: Vec<M>,
+        run: F,
+    ) -> impl Future<Output = Vec<Result<R, Error>>> + Send + use<M, R, F>
+    where
+        M: Send + 'static,
+        R: Send + 'static,
+        F: Fn(&mut M, &mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
+        let site = self.site(partition);
+        let run = move |member: &mut M, txn: &mut Txn<'_>| run(member, txn, &site);
+        let partitions = &self.inner.partitions;
+        let submitted = partitions.submit_all(purpose, partition, bytes, members, run);
+        async move {
+            let answers = submitted.await.into_iter();
+            answers
+                .map(|answer| answer.map(|(_, result)| result).map_err(Error::from))
+                .collect()
+        }
     }
 }
 
@@ -168,7 +198,7 @@ impl Timer {
         let Some(unseen) = self.unseen else {
             return true;
         };
-        let mut tail = self.timelines.tail(self.partition);
+        let mut tail = self.timelines.inner.partitions.tail(self.partition);
         let before = Position(unseen.position.0 - 1);
         let waited = tokio::time::timeout(Duration::from_millis(UNSEEN_MS), tail.past(before));
         waited.await.unwrap_or(false)
@@ -181,9 +211,9 @@ impl Timer {
         }
         let bytes = deliveries.iter().map(Delivery::bytes).sum();
         let run = |one: &mut Delivery, txn: &mut Txn<'_>, site: &Site| one.run(txn, site);
-        let answers = self
-            .timelines
-            .submit_each(Purpose::Adds, self.partition, bytes, deliveries, run);
+        let answers =
+            self.timelines
+                .submit_each(Purpose::Adds, self.partition, bytes, deliveries, run);
         let mut is_all = true;
         let mut failed = None;
         for answer in answers.await {
@@ -203,9 +233,9 @@ impl Timer {
         }
         let bytes = rows.len() * EXPIRED_BYTES;
         let run = |rows: &mut Vec<Due>, txn: &mut Txn<'_>, site: &Site| site.expire(txn, rows);
-        let answers = self
-            .timelines
-            .submit_each(Purpose::MakesRoom, self.partition, bytes, rows, run);
+        let answers =
+            self.timelines
+                .submit_each(Purpose::MakesRoom, self.partition, bytes, rows, run);
         answers.await.into_iter().sum()
     }
 }
@@ -229,7 +259,10 @@ impl Work {
         let members = expired.chunk_by(of_one);
         let members = members.flat_map(|rows| rows.chunks(EXPIRED_AT_ONCE));
         Ok(Work {
-            deliveries: delivered.into_iter().map(deliver).collect::<Result<_, _>>()?,
+            deliveries: delivered
+                .into_iter()
+                .map(deliver)
+                .collect::<Result<_, _>>()?,
             expired: members.map(<[Due]>::to_vec).collect(),
             first_ms,
             next_ms: [deliver_next, expire_next],
