@@ -118,6 +118,9 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageRange(_)
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
+        | Request::PositionSet(_)
+        | Request::PositionList(_)
+        | Request::PositionRemove(_)
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
@@ -144,6 +147,10 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             updated.meta = None;
             Ok(Reply::TimelineUpdate(updated))
         }
+        Ok(Reply::PositionSet(mut stored)) => {
+            stored.positions = None;
+            Ok(Reply::PositionSet(stored))
+        }
         // Within their claims as they are.
         Ok(
             short @ (Reply::SessionOpen(_)
@@ -153,6 +160,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageAppend(_)
             | Reply::MessageAppendBatch(_)
             | Reply::MessageDelete(_)
+            | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
             | Reply::Ping(_)),
         ) => Ok(short),
@@ -162,6 +170,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::TimelineList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
+            | Reply::PositionList(_)
             | Reply::Sync(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
