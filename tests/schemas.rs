@@ -172,6 +172,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "message.range" => Reply::MessageRange(of::<message::Page>(result)),
         "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
         "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
+        "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
         "position.set" => Reply::PositionSet(of::<position::Stored>(result)),
         "position.list" => Reply::PositionList(of::<position::Listed>(result)),
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),

@@ -149,6 +149,8 @@ methods! {
         "message.update", changes, "Edit a message";
     MessageDelete(message::Delete) -> message::Deleted,
         "message.delete", changes, "Make a message a tombstone";
+    MessageRecall(message::Recall) -> message::Deleted,
+        "message.recall", changes, "Take a message back, and say so in its place";
     PositionSet(position::Set) -> position::Stored,
         "position.set", changes, "Store how far a device is";
     PositionList(position::List) -> position::Listed,

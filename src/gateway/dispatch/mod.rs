@@ -80,6 +80,7 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageRange(range) => message::range(shared, range, integers),
         Request::MessageUpdate(update) => message::update(shared, update, integers),
         Request::MessageDelete(delete) => message::delete(shared, delete),
+        Request::MessageRecall(recall) => message::recall(shared, caller, recall),
         Request::PositionSet(set) => position::set(shared, caller, set),
         Request::PositionList(list) => position::list(shared, caller, list),
         Request::PositionRemove(remove) => position::remove(shared, caller, remove),

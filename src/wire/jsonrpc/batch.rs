@@ -118,6 +118,7 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageRange(_)
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
+        | Request::MessageRecall(_)
         | Request::PositionSet(_)
         | Request::PositionList(_)
         | Request::PositionRemove(_)
@@ -160,6 +161,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageAppend(_)
             | Reply::MessageAppendBatch(_)
             | Reply::MessageDelete(_)
+            | Reply::MessageRecall(_)
             | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
             | Reply::Ping(_)),
