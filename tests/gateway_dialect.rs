@@ -50,7 +50,7 @@ impl Dialect for Lines {
         };
         match answer {
             Ok(Reply::Ping(_)) => write!(out, "{id} pong"),
-            Ok(Reply::MessageAppend(AppendOutcome::Appended(appended))) => {
+            Ok(Reply::MessageAppend(message::AppendOutcome::Appended(appended))) => {
                 write!(out, "{id} is {}", appended.sequence)
             }
             Ok(Reply::Subscribe(subscribed)) => write!(out, "{id} follows {}", subscribed.head),

@@ -40,17 +40,17 @@ pub enum Error {
     DeliverAt,
     /// No such scheduled message of this sender.
     ScheduledNotFound,
-    /// One more would be more than there may be.
+    /// An update of a deleted message.
+    Deleted,
+    /// More than there may be of something.
     TooMany {
-        /// Name of the limit.
-        limit: &'static str,
-        /// Its value.
-        allowed: u64,
+        /// The parameter that asks for it.
+        field: &'static str,
+        /// How many there may be.
+        limit: u64,
         /// How many there would be.
         actual: u64,
     },
-    /// An update of a deleted message.
-    Deleted,
     /// The store could not.
     Store(StoreError),
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{message, schedule, session, sync, timeline};
+use super::{message, position, schedule, session, sync, timeline};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -155,6 +155,12 @@ methods! {
         "schedule.list", answers, "List the messages that one has scheduled";
     ScheduleCancel(schedule::Cancel) -> schedule::Cancelled,
         "schedule.cancel", changes, "Take back a scheduled message";
+    PositionSet(position::Set) -> position::Stored,
+        "position.set", changes, "Store how far a device is";
+    PositionList(position::List) -> position::Listed,
+        "position.list", answers, "Read a device's positions, or list the devices";
+    PositionRemove(position::Remove) -> position::Removed,
+        "position.remove", changes, "Forget a device";
     Sync(sync::Sync) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
     Subscribe(sync::Subscribe) -> Box<sync::Subscribed>,

@@ -42,7 +42,7 @@ listed! {
         AlreadySubscribed,
         /// Larger than a limit; `limit` and `actual` say by how much. Send less.
         TooLarge,
-        /// One more would be more than there may be; `limit` and `actual` say how many. Remove some first.
+        /// More of something than there may be; `limit` and `actual` say how many. Take some away first.
         TooMany,
         /// Too many calls. Wait for `retry_after_ms`.
         RateLimited,

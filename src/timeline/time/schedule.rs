@@ -234,8 +234,8 @@ impl Site {
             Some((_, key)) => drop(txn.delete(key)),
             None => {
                 return Err(Error::TooMany {
-                    limit: "scheduled_max",
-                    allowed: SCHEDULED_MAX,
+                    field: "deliver_at",
+                    limit: SCHEDULED_MAX,
                     actual: count + 1,
                 });
             }

@@ -121,6 +121,9 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageRecall(_)
         | Request::ScheduleList(_)
         | Request::ScheduleCancel(_)
+        | Request::PositionSet(_)
+        | Request::PositionList(_)
+        | Request::PositionRemove(_)
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
@@ -147,6 +150,10 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             updated.meta = None;
             Ok(Reply::TimelineUpdate(updated))
         }
+        Ok(Reply::PositionSet(mut stored)) => {
+            stored.positions = None;
+            Ok(Reply::PositionSet(stored))
+        }
         // Within their claims as they are.
         Ok(
             short @ (Reply::SessionOpen(_)
@@ -158,6 +165,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::ScheduleCancel(_)
             | Reply::MessageDelete(_)
             | Reply::MessageRecall(_)
+            | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
             | Reply::Ping(_)),
         ) => Ok(short),
@@ -168,6 +176,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
             | Reply::ScheduleList(_)
+            | Reply::PositionList(_)
             | Reply::Sync(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
