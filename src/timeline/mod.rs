@@ -53,7 +53,7 @@ pub use message::{
     Message, Meta, Page, Range, Recall, Resume, ResumeState, Sender, SyncPosition, SyncState,
     Synced, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
-pub use time::{Done, ListScheduled, Refused, SCHEDULED_MAX, Scheduled, Timer};
+pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.

@@ -457,8 +457,7 @@ async fn apply(world: &mut World, model: &mut Model, command: Command) {
             world.work().await;
             model.work();
         }
-        Command::Flush => world.partitions.rotate(AT),
-        Command::Restart => unreachable!("done where the world is owned"),
+        Command::Flush | Command::Restart => unreachable!("done where the world is owned"),
     }
 }
 
@@ -494,7 +493,8 @@ async fn schedule(world: &mut World, model: &mut Model, what: &What, in_ms: i64)
     }
 }
 
-async fn run(commands: Vec<Command>) {
+/// Flushes block, so they run outside of the runtime.
+fn run(runtime: &tokio::runtime::Runtime, commands: Vec<Command>) {
     let dir = tempfile::tempdir().unwrap();
     let mut model = Model {
         now: START_MS,
@@ -502,22 +502,24 @@ async fn run(commands: Vec<Command>) {
     };
     let mut world = World::open(dir.path(), START_MS);
     for command in commands {
-        if matches!(command, Command::Restart) {
-            world.close().await;
-            world = World::open(dir.path(), model.now);
-        } else {
-            apply(&mut world, &mut model, command).await;
+        match command {
+            Command::Restart => {
+                runtime.block_on(world.close());
+                world = World::open(dir.path(), model.now);
+            }
+            Command::Flush => world.partitions.rotate(AT),
+            command => runtime.block_on(apply(&mut world, &mut model, command)),
         }
-        world.check(&model).await;
+        runtime.block_on(world.check(&model));
     }
-    world.work().await;
+    runtime.block_on(world.work());
     model.work();
-    world.check(&model).await;
+    runtime.block_on(world.check(&model));
     world.verify();
     world.partitions.settle(AT);
-    world.check(&model).await;
+    runtime.block_on(world.check(&model));
     world.verify();
-    world.close().await;
+    runtime.block_on(world.close());
 }
 
 proptest! {
@@ -526,6 +528,6 @@ proptest! {
     #[test]
     fn time_does_what_the_model_says(commands in proptest::collection::vec(command(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(run(commands));
+        run(&runtime, commands);
     }
 }

@@ -14,5 +14,5 @@ pub(super) use alarm::{Alarm, Time};
 pub(super) use due::{Due, Kind, due_key, put_due};
 pub(super) use expiry::{expiry_columns, shown};
 pub(super) use schedule::{Later, ScheduledRow};
-pub use schedule::{ListScheduled, Refused, SCHEDULED_MAX, Scheduled};
+pub use schedule::{ListScheduled, Refused, Scheduled};
 pub use timer::{Done, Timer};

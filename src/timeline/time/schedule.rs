@@ -25,7 +25,7 @@ use super::super::{Columns, Error, Target, Timelines};
 use super::due::{Kind, due_key, put_due};
 
 /// Scheduled messages of one sender in one timeline, those that were refused included.
-pub const SCHEDULED_MAX: u64 = 100;
+const SCHEDULED_MAX: u64 = 100;
 /// How far ahead a message may be scheduled: a year, and a leap day.
 const AHEAD_MS_MAX: u64 = 366 * 86_400_000;
 /// How long a message that was refused is listed.
