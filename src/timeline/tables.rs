@@ -22,8 +22,8 @@
 //! 23 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
 //! 20 followers  (timeline, incarnation, user)                        22 pins: (timeline, incarnation, sequence)
 //! ```
-//! Numbers that are given and whose rows are described where they are written: 21 jobs; at a user 32 conversations, 33 device positions, 34 devices, 35 follows; 40 relay cursors. 16 and 17 are
-//! the table layer's own.
+//! Numbers that are given and whose rows are described where they are written: 21 jobs; at a user 32 conversations,
+//! 33 device positions, 34 devices, 35 follows; 40 relay cursors. 16 and 17 are the table layer's own.
 //!
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
 

@@ -92,10 +92,10 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
         Request::ScheduleList(list) => schedule::list(shared, caller, list),
         Request::ScheduleCancel(cancel) => schedule::cancel(shared, caller, cancel),
-        Request::Sync(sync) => sync::sync(shared, caller, sync),
         Request::PositionSet(set) => position::set(shared, caller, set),
         Request::PositionList(list) => position::list(shared, caller, list),
         Request::PositionRemove(remove) => position::remove(shared, caller, remove),
+        Request::Sync(sync) => sync::sync(shared, caller, sync),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
         )
