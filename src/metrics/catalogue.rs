@@ -309,9 +309,6 @@ groups! {
         late_seconds: Histogram, "tideline_timer_late_seconds"
             "Seconds from when the oldest work of a step was due to the step, of steps that found some.",
             "Should be below 1. Rising = more is due than the writer does beside its other work, or the server was stopped when it was due.";
-        next_due_seconds: Gauge, "tideline_timer_next_due_seconds"
-            "When the next work is due, as far as the timer knows, seconds since 1970; 0 if nothing is waiting.",
-            "In the past for long = the timer fails; look at tideline_timer_failures_total and the log.";
         failures: Counter, "tideline_timer_failures_total"
             "Steps that failed; they are tried again.",
             "Should be 0. The log has the error: a full disk, a stopped partition.";

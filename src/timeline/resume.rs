@@ -109,8 +109,8 @@ impl Site {
         })
     }
 
-    /// Messages from the floor to the position that changed above a change number, and the change number up to which that
-    /// is all.
+    /// Messages from the floor to the position that changed above a change number, and the change number up to which
+    /// that is all.
     fn changes(
         &self,
         view: &View,

@@ -142,8 +142,10 @@ mod tests {
     use super::*;
     use crate::table::{Catalog, Key, TableRules};
     use crate::table::{Reason, Rules, Verdict};
+    use crate::timeline::Refused;
     use crate::timeline::stored::change_row;
     use crate::timeline::tables::id_columns;
+    use crate::timeline::time::{due_key, expiry_columns};
 
     const INCARNATION: u64 = 5;
 
@@ -219,6 +221,46 @@ mod tests {
             Some(HeadRow::dropped(INCARNATION)),
             0
         ));
+    }
+
+    #[test]
+    fn due_rows_go_with_what_they_lead_to_and_refused_messages_after_a_week() {
+        const WEEK_MS: u64 = 7 * 86_400_000;
+        let name = Name::new("room");
+        let expiry = |sequence| {
+            let columns = expiry_columns(INCARNATION, sequence);
+            due_key(Kind::Expire, 99, &name, &columns)
+        };
+        let dropped = |key: &Key, head| is_dropped(key, vec![], Some(head), u64::MAX);
+        assert!(dropped(&expiry(3), head()));
+        assert!(!dropped(&expiry(4), head()));
+        assert!(dropped(&expiry(4), HeadRow::dropped(INCARNATION)));
+        assert!(dropped(&expiry(4), HeadRow::new(INCARNATION + 1)));
+        assert!(!dropped(&expiry(3), HeadRow::new(INCARNATION - 1)));
+        let columns = id_columns("u", "m");
+        let delivery = due_key(Kind::Deliver, 99, &name, &columns);
+        assert!(!dropped(&delivery, HeadRow::dropped(INCARNATION)));
+        // An ID that leads to a scheduled message is remembered as long as that waits.
+        let waiting = IdRow::encode(0, 1).finish(1_000);
+        let id_key = name.id_key(INCARNATION, &columns);
+        assert!(!is_dropped(&id_key, waiting, Some(head()), u64::MAX));
+        let scheduled = |refused| {
+            let row = ScheduledRow {
+                deliver_at: 99,
+                expires_in_ms: None,
+                incarnation: INCARNATION,
+                refused,
+                entry: vec![],
+            };
+            row.encode().finish(1)
+        };
+        let is_over = |refused, now_ms| {
+            let key = name.scheduled_key(&columns);
+            is_dropped(&key, scheduled(refused), Some(head()), now_ms)
+        };
+        assert!(!is_over(None, u64::MAX));
+        let refused = Some((Refused::TimelineNotFound, 100));
+        assert!(!is_over(refused, 99 + WEEK_MS) && is_over(refused, 100 + WEEK_MS));
     }
 
     #[test]

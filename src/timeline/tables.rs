@@ -1,8 +1,8 @@
 //! The tables that timelines live in, and the keys of their rows.
 //!
 //! Owns: table IDs and primary keys; both are part of the format on disk. Promises: the first key column of every table
-//! but the due rows' is the timeline's ID, by which all its rows are placed; rows of one incarnation lie together, in the order of their
-//! numbers. Must not: know what is in the rows.
+//! but that of due rows is the timeline's ID, by which all its rows are placed; rows of one incarnation lie together,
+//! in the order of their numbers. Must not: know what is in the rows.
 //!
 //! ```text
 //! 1 heads     (timeline)                                             one per name, for ever

@@ -37,8 +37,6 @@ impl Timers {
 async fn run(mut timer: Timer, figures: metrics::Timer, stop: CancellationToken) {
     let mut rest = REST_MIN;
     loop {
-        let due = timer.wakes_at_ms().unwrap_or(0);
-        figures.next_due_seconds.set(due as f64 / 1e3);
         if stop.run_until_cancelled(timer.wait()).await.is_none() {
             return;
         }

@@ -13,7 +13,8 @@ use super::super::append::Prepared;
 use super::super::write::{Site, version};
 use super::super::{Append, AppendOne, Error};
 use super::due::Due;
-use super::schedule::{Refused, ScheduledRow, read, sender_and_id};
+use super::schedule::{read, sender_and_id};
+use super::scheduled_row::{Refused, ScheduledRow};
 
 /// A scheduled message that is due, ready for the writer.
 pub(super) struct Delivery {

@@ -11,7 +11,7 @@
 //! The first column is not a timeline: the rows of all timelines of a partition lie together.
 
 use crate::model::Direction;
-use crate::ordered::{INTEGER_BYTES_MAX, Reader};
+use crate::ordered::{INTEGER_BYTES_MAX, Reader, push_u64};
 use crate::table::{
     Key, Malformed, ReadError, RowWriter, Txn, View, damaged, delete, put, scan, split_key,
 };
@@ -45,6 +45,14 @@ pub(in crate::timeline) fn due_key(kind: Kind, at_ms: u64, name: &Name, columns:
     kind.key(at_ms, name.len() + columns.len())
         .columns(name)
         .columns(columns)
+}
+
+/// The columns of an expiry's due row behind the timeline.
+pub(in crate::timeline) fn expiry_columns(incarnation: u64, sequence: u64) -> Vec<u8> {
+    let mut columns = Vec::with_capacity(18);
+    push_u64(&mut columns, incarnation);
+    push_u64(&mut columns, sequence);
+    columns
 }
 
 /// Writes a due row and notes its time.

@@ -1,31 +1,15 @@
-//! Messages that expire.
+//! The sweep that buries what has expired.
 //!
-//! Owns: from when on an entry is not shown, and the sweep that buries what has expired. Promises: nobody is shown an
-//! entry after its time, whether the sweep has come to it or not: whatever reads a message to show it goes by [`shown`];
-//! the sweep buries each once, however often it comes. Must not: make tombstones by itself.
+//! Owns: when a message is buried, and its due row deleted. Promises: each is buried once, however often the sweep
+//! comes; what was deleted, trimmed or given up meanwhile is passed over. Must not: make tombstones by itself.
 
 use crate::table::{Malformed, ReadError, Txn, View, damaged};
 
 use super::super::edit::{bury, load_held};
 use super::super::head::HeadRow;
 use super::super::write::{Site, put_head};
-use super::super::{Burial, Error, Message};
-use super::alarm::Time;
+use super::super::{Burial, Error};
 use super::due::Due;
-
-/// The message as it may be shown now: without its entry if its time is over.
-pub(in crate::timeline) fn shown(mut message: Message, time: &Time) -> Message {
-    if has_expired(&message, time) {
-        message.entry = None;
-        message.burial = Some(Burial::Expired);
-    }
-    message
-}
-
-fn has_expired(message: &Message, time: &Time) -> bool {
-    let is_over = |at: u64| message.entry.is_some() && at <= time.now_ms();
-    message.expires_at.is_some_and(is_over)
-}
 
 /// Reads what a sweep will read, so that the writer need not wait for the disk.
 pub(super) fn warm(view: &View, rows: &[Due]) -> Result<(), ReadError> {
@@ -71,14 +55,6 @@ impl Site {
         }
         Ok(buried)
     }
-}
-
-/// The columns of an expiry's due row behind the timeline.
-pub(in crate::timeline) fn expiry_columns(incarnation: u64, sequence: u64) -> Vec<u8> {
-    let mut columns = Vec::with_capacity(18);
-    crate::ordered::push_u64(&mut columns, incarnation);
-    crate::ordered::push_u64(&mut columns, sequence);
-    columns
 }
 
 fn place(due: &Due) -> Result<(u64, u64), ReadError> {

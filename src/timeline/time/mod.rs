@@ -8,11 +8,15 @@ mod deliver;
 mod due;
 mod expiry;
 mod schedule;
+mod scheduled_row;
+mod shown;
 mod timer;
 
 pub(super) use alarm::{Alarm, Time};
+pub(super) use due::expiry_columns;
 pub(super) use due::{Due, Kind, due_key, put_due};
-pub(super) use expiry::{expiry_columns, shown};
-pub(super) use schedule::{Later, ScheduledRow};
-pub use schedule::{ListScheduled, Refused, Scheduled};
+pub use schedule::{ListScheduled, Scheduled};
+pub use scheduled_row::Refused;
+pub(super) use scheduled_row::{Later, ScheduledRow};
+pub(super) use shown::shown;
 pub use timer::{Done, Timer};

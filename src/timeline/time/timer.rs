@@ -107,12 +107,6 @@ impl Timer {
         self.partition
     }
 
-    /// When the next work is due, as far as is known, ms; `None` = nothing is waiting.
-    #[must_use]
-    pub fn wakes_at_ms(&self) -> Option<u64> {
-        (self.wakes_at_ms < u64::MAX).then_some(self.wakes_at_ms)
-    }
-
     /// Waits until something may be due. Cancel-safe.
     pub async fn wait(&mut self) {
         let timelines = self.timelines.clone();
