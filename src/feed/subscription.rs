@@ -8,8 +8,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::Fresh;
 use super::registry::Watch;
-use crate::metrics::Metrics;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Timelines};
+use crate::timeline::{Error, Meta, Resume, ResumeState};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,23 +38,12 @@ pub enum Pull {
 pub struct Subscription {
     watch: Watch,
     cursor: Cursor,
-    timelines: Timelines,
-    metrics: Arc<Metrics>,
 }
 
 impl Subscription {
-    pub(super) fn new(
-        watch: Watch,
-        cursor: Cursor,
-        timelines: Timelines,
-        metrics: Arc<Metrics>,
-    ) -> Subscription {
-        Subscription {
-            watch,
-            cursor,
-            timelines,
-            metrics,
-        }
+    pub(super) fn new(watch: Watch, mut cursor: Cursor) -> Subscription {
+        cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
+        Subscription { watch, cursor }
     }
 
     /// The timeline's ID.
@@ -84,7 +72,7 @@ impl Subscription {
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
     pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
         let topic = Arc::clone(&self.watch.topic);
-        let (timelines, metrics) = (self.timelines.clone(), Arc::clone(&self.metrics));
+        let registry = Arc::clone(&self.watch.registry);
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
@@ -92,6 +80,7 @@ impl Subscription {
         };
         let meta = matches!(next, Next::Meta);
         async move {
+            let (timelines, metrics) = (&registry.timelines, &registry.metrics);
             if meta {
                 let epoch = Some(key.epoch.as_ref().to_owned());
                 return match timelines.get(&topic.name, epoch).await {
