@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::Fresh;
 use super::registry::Watch;
-use crate::timeline::{Error, Meta, Resume, ResumeState};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Target};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +37,19 @@ pub enum Pull {
 /// One client's subscription on one timeline.
 pub struct Subscription {
     watch: Watch,
+    /// Whose it is; empty = a back end's.
+    user: Arc<str>,
     cursor: Cursor,
 }
 
 impl Subscription {
-    pub(super) fn new(watch: Watch, mut cursor: Cursor) -> Subscription {
+    pub(super) fn new(watch: Watch, user: Arc<str>, mut cursor: Cursor) -> Subscription {
         cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
-        Subscription { watch, cursor }
+        Subscription {
+            watch,
+            user,
+            cursor,
+        }
     }
 
     /// The timeline's ID.
@@ -78,12 +84,17 @@ impl Subscription {
             sequence: self.cursor.sequence,
             change: self.cursor.change,
         };
+        let user = Arc::clone(&self.user);
         let meta = matches!(next, Next::Meta);
         async move {
             let (timelines, metrics) = (&registry.timelines, &registry.metrics);
             if meta {
-                let epoch = Some(key.epoch.as_ref().to_owned());
-                return match timelines.get(&topic.name, epoch).await {
+                let target = Target {
+                    timeline: topic.name.as_ref().to_owned(),
+                    epoch: Some(key.epoch.as_ref().to_owned()),
+                    user: user.as_ref().to_owned(),
+                };
+                return match timelines.get(target).await {
                     Ok(info) => Pull::Meta(info.meta, info.version),
                     Err(error) => Pull::Ended(ended(&error)),
                 };
@@ -148,6 +159,7 @@ pub const PAGE_BYTES: usize = 256 << 10;
 fn resume(timeline: &str, key: PageKey) -> Resume {
     Resume {
         timeline: timeline.to_owned(),
+        user: String::new(),
         after: Some(key.sequence),
         rewind: None,
         epoch: Some(key.epoch.as_ref().to_owned()),
