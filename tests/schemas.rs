@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc,
-    position, push, schedule, schemas, session, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc,
+    position, push, receipt, schedule, schemas, session, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -175,6 +175,11 @@ fn reply(method: &str, result: &Value) -> Reply {
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
         "schedule.list" => Reply::ScheduleList(of::<schedule::Listed>(result)),
         "schedule.cancel" => Reply::ScheduleCancel(of::<schedule::Cancelled>(result)),
+        "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
+        "message.hidden" => Reply::MessageHidden(of::<hide::HiddenPage>(result)),
+        "conversation.clear" => Reply::ConversationClear(of::<hide::Cleared>(result)),
+        "read.set" => Reply::ReadSet(of::<receipt::ReadStates>(result)),
+        "receipt.list" => Reply::ReceiptList(of::<receipt::Listed>(result)),
         "position.set" => Reply::PositionSet(of::<position::Stored>(result)),
         "position.list" => Reply::PositionList(of::<position::Listed>(result)),
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),

@@ -12,6 +12,7 @@ use super::head::HeadRow;
 use super::stored::{IdRow, MessageRow, Stamp};
 use super::tables::{MESSAGES, Name, id_columns};
 use super::time::{Kind, Later, expiry_columns, put_due};
+use super::unread;
 use super::write::{Site, new_head, put_head, put_new_meta, sort, version};
 use super::{Append, Appended, Error, Meta};
 
@@ -41,6 +42,8 @@ struct PreparedMessage {
     message_id: String,
     row: RowWriter,
     expires_at: Option<u64>,
+    /// Whom the entry mentions; for timelines with members.
+    mentions: Vec<String>,
     /// What an ID row needs, if the client gave the ID.
     known_by: Option<KnownBy>,
     answer: Answer,
@@ -96,6 +99,7 @@ impl Prepared {
                 columns: id_columns(&sender, &message_id),
                 hash: row.entry_hash(),
             });
+            let mentions = unread::named(&message.entry);
             if let Some(deliver_at) = deliver_at {
                 when = When::Later(Box::new(Later {
                     deliver_at,
@@ -105,6 +109,7 @@ impl Prepared {
             }
             PreparedMessage {
                 message_id,
+                mentions,
                 row: row.row,
                 expires_at,
                 known_by,
@@ -244,7 +249,12 @@ impl Prepared {
     }
 
     /// Numbers and writes what is new. The messages' entries lie together, so that one record names them all.
-    fn write(&mut self, txn: &mut Txn<'_>, site: &Site, head: &mut HeadRow) {
+    fn write(
+        &mut self,
+        txn: &mut Txn<'_>,
+        site: &Site,
+        head: &mut HeadRow,
+    ) -> Result<(), ReadError> {
         let now = txn.now_ms().max(head.last_at);
         let mut entries = None;
         let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;
@@ -267,11 +277,20 @@ impl Prepared {
                 put_due(txn, site.alarm(), (Kind::Expire, at), &self.name, &columns);
             }
         }
+        if head.members > 0 {
+            let new = self
+                .messages
+                .iter()
+                .filter(|message| !message.answer.duplicate);
+            let new = new.map(|message| (message.answer.sequence, message.mentions.as_slice()));
+            unread::appended(txn, &self.name, head, &self.user, new)?;
+        }
         head.last_at = now;
         head.store(txn, &self.name, version(now));
         if let Some((first, count)) = entries {
             record(txn, MESSAGES, Action::Put, first, count);
         }
+        Ok(())
     }
 
     /// What became of the messages, once it has run and its batch is committed.

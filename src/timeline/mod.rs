@@ -23,6 +23,7 @@ mod stored;
 mod sync;
 mod tables;
 mod time;
+mod unread;
 mod verify;
 mod virtual_tables;
 mod write;
@@ -56,6 +57,7 @@ pub use message::{
 };
 pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
+pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.

@@ -36,6 +36,7 @@ impl StoredTimelines<'_> {
             found.messages += self.check_messages(&timeline, &head, &mut problem)?;
             self.check_scheduled(&timeline, &head, &mut problem)?;
             found.message_ids += self.check_ids(&timeline, &head, &mut problem)?;
+            self.check_members(&timeline, &head, &mut problem)?;
         }
         Ok(found)
     }

@@ -7,6 +7,7 @@
 
 pub(super) mod message;
 mod position;
+mod receipt;
 mod schedule;
 pub(crate) mod shape;
 pub(super) mod subscribe;
@@ -90,6 +91,11 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageUpdate(update) => message::update(shared, caller, update),
         Request::MessageDelete(delete) => message::delete(shared, caller, delete),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
+        Request::MessageHide(hide) => receipt::hide(shared, caller, hide),
+        Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden),
+        Request::ConversationClear(clear) => receipt::clear(shared, caller, clear),
+        Request::ReadSet(set) => receipt::set(shared, caller, set),
+        Request::ReceiptList(list) => receipt::list(shared, caller, list),
         Request::ScheduleList(list) => schedule::list(shared, caller, list),
         Request::ScheduleCancel(cancel) => schedule::cancel(shared, caller, cancel),
         Request::PositionSet(set) => position::set(shared, caller, set),
@@ -167,6 +173,7 @@ pub(super) fn refusal(error: Error) -> Failure {
             limit_bytes,
             actual_bytes,
         } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
+        Error::NotAMember => Reason::NotAMember.into(),
         Error::TooMany {
             field,
             limit,
