@@ -69,10 +69,12 @@ impl Subscription {
     pub fn look(&self) -> Next {
         match self.watch.topic.next(&self.cursor) {
             // Not to be shown any more, before the log says so: the store leaves it out.
-            Next::Fresh(fresh) if fresh.has_expired(|| self.timelines.now_ms()) => Next::Read {
-                doubt: self.cursor.doubt,
-                foreign: None,
-            },
+            Next::Fresh(fresh) if fresh.has_expired(|| self.watch.registry.timelines.now_ms()) => {
+                Next::Read {
+                    doubt: self.cursor.doubt,
+                    foreign: None,
+                }
+            }
             next => next,
         }
     }

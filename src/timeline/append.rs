@@ -183,7 +183,7 @@ impl Prepared {
                 if standing.is_none() {
                     put_new_meta(txn, &self.name, Meta::new());
                 }
-                self.write(txn, site, &mut head);
+                self.write(txn, site, &mut head)?;
             }
         }
         Ok(head.incarnation)

@@ -1,7 +1,7 @@
 //! Messages that are to be appended later, as rows.
 //!
-//! Owns: the columns of a scheduled message, and how long a refused one is listed. Promises: a client's columns and ours
-//! never meet, because ours begin with `$`. Must not: read or write a store.
+//! Owns: the columns of a scheduled message, and how long a refused one is listed. Promises: a client's columns and
+//! ours never meet, because ours begin with `$`. Must not: read or write a store.
 //!
 //! ```text
 //! scheduled  (timeline, sender, message ID)    the entry's columns, $at, $expires, $inc, $reason, $refused
