@@ -96,6 +96,8 @@ fn call(line: &str) -> Call {
                 entry: serde_json::from_str(&entry).unwrap(),
                 message_id: None,
                 expect_head: None,
+                expires_in_ms: None,
+                deliver_at: None,
                 create: true,
                 epoch: None,
             }))
