@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use super::cursor::{Cursor, Next, Page, PageKey};
+use super::ephemeral::{Following, Pulled, With};
 use super::fresh::Fresh;
+use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
 use crate::metrics::Metrics;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Timelines};
@@ -39,6 +41,8 @@ pub enum Pull {
 pub struct Subscription {
     watch: Watch,
     cursor: Cursor,
+    /// `None` = it asked for no lane.
+    following: Option<Box<Following>>,
     timelines: Timelines,
     metrics: Arc<Metrics>,
 }
@@ -47,10 +51,12 @@ impl Subscription {
     pub(super) fn new(
         watch: Watch,
         cursor: Cursor,
+        with: With,
         timelines: Timelines,
         metrics: Arc<Metrics>,
     ) -> Subscription {
         Subscription {
+            following: watch.subscribe(with),
             watch,
             cursor,
             timelines,
@@ -79,6 +85,22 @@ impl Subscription {
     /// Fresh messages are on their way.
     pub fn sent(&mut self, fresh: &Fresh) {
         self.cursor.sequence = fresh.last();
+    }
+
+    /// The next ephemeral push of those that it asked for; `own` is the connection's mailbox.
+    pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
+        let (pulled, lane, missed) = self.following.as_mut()?.pull(own)?;
+        let counted = &self.metrics.ephemeral;
+        counted.pushes[lane as usize].increment(1);
+        if missed > 0 {
+            counted.missed[lane as usize].increment(missed);
+        }
+        Some(pulled)
+    }
+
+    /// The user of the connection is another one now; `before` is who it was.
+    pub fn renamed(&self, before: Option<Arc<Who>>) {
+        self.watch.renamed(before);
     }
 
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.

@@ -16,6 +16,8 @@ pub(crate) const NUMBER_MAX: u64 = (1 << 53) - 1;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a message ID.
 pub(crate) const MESSAGE_ID_BYTES_MAX: usize = 64;
+/// Bytes of a device's name.
+pub(crate) const DEVICE_BYTES_MAX: usize = 64;
 /// Names in an entry.
 pub(crate) const NAMES_MAX: usize = 128;
 /// Characters of an epoch.
@@ -38,6 +40,12 @@ pub fn check_user(text: &str) -> Result<(), Failure> {
 pub(crate) fn user(field: &str, text: &str) -> Result<(), Failure> {
     bytes_between(field, text, NAME_BYTES_MAX)?;
     no_control(field, text)
+}
+
+/// A device's name.
+pub(crate) fn device(text: &str) -> Result<(), Failure> {
+    bytes_between("device", text, DEVICE_BYTES_MAX)?;
+    no_control("device", text)
 }
 
 /// A timeline ID that is only read from.
@@ -124,6 +132,22 @@ pub(crate) fn entry(field: &str, entry: &Entry<'_>, limits: &Limits) -> Result<u
     names_count(field, entry.columns.len())?;
     names(field, entry.columns.iter().map(|(name, _)| name.as_str()))?;
     entry_size(field, &entry.columns, limits)
+}
+
+/// An object like an entry whose size has a limit of its own: names, count, size.
+pub(crate) fn small_entry(
+    field: &str,
+    entry: &Entry<'_>,
+    name: &'static str,
+    bytes_max: u64,
+) -> Result<(), Failure> {
+    names_count(field, entry.columns.len())?;
+    names(field, entry.columns.iter().map(|(name, _)| name.as_str()))?;
+    let bytes = json_bytes(&entry.columns) as u64;
+    match bytes > bytes_max {
+        true => Err(Failure::too_large(field, name, bytes_max, bytes)),
+        false => Ok(()),
+    }
 }
 
 /// A change of an entry or meta: names, count, size of what is set.

@@ -29,6 +29,7 @@ pub mod push;
 mod reason;
 pub mod schemas;
 pub mod session;
+pub mod signal;
 pub mod sync;
 pub mod tablestore;
 pub mod timeline;

@@ -7,6 +7,7 @@
 
 pub(super) mod message;
 pub(crate) mod shape;
+pub(super) mod signal;
 pub(super) mod subscribe;
 mod sync;
 mod timeline;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
+use crate::feed::Who;
 use crate::table::StoreError;
 use crate::timeline::Error;
 use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
@@ -29,8 +31,28 @@ pub(super) type Outcome = Result<Reply, Failure>;
 pub(super) struct Caller {
     /// Stamped on what is appended; empty = none.
     pub(super) user: String,
+    /// What the client calls its device.
+    pub(super) device: Option<String>,
     /// How large integers go back.
     pub(super) integers: Integers,
+}
+
+impl Caller {
+    /// The user that a call about "me" is of.
+    pub(super) fn user(&self) -> Result<String, Failure> {
+        if self.user.is_empty() {
+            let failure = Failure::new(Reason::Unauthenticated);
+            return Err(failure.saying("this call is about its user, and there is none"));
+        }
+        Ok(self.user.clone())
+    }
+
+    /// The user and the device as others see them; `None` without a user.
+    pub(super) fn who(&self) -> Option<Arc<Who>> {
+        let user = (!self.user.is_empty()).then(|| self.user.as_str().into())?;
+        let device = self.device.as_deref().map(Arc::from);
+        Some(Arc::new(Who { user, device }))
+    }
 }
 
 /// Work that a request has become.
@@ -68,6 +90,8 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageRange(range) => message::range(shared, range, integers),
         Request::MessageUpdate(update) => message::update(shared, update, integers),
         Request::MessageDelete(delete) => message::delete(shared, delete),
+        Request::Signal(signal) => signal::signal(shared, caller, signal, None),
+        Request::PresenceGet(get) => signal::presence(shared, get),
         Request::Sync(sync) => sync::sync(shared, sync, integers),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
@@ -89,13 +113,16 @@ fn session_open(
     if let Some(user) = open.user {
         caller.user = user;
     }
+    if let Some(device) = open.device {
+        caller.device = Some(device);
+    }
     if let Some(integers) = open.integers {
         caller.integers = integers;
     }
     let session = uuid::Uuid::new_v4().simple().to_string();
     tracing::debug!(
         session,
-        device = open.device,
+        device = caller.device,
         client = open.client,
         "session opened"
     );

@@ -121,6 +121,8 @@ fn beyond_short(request: &Request) -> usize {
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
+        | Request::Signal(_)
+        | Request::PresenceGet(_)
         | Request::Discover(_) => 0,
     }
 }
@@ -154,6 +156,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageAppendBatch(_)
             | Reply::MessageDelete(_)
             | Reply::Unsubscribe(_)
+            | Reply::Signal(_)
             | Reply::Ping(_)),
         ) => Ok(short),
         Ok(
@@ -163,6 +166,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
             | Reply::Sync(_)
+            | Reply::PresenceGet(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
     }
