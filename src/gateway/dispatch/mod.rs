@@ -92,6 +92,7 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageDelete(delete) => message::delete(shared, delete),
         Request::Signal(signal) => signal::signal(shared, caller, signal, None),
         Request::PresenceGet(get) => signal::presence(shared, get),
+        Request::MessageRecall(recall) => message::recall(shared, caller, recall),
         Request::Sync(sync) => sync::sync(shared, sync, integers),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
