@@ -1,7 +1,7 @@
 //! The newest pushes of one lane.
 //!
-//! Owns: their numbers. Promises: bounded in number and age, oldest out first; a reader's place is one number. Must not:
-//! know readers.
+//! Owns: their numbers. Promises: bounded in number and age, oldest out first; a reader's place is one number. Must
+//! not: know readers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
