@@ -16,10 +16,10 @@ pub(crate) const NUMBER_MAX: u64 = (1 << 53) - 1;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a message ID.
 pub(crate) const MESSAGE_ID_BYTES_MAX: usize = 64;
-/// Bytes of a device's name.
-pub(crate) const DEVICE_BYTES_MAX: usize = 64;
 /// Names in an entry.
 pub(crate) const NAMES_MAX: usize = 128;
+/// Bytes of a device's name.
+pub(crate) const DEVICE_BYTES_MAX: usize = 64;
 /// Characters of an epoch.
 pub(crate) const EPOCH_BYTES_MAX: usize = 32;
 
@@ -43,9 +43,9 @@ pub(crate) fn user(field: &str, text: &str) -> Result<(), Failure> {
 }
 
 /// A device's name.
-pub(crate) fn device(text: &str) -> Result<(), Failure> {
-    bytes_between("device", text, DEVICE_BYTES_MAX)?;
-    no_control("device", text)
+pub(crate) fn device(field: &str, text: &str) -> Result<(), Failure> {
+    bytes_between(field, text, DEVICE_BYTES_MAX)?;
+    no_control(field, text)
 }
 
 /// A timeline ID that is only read from.

@@ -45,7 +45,7 @@ impl Check for Open {
         }
         check::text_bytes("token", self.token.as_deref(), 16 << 10)?;
         if let Some(device) = &self.device {
-            check::device(device)?;
+            check::device("device", device)?;
         }
         check::text_bytes("client", self.client.as_deref(), 255)
     }

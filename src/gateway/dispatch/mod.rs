@@ -6,6 +6,7 @@
 //! session.
 
 pub(super) mod message;
+mod position;
 pub(crate) mod shape;
 pub(super) mod signal;
 pub(super) mod subscribe;
@@ -93,6 +94,9 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::Signal(signal) => signal::signal(shared, caller, signal, None),
         Request::PresenceGet(get) => signal::presence(shared, get),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
+        Request::PositionSet(set) => position::set(shared, caller, set),
+        Request::PositionList(list) => position::list(shared, caller, list),
+        Request::PositionRemove(remove) => position::remove(shared, caller, remove),
         Request::Sync(sync) => sync::sync(shared, sync, integers),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
@@ -163,6 +167,13 @@ pub(super) fn refusal(error: Error) -> Failure {
             limit_bytes,
             actual_bytes,
         } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
+        Error::TooMany {
+            field,
+            limit,
+            actual,
+        } => Failure::new(Reason::TooMany)
+            .about(field)
+            .over(limit, actual),
         Error::Store(error) => match error {
             StoreError::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
             StoreError::StorageFull => Reason::StorageFull.into(),
