@@ -85,12 +85,19 @@ impl Feed {
         Registry::watch(&self.registry, timeline, mailbox, slot)
     }
 
-    /// A subscription on a watched timeline, from a cursor that a `resume` after the watch has given, with the lanes
-    /// that it asked for.
+    /// A user's subscription on a watched timeline, from a cursor that a `resume` after the watch has given, with the
+    /// lanes that it asked for.
     #[must_use]
-    pub fn subscription(&self, watch: Watch, cursor: Cursor, with: With) -> Subscription {
+    pub fn subscription(
+        &self,
+        watch: Watch,
+        user: Arc<str>,
+        cursor: Cursor,
+        with: With,
+    ) -> Subscription {
         Subscription::new(
             watch,
+            user,
             cursor,
             with,
             self.timelines.clone(),

@@ -49,26 +49,24 @@ pub(in crate::gateway) fn signal(
         Arc::clone(shared),
         from.map(|from| Arc::clone(from.mailbox)),
     );
+    let target = caller.target(timeline.clone(), None);
     Work::Read(Box::pin(async move {
-        shared
-            .timelines
-            .get(&timeline, None)
-            .await
-            .map_err(refusal)?;
+        shared.timelines.get(target).await.map_err(refusal)?;
         shared.feed.signal(&timeline, body, mailbox.as_ref());
         Ok(Reply::Signal(Signalled {}))
     }))
 }
 
 /// Reads who is online, in each timeline for itself.
-pub(super) fn presence(shared: &Arc<Shared>, request: Get) -> Work {
-    let shared = Arc::clone(shared);
+pub(super) fn presence(shared: &Arc<Shared>, caller: &Caller, request: Get) -> Work {
+    let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Read(Box::pin(async move {
         let Get { timelines, limit } = request;
         let mut room = page_bytes(&shared.options.limits);
         let mut answers = BTreeMap::new();
         for timeline in timelines {
-            let presence = match shared.timelines.get(&timeline, None).await.map_err(refusal) {
+            let target = caller.target(timeline.clone(), None);
+            let presence = match shared.timelines.get(target).await.map_err(refusal) {
                 Ok(_) => {
                     Presence::Online(shape(shared.feed.online(&timeline, size(limit)), &mut room))
                 }
