@@ -63,7 +63,11 @@ impl Feed {
         };
         let followers: Vec<_> = partitions.ids().map(follower).collect();
         let feed = Feed {
-            registry: Arc::new(Registry::new(fresh_bytes_max, Arc::clone(metrics))),
+            registry: Arc::new(Registry::new(
+                fresh_bytes_max,
+                timelines.clone(),
+                Arc::clone(metrics),
+            )),
             timelines,
             metrics: Arc::clone(metrics),
             followers: followers.into(),
@@ -95,14 +99,7 @@ impl Feed {
         cursor: Cursor,
         with: With,
     ) -> Subscription {
-        Subscription::new(
-            watch,
-            user,
-            cursor,
-            with,
-            self.timelines.clone(),
-            Arc::clone(&self.metrics),
-        )
+        Subscription::new(watch, user, cursor, with)
     }
 
     /// Sends a signal to the subscriptions of a timeline that asked for signals. `from` does not get it back.

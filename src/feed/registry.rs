@@ -16,10 +16,9 @@ use super::mailbox::{Mailbox, Who, lock};
 use super::schedule::Schedule;
 use super::topic::Topic;
 use crate::metrics::Metrics;
-use crate::timeline::TimelineEvent;
+use crate::timeline::{TimelineEvent, Timelines};
 
 /// Topics by name, in shards so that sessions and followers seldom meet.
-#[derive(Debug)]
 pub(super) struct Registry {
     shards: Vec<Mutex<HashMap<Arc<str>, Arc<Topic>>>>,
     hasher: RandomState,
@@ -27,11 +26,17 @@ pub(super) struct Registry {
     budget: Budget,
     pub(super) schedule: Arc<Schedule>,
     ephemeral: Total,
-    metrics: Arc<Metrics>,
+    /// For all subscriptions, so that none holds a handle of its own.
+    pub(super) timelines: Timelines,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Registry {
-    pub(super) fn new(fresh_bytes_max: usize, metrics: Arc<Metrics>) -> Registry {
+    pub(super) fn new(
+        fresh_bytes_max: usize,
+        timelines: Timelines,
+        metrics: Arc<Metrics>,
+    ) -> Registry {
         Registry {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
@@ -39,6 +44,7 @@ impl Registry {
             budget: Budget::new(fresh_bytes_max, metrics.feed.ring_bytes.clone()),
             schedule: Arc::default(),
             ephemeral: Total::default(),
+            timelines,
             metrics,
         }
     }
@@ -166,9 +172,8 @@ pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget)
 }
 
 /// A standing watch on one timeline; it ends when this is dropped.
-#[derive(Debug)]
 pub struct Watch {
-    registry: Arc<Registry>,
+    pub(super) registry: Arc<Registry>,
     pub(super) topic: Arc<Topic>,
     place: usize,
 }
@@ -211,150 +216,5 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.registry.unwatch(&self.topic, self.place);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::feed::ephemeral::{Names, Pulled};
-
-    /// A connection's mailbox, its watch, and what it follows.
-    type Reader = (Arc<Mailbox>, Watch, Option<Box<Following>>);
-
-    fn registry() -> Arc<Registry> {
-        Arc::new(Registry::new(1 << 20, Arc::default()))
-    }
-
-    fn presence() -> With {
-        With::default().and(Lane::Presence)
-    }
-
-    fn reader(registry: &Arc<Registry>, user: &str, with: With) -> Reader {
-        let mailbox = Arc::new(Mailbox::default());
-        mailbox.set_who(Some(Arc::new(Who {
-            user: user.into(),
-            device: None,
-        })));
-        let watch = Registry::watch(registry, "t", &mailbox, 0);
-        let following = watch.subscribe(with);
-        (mailbox, watch, following)
-    }
-
-    fn pull((mailbox, _, following): &mut Reader) -> Option<Pulled> {
-        Some(following.as_mut()?.pull(mailbox)?.0)
-    }
-
-    fn pulled(reader: &mut Reader) -> Option<(usize, Option<Names>)> {
-        match pull(reader)? {
-            Pulled::Whole(push) => match &push.body {
-                Body::Presence { online, names } => Some((*online, names.clone())),
-                Body::Signal { .. } => None,
-            },
-            Pulled::Numbers(push) => match &push.body {
-                Body::Presence { online, .. } => Some((*online, None)),
-                Body::Signal { .. } => None,
-            },
-        }
-    }
-
-    fn gather(registry: &Registry, at: Instant) {
-        let due = registry.topic("t").unwrap().watchers.gather(at);
-        assert!(due.is_none_or(|due| due >= at + seconds(1)));
-    }
-
-    fn is_woken(reader: &Reader) -> bool {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        reader.0.poll_take(&mut context, &mut Vec::new()).is_ready()
-    }
-
-    fn seconds(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    #[test]
-    fn a_topic_where_nobody_asks_has_no_lanes() {
-        let registry = registry();
-        let plain = reader(&registry, "ada", With::default());
-        let topic = registry.topic("t").unwrap();
-        assert!(plain.2.is_none() && topic.watchers.lanes().is_none());
-        assert_eq!(registry.online("t", 9).online, 1);
-        assert_eq!(registry.online("other", 9), Online::default());
-        let (signal, begin) = (With::default().and(Lane::Signals), Instant::now());
-        drop(reader(&registry, "ben", signal.and(Lane::Presence)));
-        assert!(topic.watchers.lanes().is_some(), "for a while");
-        gather(&registry, begin + seconds(60));
-        assert!(topic.watchers.lanes().is_none());
-        drop(plain);
-        assert!(registry.is_empty());
-    }
-
-    #[test]
-    fn readers_that_are_too_slow_get_the_number() {
-        let registry = registry();
-        let mut quick = reader(&registry, "ada", presence());
-        let mut slow = reader(&registry, "ben", presence());
-        let mut plain = reader(&registry, "cleo", With::default());
-        let begin = Instant::now();
-        let mut there = Vec::new();
-        for number in 0..100 {
-            there.push(reader(&registry, &format!("u{number}"), With::default()));
-            gather(&registry, begin + seconds(2 * number + 2));
-            assert!(is_woken(&quick));
-            let (online, names) = pulled(&mut quick).unwrap();
-            assert_eq!(online, 3 + there.len());
-            assert!(names.is_some_and(|names| !names.joined.is_empty()));
-        }
-        assert!(is_woken(&slow) && !is_woken(&plain));
-        assert_eq!(pulled(&mut slow), Some((103, None)));
-        assert!(pull(&mut slow).is_none() && pull(&mut plain).is_none());
-    }
-
-    /// What a second of presence costs with 10,000 online, all of whom ask for it, whatever the churn: run it with
-    /// `--release -- --ignored --nocapture`.
-    #[test]
-    #[ignore = "prints figures"]
-    #[allow(clippy::disallowed_macros)] // figures for people
-    fn presence_of_ten_thousand() {
-        let registry = registry();
-        let (begin, name) = (Instant::now(), |number: usize| format!("user-{number:06}"));
-        let all = |with| (0..10_000).map(move |number| (name(number), with));
-        let all = |with| all(with).map(|(name, with)| reader(&registry, &name, with));
-        let plain: Vec<_> = all(With::default()).collect();
-        println!("10,000 subscribe without: {:?}", begin.elapsed());
-        let begun = Instant::now();
-        assert_eq!(registry.online("t", 100).users.len(), 100);
-        println!("presence.get, not kept: {:?}", begun.elapsed());
-        drop(plain);
-        let begun = Instant::now();
-        let mut readers: Vec<_> = all(presence()).collect();
-        println!("10,000 subscribe with presence: {:?}", begun.elapsed());
-        let begun = Instant::now();
-        assert_eq!(registry.online("t", 100).users.len(), 100);
-        println!("presence.get, kept: {:?}", begun.elapsed());
-        let mut clock = Instant::now();
-        for churn in [0, 1, 100, 1_000, 10_000] {
-            let begun = Instant::now();
-            for number in 0..churn {
-                drop(reader(&registry, &name(20_000 + number), With::default()));
-            }
-            let churned = begun.elapsed();
-            // In the first second all that came and went still count, in the last one they go.
-            let topic = registry.topic("t").unwrap();
-            let gathers = [2, 60].map(|later| {
-                clock += seconds(later);
-                let begun = Instant::now();
-                topic.watchers.gather(clock);
-                begun.elapsed()
-            });
-            let begun = Instant::now();
-            let pushes = readers.iter_mut().filter_map(pulled).count();
-            let took = begun.elapsed();
-            println!(
-                "{churn} come and go: {churned:?}; gathered: {gathers:?}; {pushes} pulled: {took:?}"
-            );
-        }
     }
 }

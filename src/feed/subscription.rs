@@ -10,8 +10,7 @@ use super::ephemeral::{Following, Pulled, With};
 use super::fresh::Fresh;
 use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
-use crate::metrics::Metrics;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Target, Timelines};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Target};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,26 +44,21 @@ pub struct Subscription {
     cursor: Cursor,
     /// `None` = it asked for no lane.
     following: Option<Box<Following>>,
-    timelines: Timelines,
-    metrics: Arc<Metrics>,
 }
 
 impl Subscription {
     pub(super) fn new(
         watch: Watch,
         user: Arc<str>,
-        cursor: Cursor,
+        mut cursor: Cursor,
         with: With,
-        timelines: Timelines,
-        metrics: Arc<Metrics>,
     ) -> Subscription {
+        cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
         Subscription {
             following: watch.subscribe(with),
             watch,
             user,
             cursor,
-            timelines,
-            metrics,
         }
     }
 
@@ -94,7 +88,7 @@ impl Subscription {
     /// The next ephemeral push of those that it asked for; `own` is the connection's mailbox.
     pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
         let (pulled, lane, missed) = self.following.as_mut()?.pull(own)?;
-        let counted = &self.metrics.ephemeral;
+        let counted = &self.watch.registry.metrics.ephemeral;
         counted.pushes[lane as usize].increment(1);
         if missed > 0 {
             counted.missed[lane as usize].increment(missed);
@@ -110,7 +104,7 @@ impl Subscription {
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
     pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
         let topic = Arc::clone(&self.watch.topic);
-        let (timelines, metrics) = (self.timelines.clone(), Arc::clone(&self.metrics));
+        let registry = Arc::clone(&self.watch.registry);
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
@@ -119,6 +113,7 @@ impl Subscription {
         let user = Arc::clone(&self.user);
         let meta = matches!(next, Next::Meta);
         async move {
+            let (timelines, metrics) = (&registry.timelines, &registry.metrics);
             if meta {
                 let target = Target {
                     timeline: topic.name.as_ref().to_owned(),
