@@ -33,6 +33,7 @@ pub mod receipt;
 pub mod schedule;
 pub mod schemas;
 pub mod session;
+pub mod signal;
 pub mod sync;
 pub mod tablestore;
 pub mod timeline;
