@@ -282,6 +282,9 @@ groups! {
         expired: Counter, "tideline_timer_expired_total"
             "Messages that were made tombstones because their time was over.",
             "Follows what clients append with expires_in_ms.";
+        trimmed: Counter, "tideline_timer_trimmed_total"
+            "Trims of a timeline by the age that its retention sets.",
+            "Follows how many timelines with such a retention are written to.";
         late_seconds: Histogram, "tideline_timer_late_seconds"
             "Seconds from when the oldest work of a step was due to the step, of steps that found some.",
             "Should be below 1. Rising = more is due than the writer does beside its other work, or the server was stopped when it was due.";

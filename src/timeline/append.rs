@@ -256,12 +256,13 @@ impl Prepared {
         head: &mut HeadRow,
     ) -> Result<(), ReadError> {
         let now = txn.now_ms().max(head.last_at);
-        let mut entries = None;
+        let (mut entries, mut bytes) = (None, 0);
         let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;
         for message in self.messages.iter_mut().filter(is_new) {
             head.last += 1;
             (message.answer.sequence, message.answer.timestamp) = (head.last, now);
             let key = self.name.message_key(head.incarnation, head.last);
+            bytes += message.row.cells().len() as u64;
             let entry = put(txn, key, &mut message.row, version(now));
             let (_, count) = entries.get_or_insert((entry, 0u32));
             *count += 1;
@@ -286,6 +287,7 @@ impl Prepared {
             unread::appended(txn, &self.name, head, &self.user, new)?;
         }
         head.last_at = now;
+        site.keep(txn, &self.name, head, (bytes, false))?;
         head.store(txn, &self.name, version(now));
         if let Some((first, count)) = entries {
             record(txn, MESSAGES, Action::Put, first, count);

@@ -45,6 +45,10 @@ pub(super) struct HeadRow {
     pub(super) flags: u8,
     /// Messages from here on are written into inboxes; 0 = none are.
     pub(super) inbox_from: u64,
+    /// When the timeline is to be trimmed by age, ms; 0 = there is no due row.
+    pub(super) trim_at: u64,
+    /// Bytes of messages that were appended while a retention by bytes was in force.
+    pub(super) bytes: u64,
     /// Where in the log this row was last written, while there are members; else 0.
     pub(super) position: u64,
 }
@@ -55,6 +59,7 @@ pub(super) const MEMBERS_ONLY: u8 = 2;
 pub(super) const OPEN_TO_ALL: u8 = 4;
 
 const LAST_AT: &str = "$at";
+const BYTES: &str = "$bytes";
 const CHANGE: &str = "$change";
 const COUNTED: &str = "$counted";
 const DROPPED: &str = "$dropped";
@@ -66,6 +71,7 @@ const MEMBERS: &str = "$members";
 const MEMBER_VERSION: &str = "$mver";
 const POSITION: &str = "$pos";
 const LAST: &str = "$seq";
+const TRIM_AT: &str = "$trim";
 
 impl HeadRow {
     /// A timeline without messages.
@@ -82,6 +88,8 @@ impl HeadRow {
             counted: 0,
             flags: 0,
             inbox_from: 0,
+            trim_at: 0,
+            bytes: 0,
             position: 0,
         }
     }
@@ -102,6 +110,7 @@ impl HeadRow {
             }
         };
         number(LAST_AT, self.last_at, 0);
+        number(BYTES, self.bytes, 0);
         number(CHANGE, self.change, 0);
         if self.members == 0 {
             number(COUNTED, self.counted, 0);
@@ -115,6 +124,7 @@ impl HeadRow {
         number(MEMBER_VERSION, self.member_version, 0);
         number(POSITION, self.position, 0);
         number(LAST, self.last, 0);
+        number(TRIM_AT, self.trim_at, 0);
         row
     }
 
@@ -139,6 +149,8 @@ impl HeadRow {
                 MEMBER_VERSION => head.member_version = number,
                 POSITION => head.position = number,
                 LAST => head.last = number,
+                TRIM_AT => head.trim_at = number,
+                BYTES => head.bytes = number,
                 _ => return Err(Malformed),
             }
         }

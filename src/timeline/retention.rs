@@ -13,7 +13,7 @@ use super::Limits;
 use super::head::HeadRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
-    CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MEMBER_CHANGES, MEMBERS,
+    CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES, MEMBERS,
     MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SCHEDULED, SENDERS, SETTINGS,
     incarnation_of,
 };
@@ -95,7 +95,7 @@ impl TimelineRetention {
             return Ok(true);
         }
         let sequence = match table {
-            MESSAGES => Some(rest.u64()),
+            MESSAGES | MARKS => Some(rest.u64()),
             SENDERS | MENTIONS => Some(rest.skip().and_then(|_| rest.u64())),
             HIDES => Some(
                 rest.skip()
@@ -140,7 +140,7 @@ fn is_void(columns: &[u8], context: &DropContext<'_>) -> Result<bool, Malformed>
 
 /// Tables whose keys have an incarnation behind the timeline: their rows end with it.
 fn is_of_incarnation(table: TableId) -> bool {
-    let of_messages = matches!(table, MESSAGES | IDS | CHANGES);
+    let of_messages = matches!(table, MESSAGES | MARKS | IDS | CHANGES);
     let of_members = matches!(table, SETTINGS | MEMBERS | MEMBER_CHANGES | FOLLOWERS);
     let of_unread = matches!(table, SENDERS | MENTIONS | HIDES | HIDES_BY_NUMBER | GONE);
     let of_marks = matches!(table, REACTIONS | REACTION_SUMS | PINS);

@@ -20,6 +20,7 @@
 //! 14 reactions  (timeline, incarnation, sequence, name, user)        15 their sums: (timeline, incarnation, sequence)
 //! 18 due      (kind, time, timeline, …)                              see `time/due.rs`
 //! 23 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
+//! 24 marks    (timeline, incarnation, sequence)                      see `time/trim.rs`
 //! 20 followers  (timeline, incarnation, user)                        22 pins: (timeline, incarnation, sequence)
 //! ```
 //! Numbers that are given and whose rows are described where they are written: 21 jobs; at a user 32 conversations,
@@ -53,6 +54,7 @@ pub(super) const REACTIONS: TableId = TableId(14);
 pub(super) const REACTION_SUMS: TableId = TableId(15);
 pub(super) const FOLLOWERS: TableId = TableId(20);
 pub(super) const PINS: TableId = TableId(22);
+pub(super) const MARKS: TableId = TableId(24);
 pub(super) const SCHEDULED: TableId = TableId(23);
 pub(super) const DUE: TableId = TableId(18);
 
@@ -103,6 +105,11 @@ impl Name {
     pub(super) fn member_key(&self, incarnation: u64, user: &str) -> Key {
         let more = ordered::text_bytes(user.len());
         self.numbered(MEMBERS, incarnation, more).string(user)
+    }
+
+    pub(super) fn mark_key(&self, incarnation: u64, sequence: u64) -> Key {
+        self.numbered(MARKS, incarnation, INTEGER_BYTES_MAX)
+            .number(sequence)
     }
 
     /// `columns`: see [`id_columns`].

@@ -63,6 +63,7 @@ fn count(done: &Done, figures: &metrics::Timer) {
     figures.delivered.increment(done.delivered);
     figures.refused.increment(done.refused);
     figures.expired.increment(done.expired);
+    figures.trimmed.increment(done.trimmed);
     if let Some(late_ms) = done.late_ms {
         figures.late_seconds.record(late_ms as f64 / 1e3);
     }

@@ -1,4 +1,4 @@
-//! What happens to messages by time: they expire, or are appended later.
+//! What happens to messages by time: they expire, are appended later, or go because there are too many or too old ones.
 //!
 //! Owns: due rows and what each kind of them leads to. Promises: all of it is found in the order of time, whatever the
 //! number of timelines, and survives a restart; appends without these options cost nothing more. Must not: run tasks.
@@ -11,6 +11,7 @@ mod schedule;
 mod scheduled_row;
 mod shown;
 mod timer;
+mod trim;
 
 pub(super) use alarm::{Alarm, Time};
 pub(super) use due::expiry_columns;

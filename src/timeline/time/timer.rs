@@ -15,6 +15,7 @@ use super::alarm::{Alarm, Noted, Time};
 use super::deliver::{Delivered, Delivery};
 use super::due::{Due, Kind, due};
 use super::expiry::warm;
+use super::trim::warm_trim;
 
 /// The timer of one partition.
 pub struct Timer {
@@ -28,7 +29,7 @@ pub struct Timer {
     unseen: Option<Noted>,
 }
 
-const KINDS: [Kind; 2] = [Kind::Deliver, Kind::Expire];
+const KINDS: [Kind; 3] = [Kind::Deliver, Kind::Expire, Kind::Trim];
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct Done {
     pub refused: u64,
     /// Messages that expired.
     pub expired: u64,
+    /// Timelines whose oldest messages went because of their age.
+    pub trimmed: u64,
     /// By how much the step was late, if it did anything, ms.
     pub late_ms: Option<u64>,
 }
@@ -48,6 +51,7 @@ struct Work {
     deliveries: Vec<Delivery>,
     /// By timeline.
     expired: Vec<Vec<Due>>,
+    trims: Vec<Due>,
     /// The earliest time of all that.
     first_ms: Option<u64>,
     /// By kind: the earliest time that is left to later steps.
@@ -151,6 +155,7 @@ impl Timer {
             next_ms[0] = Some(from_ms[0]);
         }
         done.expired = self.expire(work.expired).await?;
+        done.trimmed = self.trim(work.trims).await?;
         self.wakes_at_ms = u64::MAX;
         for (from, next) in self.from_ms.iter_mut().zip(next_ms) {
             *from = next.unwrap_or(now_ms + 1);
@@ -234,6 +239,21 @@ impl Timer {
     }
 }
 
+impl Timer {
+    async fn trim(&self, trims: Vec<Due>) -> Result<u64, Error> {
+        if trims.is_empty() {
+            return Ok(0);
+        }
+        let bytes = trims.len() * TRIM_BYTES;
+        let run = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| Ok(site.trim_old(txn, due)?);
+        let answers = self
+            .timelines
+            .submit_each(Purpose::MakesRoom, self.partition, bytes, trims, run);
+        let answers = answers.await.into_iter();
+        answers.map(|answer| answer.map(u64::from)).sum()
+    }
+}
+
 impl Work {
     fn read(
         view: &View,
@@ -245,7 +265,11 @@ impl Work {
         let (delivered, deliver_next) = due(view, Kind::Deliver, range(0), DELIVERED_MAX)?;
         let (mut expired, expire_next) = due(view, Kind::Expire, range(1), EXPIRED_MAX)?;
         warm(view, &expired)?;
-        let first = [delivered.first(), expired.first()];
+        let (trims, trim_next) = due(view, Kind::Trim, range(2), TRIMS_MAX)?;
+        for due in &trims {
+            warm_trim(view, due, now_ms)?;
+        }
+        let first = [delivered.first(), expired.first(), trims.first()];
         let first_ms = first.into_iter().flatten().map(|due| due.at_ms).min();
         let deliver = |due| Delivery::read(view, partition, now_ms, due);
         expired.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
@@ -258,8 +282,9 @@ impl Work {
                 .map(deliver)
                 .collect::<Result<_, _>>()?,
             expired: members.map(<[Due]>::to_vec).collect(),
+            trims,
             first_ms,
-            next_ms: [deliver_next, expire_next],
+            next_ms: [deliver_next, expire_next, trim_next],
         })
     }
 }
@@ -276,6 +301,10 @@ const EXPIRED_MAX: usize = if cfg!(test) { 3 } else { 512 };
 const EXPIRED_AT_ONCE: usize = 32;
 /// About what these hold in the queue.
 const EXPIRED_BYTES: usize = EXPIRED_AT_ONCE * 128;
+/// Timelines that a step trims.
+const TRIMS_MAX: usize = 64;
+/// About what a trim holds in the queue.
+const TRIM_BYTES: usize = 512;
 /// A sleeping timer looks at the clock so often, in case it jumps.
 const CLOCK_LOOK_MS: u64 = if cfg!(test) { 5 } else { 1_000 };
 /// So long a step waits for the batch that it was told of before it goes on with what there is.
