@@ -155,7 +155,7 @@ impl Prepared {
     }
 
     /// Numbers and writes what is new. The messages' entries lie together, so that one record names them all.
-    fn write(&mut self, txn: &mut Txn<'_>, head: &mut HeadRow) {
+    pub(super) fn write(&mut self, txn: &mut Txn<'_>, head: &mut HeadRow) {
         let now = txn.now_ms().max(head.last_at);
         let mut entries = None;
         let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;

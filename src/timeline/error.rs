@@ -36,6 +36,10 @@ pub enum Error {
         /// What it would be.
         actual_bytes: u64,
     },
+    /// The user is no member.
+    MemberNotFound,
+    /// The timeline's settings do not let this user do it, or not any more.
+    Forbidden,
     /// An update of a deleted message.
     Deleted,
     /// More than there may be of something.

@@ -48,6 +48,8 @@ pub(super) struct HeadRow {
     pub(super) position: u64,
 }
 
+/// There is a settings row.
+pub(super) const HAS_SETTINGS: u8 = 1;
 /// Its settings say that only members may read.
 pub(super) const MEMBERS_ONLY: u8 = 2;
 /// Its settings say that others may read too, whatever the policy says.

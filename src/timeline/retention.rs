@@ -11,6 +11,7 @@ use crate::table::{DropContext, Entry, Malformed, Retention};
 
 use super::Limits;
 use super::head::HeadRow;
+use super::members::change_row::ChangeRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
     CHANGES, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MEMBER_CHANGES, MEMBERS,
@@ -88,6 +89,9 @@ impl TimelineRetention {
         }
         match table {
             MESSAGES => Ok(rest.u64().map_err(|_| Malformed)? < head.floor),
+            MEMBER_CHANGES if entry.kind == EntryKind::Put => {
+                ChangeRow::is_over(&entry.value, context.now_ms)
+            }
             CHANGES if entry.kind == EntryKind::Put => {
                 Ok(changed_sequence(&entry.value)? < head.floor)
             }

@@ -238,9 +238,9 @@ impl MetaTable {
         if head.dropped {
             return Ok(None);
         }
-        let meta = load_meta(view, &Name::new(timeline))?;
         let site = self.0.site(self.0.place(timeline));
-        Ok(Some(meta_row(&site.info(timeline.to_owned(), head, meta))))
+        let info = site.info(view, timeline.to_owned(), head)?;
+        Ok(Some(meta_row(&info)))
     }
 }
 
@@ -316,6 +316,8 @@ fn meta_row(info: &TimelineInfo) -> Bytes {
         created_at,
         updated_at,
         last_at,
+        configured: _,
+        members: _,
     } = info;
     let ours = [
         Some(integer(head.change_head)),

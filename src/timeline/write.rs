@@ -9,7 +9,8 @@ use crate::model::{Value, json_bytes};
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
 use super::head::{Epochs, HeadRow};
-use super::members::Policies;
+use super::members::settings_row::SettingsRow;
+use super::members::{Create, Policies, change, configure};
 use super::retention::Window;
 use super::stored::MetaRow;
 use super::tables::{METAS, Name};
@@ -68,32 +69,35 @@ impl Site {
     pub(super) fn create(
         &self,
         txn: &mut Txn<'_>,
-        target: Target,
-        meta: Option<Meta>,
+        create: Create,
     ) -> Result<(TimelineInfo, bool), Error> {
-        let Target {
-            timeline,
-            epoch,
-            user,
-        } = target;
-        let name = Name::new(&timeline);
+        let Create {
+            target,
+            mut meta,
+            settings,
+            members,
+            implicit,
+        } = create;
+        let epoch = target.epoch.as_deref();
+        let name = Name::new(&target.timeline);
         let found = HeadRow::load(txn, &name)?;
         let standing = found.filter(|head| !head.dropped);
-        if self.is_shut_out(txn, &name, standing.as_ref(), &user)? {
-            return Err(self.as_unknown(true, epoch.as_deref()));
+        let may_begin = standing.is_none() && !implicit;
+        if !may_begin && self.is_shut_out(txn, &name, standing.as_ref(), &target.user)? {
+            return Err(self.as_unknown(true, epoch));
         }
-        self.check_epoch_or_create(&standing, true, epoch.as_deref())?;
+        self.check_epoch_or_create(&standing, true, epoch)?;
         if let Some(head) = standing {
-            let seen = self.reader(txn, &name, &head, &user)?.sees(head);
-            let meta = load_meta(txn, &name)?;
-            return Ok((self.info(timeline, &seen, meta), false));
+            let seen = self.reader(txn, &name, &head, &target.user)?.sees(head);
+            return Ok((self.info(txn, target.timeline, &seen)?, false));
         }
-        let head = new_head(txn, found);
-        let mut meta = meta.unwrap_or_default();
+        let mut head = new_head(txn, found);
         sort(&mut meta);
-        let meta = put_new_meta(txn, &name, meta);
+        put_new_meta(txn, &name, meta);
+        configure::set(txn, &name, &mut head, SettingsRow::default(), settings);
+        change::add(txn, &name, &mut head, members, None)?;
         put_head(txn, &name, &head);
-        Ok((self.info(timeline, &head, meta), true))
+        Ok((self.info(txn, target.timeline, &head)?, true))
     }
 
     pub(super) fn update(
@@ -151,8 +155,17 @@ impl Site {
         Ok(reader.floor.max(head.floor))
     }
 
-    pub(super) fn info(&self, timeline: String, head: &HeadRow, meta: MetaRow) -> TimelineInfo {
-        TimelineInfo {
+    /// What is returned of a timeline that exists.
+    pub(super) fn info(
+        &self,
+        rows: &impl Source,
+        timeline: String,
+        head: &HeadRow,
+    ) -> Result<TimelineInfo, ReadError> {
+        let name = Name::new(&timeline);
+        let meta = load_meta(rows, &name)?;
+        let configured = self.configured(rows, &name, head)?;
+        Ok(TimelineInfo {
             timeline,
             head: self.epochs.head(self.partition, head),
             meta: meta.meta,
@@ -160,7 +173,9 @@ impl Site {
             created_at: meta.created_at,
             updated_at: meta.updated_at,
             last_at: (head.last > 0).then_some(head.last_at),
-        }
+            configured,
+            members: u64::from(head.members),
+        })
     }
 }
 

@@ -29,6 +29,8 @@ listed! {
         TimelineNotFound,
         /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
         MessageNotFound,
+        /// No such member. Read the list of members again.
+        MemberNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
         /// again.
         ConditionFailed,
@@ -95,6 +97,7 @@ impl Reason {
             Forbidden => (403, false, "forbidden", "not allowed"),
             TimelineNotFound => (404, false, "timeline_not_found", "no such timeline"),
             MessageNotFound => (404, false, "message_not_found", "no such message"),
+            MemberNotFound => (404, false, "member_not_found", "no such member"),
             ConditionFailed => (
                 409,
                 false,

@@ -6,6 +6,7 @@
 //! session.
 
 pub(super) mod message;
+mod member;
 mod position;
 pub(crate) mod shape;
 pub(super) mod subscribe;
@@ -80,6 +81,12 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
+        Request::TimelineConfigure(configure) => timeline::configure(shared, caller, configure),
+        Request::MemberAdd(add) => member::add(shared, caller, add),
+        Request::MemberUpdate(update) => member::update(shared, caller, update),
+        Request::MemberRemove(remove) => member::remove(shared, caller, remove),
+        Request::MemberGet(get) => member::get(shared, caller, get),
+        Request::MemberList(list) => member::list(shared, caller, list),
         Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),
         Request::MessageAppendBatch(batch) => {
             message::append_batch(shared, caller, batch).alone(shared)
@@ -144,6 +151,8 @@ pub(super) fn refusal(error: Error) -> Failure {
     match error {
         Error::TimelineNotFound => Reason::TimelineNotFound.into(),
         Error::MessageNotFound => Reason::MessageNotFound.into(),
+        Error::MemberNotFound => Reason::MemberNotFound.into(),
+        Error::Forbidden => Failure::new(Reason::Forbidden).saying(NOT_EDITED),
         Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
         Error::ConditionFailed { actual } => {
             Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))
@@ -176,6 +185,9 @@ pub(super) fn refusal(error: Error) -> Failure {
         },
     }
 }
+
+/// The answer to an edit that the timeline's settings do not let this user make.
+const NOT_EDITED: &str = "the timeline's settings do not let you change this message, or not any more";
 
 /// About how long a full queue takes to empty.
 const BUSY_RETRY_MS: u32 = 200;

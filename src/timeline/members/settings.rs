@@ -63,6 +63,9 @@ pub enum EditBy {
     Sender,
 }
 
+/// Up to how many members `auto` writes into inboxes, if nothing says otherwise.
+pub const FAN_OUT_MEMBERS_MAX: u64 = 500;
+
 impl Settings {
     /// These, and where nothing is set here those of a policy.
     #[must_use]
