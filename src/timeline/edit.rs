@@ -26,7 +26,12 @@ impl Site {
             return Err(Error::Deleted);
         };
         let (timestamp, change) = (message.timestamp, message.change);
-        self.check_edit(txn, (&name, &head), &update.user, (timestamp, &message.sender))?;
+        self.check_edit(
+            txn,
+            (&name, &head),
+            &update.user,
+            (timestamp, &message.sender),
+        )?;
         if update
             .expect_change
             .is_some_and(|expected| expected != change)

@@ -5,6 +5,7 @@
 //! sockets, or check what the gateway can check without the store (names, sizes, ranges of numbers).
 
 mod append;
+mod create;
 mod dump;
 mod edit;
 mod error;
@@ -45,9 +46,9 @@ pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use members::{
-    ATTRIBUTES_BYTES_MAX, AddMembers, Configured, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, ListMembers,
-    ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember, NextMembers, Policies,
-    Policy, RemoveMembers, Settings, SettingsPatch, UpdateMember, memberships,
+    AddMembers, Configured, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, ListMembers,
+    ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember, NextMembers,
+    Policies, Policy, RemoveMembers, Settings, SettingsPatch, UpdateMember, memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,

@@ -28,7 +28,6 @@ use super::head::HeadRow;
 use super::page::Held;
 use super::stored::{around, put_all};
 use super::tables::{HEADS, MESSAGES, METAS, Name};
-use super::write::load_meta;
 use super::{Burial, Message, TimelineInfo, Timelines};
 
 const TIMELINE_ID: &str = "timeline_id";

@@ -9,8 +9,7 @@ use crate::model::{Value, json_bytes};
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
 use super::head::{Epochs, HeadRow};
-use super::members::settings_row::SettingsRow;
-use super::members::{Create, Policies, change, configure};
+use super::members::Policies;
 use super::retention::Window;
 use super::stored::MetaRow;
 use super::tables::{METAS, Name};
@@ -64,40 +63,6 @@ impl Site {
     pub(super) fn as_unknown(&self, create: bool, epoch: Option<&str>) -> Error {
         let checked = self.check_epoch_or_create(&None, create, epoch);
         checked.err().unwrap_or(Error::TimelineNotFound)
-    }
-
-    pub(super) fn create(
-        &self,
-        txn: &mut Txn<'_>,
-        create: Create,
-    ) -> Result<(TimelineInfo, bool), Error> {
-        let Create {
-            target,
-            mut meta,
-            settings,
-            members,
-            implicit,
-        } = create;
-        let epoch = target.epoch.as_deref();
-        let name = Name::new(&target.timeline);
-        let found = HeadRow::load(txn, &name)?;
-        let standing = found.filter(|head| !head.dropped);
-        let may_begin = standing.is_none() && !implicit;
-        if !may_begin && self.is_shut_out(txn, &name, standing.as_ref(), &target.user)? {
-            return Err(self.as_unknown(true, epoch));
-        }
-        self.check_epoch_or_create(&standing, true, epoch)?;
-        if let Some(head) = standing {
-            let seen = self.reader(txn, &name, &head, &target.user)?.sees(head);
-            return Ok((self.info(txn, target.timeline, &seen)?, false));
-        }
-        let mut head = new_head(txn, found);
-        sort(&mut meta);
-        put_new_meta(txn, &name, meta);
-        configure::set(txn, &name, &mut head, SettingsRow::default(), settings);
-        change::add(txn, &name, &mut head, members, None)?;
-        put_head(txn, &name, &head);
-        Ok((self.info(txn, target.timeline, &head)?, true))
     }
 
     pub(super) fn update(

@@ -23,6 +23,7 @@ pub mod member;
 pub mod message;
 mod methods;
 mod nested;
+pub mod new_member;
 mod openrpc;
 mod params;
 pub mod position;

@@ -10,7 +10,7 @@ use super::check::{self, Check};
 use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::member::{NewMember, new_members};
+use super::new_member::{NewMember, new_members};
 use super::params::{objects, page_default, page_limit};
 use super::settings::{Settings, SettingsPatch};
 

@@ -10,12 +10,12 @@ use super::{Caller, Shared, Work, refusal};
 use crate::timeline::{
     AddMembers, ListMembers, MemberRow, NewMember, NextMembers, RemoveMembers, UpdateMember,
 };
-use crate::wire::member::{self, History, HistoryWord};
-use crate::wire::{Entry, Integers, Reply};
+use crate::wire::new_member::{self, History, HistoryWord};
+use crate::wire::{Entry, Integers, Reply, member};
 
 /// A user who is to become a member.
-pub(super) fn new_member(from: member::NewMember) -> NewMember {
-    let member::NewMember {
+pub(super) fn new_member(from: new_member::NewMember) -> NewMember {
+    let new_member::NewMember {
         user,
         role,
         attributes,

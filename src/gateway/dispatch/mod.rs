@@ -5,8 +5,8 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
 //! session.
 
-pub(super) mod message;
 mod member;
+pub(super) mod message;
 mod position;
 pub(crate) mod shape;
 pub(super) mod subscribe;
@@ -187,7 +187,8 @@ pub(super) fn refusal(error: Error) -> Failure {
 }
 
 /// The answer to an edit that the timeline's settings do not let this user make.
-const NOT_EDITED: &str = "the timeline's settings do not let you change this message, or not any more";
+const NOT_EDITED: &str =
+    "the timeline's settings do not let you change this message, or not any more";
 
 /// About how long a full queue takes to empty.
 const BUSY_RETRY_MS: u32 = 200;

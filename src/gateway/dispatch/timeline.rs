@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use super::member::new_member;
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
-use super::member::new_member;
 use crate::timeline::{Create, List, UpdateMeta};
 use crate::wire::{Reply, timeline};
 

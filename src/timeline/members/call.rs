@@ -155,7 +155,9 @@ pub struct SettingsPatch {
 }
 
 impl SettingsPatch {
-    pub(super) fn apply(self, settings: Settings) -> Settings {
+    /// The settings after the change.
+    #[must_use]
+    pub fn apply(self, settings: Settings) -> Settings {
         Settings {
             retention: self.retention.unwrap_or(settings.retention),
             members_only: self.members_only.unwrap_or(settings.members_only),

@@ -4,19 +4,19 @@
 //! version and leaves a change row and a record; an announcement is in the same batch, behind the change, and only if
 //! something changed. Must not: check names and sizes that need no store; the caller has.
 
-use crate::table::{Action, ReadError, Source, Txn, delete, put, record};
+use crate::table::{Action, ReadError, Txn, delete, put, record};
 
 use super::super::append::Prepared;
 use super::super::head::HeadRow;
 use super::super::tables::{MEMBERS, Name};
-use super::super::write::{Site, merge, put_head, sort, version};
+use super::super::write::{Site, check_size, merge, put_head, sort, version};
 use super::super::{EntryLimits, Error, Target};
 use super::call::{MembersChanged, NewMember, UpdateMember};
 use super::change_row::{ChangeRow, Left};
 use super::row::{DEFAULT_ROLE, MemberRow};
 
 /// Bytes of a member's attributes, as compact JSON.
-pub const ATTRIBUTES_BYTES_MAX: u64 = 4 << 10;
+const ATTRIBUTES_BYTES_MAX: u64 = 4 << 10;
 
 impl Site {
     /// Adds those who are not members yet, then the announcement if there were any.
@@ -88,7 +88,7 @@ impl Site {
         }
         let mut member = before.clone();
         merge(&mut member.attributes, update.set, &update.remove);
-        super::super::write::check_size(&member.attributes, ATTRIBUTES)?;
+        check_size(&member.attributes, ATTRIBUTES)?;
         member.role = update.role.unwrap_or(member.role);
         if member != before {
             self.put_member(txn, &name, &mut head, (&update.user, &mut member));
@@ -168,7 +168,9 @@ pub(in crate::timeline) fn add(
         put_change(txn, name, head, &ChangeRow { user, left: None });
     }
     entries.record(txn, Action::Put);
-    head.members = head.members.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    head.members = head
+        .members
+        .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
     Ok(count)
 }
 

@@ -9,10 +9,10 @@ use crate::model::{Direction, json_bytes};
 use crate::table::{Key, ReadError, Source, View, damaged, scan, split_key};
 
 use super::super::Error;
+use super::super::Target;
 use super::super::head::HeadRow;
 use super::super::tables::{MEMBERS, Name, incarnation_of};
 use super::super::write::Site;
-use super::super::Target;
 use super::call::{ListMembers, ListedMembers, Member, NextMembers};
 use super::change_row::{ChangeRow, KEPT_MS};
 use super::row::MemberRow;

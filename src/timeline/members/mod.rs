@@ -19,7 +19,6 @@ pub use call::{
     AddMembers, Configured, Create, ListMembers, ListedMembers, Member, MembersChanged, NewMember,
     NextMembers, RemoveMembers, SettingsPatch, UpdateMember,
 };
-pub use change::ATTRIBUTES_BYTES_MAX;
 pub use membership::{MemberChange, memberships};
 pub use row::MemberRow;
 pub use settings::{Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings};

@@ -132,11 +132,7 @@ mod tests {
             messages,
             bytes,
         });
-        let fan_out = prop_oneof![
-            Just(FanOut::Read),
-            Just(FanOut::Write),
-            Just(FanOut::Auto)
-        ];
+        let fan_out = prop_oneof![Just(FanOut::Read), Just(FanOut::Write), Just(FanOut::Auto)];
         let by = prop_oneof![Just(EditBy::Anyone), Just(EditBy::Sender)];
         let edit = (by, number()).prop_map(|(by, window_ms)| Edit { by, window_ms });
         (of(kept), of(any::<bool>()), of(fan_out), number(), of(edit)).prop_map(
