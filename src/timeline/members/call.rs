@@ -222,7 +222,9 @@ impl Timelines {
         let partition = self.place(&target.timeline);
         let announce = self.announcement(&target, announce);
         let bytes = members_bytes(&members) + announce.as_ref().map_or(0, Prepared::bytes);
-        self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
+        let call = (members, announce);
+        self.submit_with_members(partition, bytes, call, move |call, txn, site| {
+            let (members, announce) = call;
             site.add_members(txn, &target, (members, history), announce)
         })
     }

@@ -19,18 +19,22 @@ use super::row::{DEFAULT_ROLE, MemberRow};
 const ATTRIBUTES_BYTES_MAX: u64 = 4 << 10;
 
 impl Site {
-    /// Adds those who are not members yet, then the announcement if there were any.
+    /// Adds those who are not members yet, then the announcement if there were any. `None`: messages that the
+    /// timeline's first members find there are not counted yet; call again in another batch.
     pub(in crate::timeline) fn add_members(
         &self,
         txn: &mut Txn<'_>,
         target: &Target,
-        (members, history): (Vec<NewMember>, Option<u64>),
-        announce: Option<Prepared>,
-    ) -> Result<MembersChanged, Error> {
+        (members, history): (&mut Vec<NewMember>, Option<u64>),
+        announce: &mut Option<Prepared>,
+    ) -> Result<Option<MembersChanged>, Error> {
         let name = Name::new(&target.timeline);
         let (mut head, _) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
-        let added = add(txn, &name, &mut head, members, history)?;
-        Ok(finish(txn, &name, head, added, announce))
+        if head.members == 0 && !self.count_for_members(txn, &name, &mut head)? {
+            return Ok(None);
+        }
+        let added = add(txn, &name, &mut head, std::mem::take(members), history)?;
+        finish(txn, &name, head, added, announce.take()).map(Some)
     }
 
     /// Removes those who are members, then the announcement if there were any.
@@ -65,8 +69,9 @@ impl Site {
             put_change(txn, &name, &mut head, &change);
         }
         entries.record(txn, Action::Delete);
-        head.members -= u32::try_from(left.len()).expect("they were counted when they joined");
-        Ok(finish(txn, &name, head, left.len(), announce))
+        let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+        head.set_members(head.members.saturating_sub(count));
+        finish(txn, &name, head, left.len(), announce)
     }
 
     /// Changes a member's role and attributes. Gives the row as it is then.
@@ -168,9 +173,8 @@ pub(in crate::timeline) fn add(
         put_change(txn, name, head, &ChangeRow { user, left: None });
     }
     entries.record(txn, Action::Put);
-    head.members = head
-        .members
-        .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    let more = u32::try_from(count).unwrap_or(u32::MAX);
+    head.set_members(head.members.saturating_add(more));
     Ok(count)
 }
 
@@ -195,21 +199,23 @@ fn finish(
     mut head: HeadRow,
     changed: usize,
     announce: Option<Prepared>,
-) -> MembersChanged {
-    let announce = announce.filter(|_| changed > 0);
-    let sequence = announce.map(|mut announcement| {
-        announcement.write(txn, &mut head);
-        head.last
-    });
+) -> Result<MembersChanged, Error> {
+    let sequence = match announce.filter(|_| changed > 0) {
+        Some(mut announcement) => {
+            announcement.write(txn, &mut head)?;
+            Some(head.last)
+        }
+        None => None,
+    };
     if changed > 0 && sequence.is_none() {
         put_head(txn, name, &head);
     }
-    MembersChanged {
+    Ok(MembersChanged {
         changed: changed as u64,
         members: u64::from(head.members),
         version: head.member_version,
         sequence,
-    }
+    })
 }
 
 /// Numbers of entries that were treated alike. Mostly they follow each other; a user whose row the batch has written

@@ -20,5 +20,6 @@ pub use call::{
     NextMembers, RemoveMembers, SettingsPatch, UpdateMember,
 };
 pub use membership::{MemberChange, memberships};
+pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;
 pub use settings::{Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings};
