@@ -203,7 +203,7 @@ async fn open_store(
     clock: &Arc<Clock>,
 ) -> Result<(Partitions, Timelines, Tables), StartError> {
     let (dir, options) = (config.data.clone(), config.partition_options(metrics));
-    let limits = config.timeline_limits();
+    let (limits, policies) = (config.timeline_limits(), config.policies());
     let catalog = Catalog::default();
     let rules = People::rules(&limits, catalog.clone());
     let clock = Arc::clone(clock);
@@ -211,7 +211,8 @@ async fn open_store(
     tokio::task::spawn_blocking(move || {
         let opened = Partitions::open(&dir, options, rules, Arc::clone(&clock));
         let partitions = opened.map_err(StartError::Open)?;
-        let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
+        let timelines =
+            Timelines::with_policies(partitions.clone(), limits, policies, Arc::clone(&clock));
         let tables = Tables::open(partitions.clone(), catalog, timelines.tables(), clock);
         let tables = tables.map_err(StartError::Tables)?;
         Ok((partitions, timelines, tables))

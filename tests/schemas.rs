@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc,
-    position, push, receipt, schedule, schemas, session, signal, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, member, message,
+    openrpc, position, push, receipt, schedule, schemas, session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -166,6 +166,12 @@ fn reply(method: &str, result: &Value) -> Reply {
         "timeline.delete" => Reply::TimelineDelete(of::<timeline::Deleted>(result)),
         "timeline.trim" => Reply::TimelineTrim(of::<timeline::Trimmed>(result)),
         "timeline.list" => Reply::TimelineList(of::<timeline::Listed>(result)),
+        "timeline.configure" => Reply::TimelineConfigure(of::<timeline::Configured>(result)),
+        "member.add" => Reply::MemberAdd(of::<member::Added>(result)),
+        "member.update" => Reply::MemberUpdate(Box::new(of::<member::Updated>(result))),
+        "member.remove" => Reply::MemberRemove(of::<member::Removed>(result)),
+        "member.get" => Reply::MemberGet(Box::new(of::<member::Got>(result))),
+        "member.list" => Reply::MemberList(of::<member::Listed>(result)),
         "message.append" => Reply::MessageAppend(of::<message::AppendOutcome>(result)),
         "message.append_batch" => Reply::MessageAppendBatch(of::<message::AppendedBatch>(result)),
         "message.get" => Reply::MessageGet(Box::new(of::<message::Got>(result))),

@@ -55,6 +55,17 @@ impl Config {
         }
     }
 
+    /// Settings of timelines that have none of their own.
+    #[must_use]
+    pub fn policies(&self) -> timeline::Policies {
+        let policy = |policy: &super::PolicyKey| timeline::Policy {
+            prefix: policy.prefix.clone(),
+            settings: gateway::shape::settings_patch(policy.settings.clone())
+                .apply(timeline::Settings::default()),
+        };
+        timeline::Policies::new(self.policy.iter().map(policy).collect())
+    }
+
     /// What clients may send and get.
     #[must_use]
     pub fn wire_limits(&self) -> wire::Limits {

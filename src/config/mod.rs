@@ -11,12 +11,14 @@
 mod key;
 mod layers;
 mod load;
+mod policy;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use key::address;
 pub use load::{Flags, load};
+pub use policy::PolicyKey;
 
 use crate::{partition, timeline, wire};
 use key::Key;
@@ -148,6 +150,10 @@ keys! {
         /// Bytes of fresh messages kept in memory for subscribers, over all timelines; a subscriber that lags further
         /// is served from the store.
         fresh_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
+        /// Settings of timelines that have none of their own, by how their IDs begin; the longest prefix counts. As
+        /// tables at the end of the file, [[policy]] with prefix and any of retention (age_ms, messages, bytes),
+        /// members_only, fan_out, fan_out_members_max, edit (by, window_ms).
+        policy: Vec<PolicyKey> = Vec::new();
     }
     "clients" {
         /// Pages from these origins may talk to the server, by WebSocket and by HTTP (CORS), like
@@ -208,6 +214,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;
         self.check_names()?;
+        policy::check(&self.policy)?;
         self.check_tablestore()
     }
 
@@ -342,6 +349,7 @@ mod tests {
             "log",
             "partitions",
             "message_id_window_count",
+            "policy",
             "allowed_origins",
             "allowed_hosts",
             "connections_max",

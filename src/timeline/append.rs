@@ -249,7 +249,7 @@ impl Prepared {
     }
 
     /// Numbers and writes what is new. The messages' entries lie together, so that one record names them all.
-    fn write(
+    pub(super) fn write(
         &mut self,
         txn: &mut Txn<'_>,
         site: &Site,

@@ -11,6 +11,8 @@ use crate::ordered::Reader;
 use crate::table::{Key, ReadError, View, damaged, scan, split_key};
 
 use super::head::{Epochs, HeadRow};
+use super::members::Configured;
+use super::members::settings_row::SettingsRow;
 use super::stored;
 use super::tables::{HEADS, Name};
 use super::time::{Time, shown};
@@ -57,7 +59,13 @@ impl<'v> StoredTimelines<'v> {
             }
             let name = Name::new(&timeline);
             let meta = load_meta(self.view, &name)?;
+            let own = SettingsRow::load(self.view, &name, &head)?;
             let info = TimelineInfo {
+                configured: Configured {
+                    settings: own.settings,
+                    version: own.version,
+                },
+                members: u64::from(head.members),
                 timeline,
                 head: self.epochs.head(self.partition, &head),
                 meta: meta.meta,

@@ -28,13 +28,18 @@ impl Site {
         let Some(entry) = &mut message.entry else {
             return Err(Error::Deleted);
         };
+        let (timestamp, change) = (message.timestamp, message.change);
+        self.check_edit(
+            txn,
+            (&name, &head),
+            &update.user,
+            (timestamp, &message.sender),
+        )?;
         if update
             .expect_change
-            .is_some_and(|change| change != message.change)
+            .is_some_and(|expected| expected != change)
         {
-            return Err(Error::ConditionFailed {
-                actual: message.change,
-            });
+            return Err(Error::ConditionFailed { actual: change });
         }
         let named = unread::named(entry);
         merge(entry, update.set, &update.remove);
@@ -62,6 +67,8 @@ impl Site {
         if message.entry.is_none() {
             return Ok(false);
         }
+        let written = (message.timestamp, message.sender.as_str());
+        self.check_edit(txn, (&name, &head), &target.user, written)?;
         bury(txn, &name, &mut head, message, burial)?;
         put_head(txn, &name, &head);
         Ok(true)

@@ -40,6 +40,10 @@ pub enum Error {
     DeliverAt,
     /// No such scheduled message of this sender.
     ScheduledNotFound,
+    /// The user is no member.
+    MemberNotFound,
+    /// The timeline's settings do not let this user do it, or not any more.
+    Forbidden,
     /// An update of a deleted message.
     Deleted,
     /// The caller is not a member of the timeline.

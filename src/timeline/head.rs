@@ -53,6 +53,8 @@ pub(super) struct HeadRow {
     pub(super) position: u64,
 }
 
+/// There is a settings row.
+pub(super) const HAS_SETTINGS: u8 = 1;
 /// Its settings say that only members may read.
 pub(super) const MEMBERS_ONLY: u8 = 2;
 /// Its settings say that others may read too, whatever the policy says.
@@ -226,7 +228,6 @@ impl HeadRow {
     }
 
     /// Sets the number of members. Without any, rows are no longer written with messages.
-    #[cfg_attr(not(test), expect(dead_code, reason = "adding members uses it"))]
     pub(super) fn set_members(&mut self, members: u32) {
         self.counted = self.counted();
         self.members = members;
@@ -339,14 +340,14 @@ mod tests {
     proptest! {
         #[test]
         fn heads_come_back(
-            numbers in any::<[u64; 9]>(), dropped: bool, members: u32, flags: u8,
+            numbers in any::<[u64; 11]>(), dropped: bool, members: u32, flags: u8,
         ) {
             let [incarnation, last, change, floor, last_at, rest @ ..] = numbers;
-            let [member_version, counted, inbox_from, position] = rest;
+            let [member_version, counted, inbox_from, position, trim_at, bytes] = rest;
             let counted = if members == 0 { counted } else { 0 };
             let head = HeadRow {
                 incarnation, last, change, floor, last_at, dropped,
-                members, member_version, counted, flags, inbox_from, position,
+                members, member_version, counted, flags, inbox_from, position, trim_at, bytes,
             };
             prop_assert_eq!(HeadRow::decode(&head.encode().finish(5)), Ok(head));
         }

@@ -4,6 +4,7 @@
 //! carries the epoch that its positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on
 //! the wire.
 
+use super::members::Configured;
 use crate::model::{Value, json_bytes, json_text_bytes};
 
 /// A column name and its value; names are unique within an entry, sorted bytewise when they come out of the store.
@@ -239,6 +240,10 @@ pub struct TimelineInfo {
     pub updated_at: u64,
     /// Timestamp of the last message.
     pub last_at: Option<u64>,
+    /// The settings in force.
+    pub configured: Configured,
+    /// How many members there are.
+    pub members: u64,
 }
 
 /// Which timelines a list should hold.

@@ -5,6 +5,7 @@
 //! sockets, or check what the gateway can check without the store (names, sizes, ranges of numbers).
 
 mod append;
+mod create;
 mod dump;
 mod edit;
 mod error;
@@ -48,7 +49,9 @@ pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use members::{
-    Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Settings, memberships,
+    AddMembers, Configured, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, ListMembers,
+    ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember, NextMembers,
+    Policies, Policy, RemoveMembers, Settings, SettingsPatch, UpdateMember, memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
@@ -186,16 +189,16 @@ impl Timelines {
         }
     }
 
-    /// Makes a timeline; `false` if it existed already (its meta stays as it is).
+    /// Makes a timeline; `false` if it existed already (and stays as it is).
     pub fn create(
         &self,
-        target: Target,
-        meta: Option<Meta>,
+        create: Create,
     ) -> impl Future<Output = Result<(TimelineInfo, bool), Error>> + Send + use<> {
-        let bytes = SMALL_BYTES + meta.as_deref().map_or(0, crate::model::json_bytes);
-        let partition = self.place(&target.timeline);
+        let meta = crate::model::json_bytes(&create.meta);
+        let bytes = meta + members::call::members_bytes(&create.members);
+        let partition = self.place(&create.target.timeline);
         self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
-            site.create(txn, target, meta)
+            site.create(txn, create)
         })
     }
 
@@ -272,32 +275,6 @@ impl Timelines {
             };
             site.bury_message(txn, &target, recall.sequence, burial)
         })
-    }
-
-    /// What is known of a timeline.
-    pub async fn get(&self, target: Target) -> Result<TimelineInfo, Error> {
-        let partition = self.place(&target.timeline);
-        let site = self.site(partition);
-        self.read(partition, move |view| site.get(view, target))
-            .await
-    }
-
-    /// One message, also a tombstone.
-    pub async fn get_message(&self, target: Target, sequence: u64) -> Result<Message, Error> {
-        let partition = self.place(&target.timeline);
-        let site = self.site(partition);
-        self.read(partition, move |view| {
-            site.get_message(view, &target, sequence)
-        })
-        .await
-    }
-
-    /// A page of messages.
-    pub async fn range(&self, range: Range) -> Result<Page, Error> {
-        let partition = self.place(&range.timeline);
-        let site = self.site(partition);
-        self.read(partition, move |view| site.range(view, range))
-            .await
     }
 
     /// What comes after a reader's position, and what changed behind it.

@@ -14,7 +14,7 @@ use super::page::{Room, Run};
 use super::tables::{HEADS, Name};
 use super::time::shown;
 use super::unread;
-use super::write::{Site, load_meta};
+use super::write::Site;
 use super::{Error, List, Listed, Message, Page, Range, Target, TimelineInfo, Timelines};
 
 /// Head rows that one view looks at, at most: deleted timelines are skipped.
@@ -37,8 +37,7 @@ impl Site {
     pub(super) fn get(&self, view: &View, target: Target) -> Result<TimelineInfo, Error> {
         let name = Name::new(&target.timeline);
         let (head, _) = self.seen(view, &name, target.epoch.as_deref(), &target.user)?;
-        let meta = load_meta(view, &name)?;
-        Ok(self.info(target.timeline, &head, meta))
+        Ok(self.info(view, target.timeline, &head)?)
     }
 
     pub(super) fn get_message(
@@ -115,8 +114,7 @@ impl Site {
                         return Ok((found, reached));
                     }
                     let seen = self.reader(view, &name, &head, &list.user)?.sees(head);
-                    let meta = load_meta(view, &name)?;
-                    found.push(self.info(timeline.clone(), &seen, meta));
+                    found.push(self.info(view, timeline.clone(), &seen)?);
                 }
                 if scanned == HEADS_SCANNED_MAX {
                     return Ok((found, Some(timeline)));
@@ -143,6 +141,32 @@ fn segments(list: &List) -> Vec<(Key, Key)> {
 }
 
 impl Timelines {
+    /// What is known of a timeline.
+    pub async fn get(&self, target: Target) -> Result<TimelineInfo, Error> {
+        let partition = self.place(&target.timeline);
+        let site = self.site(partition);
+        self.read(partition, move |view| site.get(view, target))
+            .await
+    }
+
+    /// One message, also a tombstone.
+    pub async fn get_message(&self, target: Target, sequence: u64) -> Result<Message, Error> {
+        let partition = self.place(&target.timeline);
+        let site = self.site(partition);
+        self.read(partition, move |view| {
+            site.get_message(view, &target, sequence)
+        })
+        .await
+    }
+
+    /// A page of messages.
+    pub async fn range(&self, range: Range) -> Result<Page, Error> {
+        let partition = self.place(&range.timeline);
+        let site = self.site(partition);
+        self.read(partition, move |view| site.range(view, range))
+            .await
+    }
+
     /// The timelines of all partitions in the order of their names.
     pub async fn list(&self, mut list: List) -> Result<Listed, Error> {
         loop {
@@ -186,7 +210,7 @@ impl Timelines {
 fn that_fit(found: &[TimelineInfo], list: &List) -> usize {
     let mut bytes = list.bytes_max;
     let fits = |info: &&TimelineInfo| {
-        let size = json_bytes(&info.meta) + info.timeline.len() * 2 + 256;
+        let size = json_bytes(&info.meta) + info.timeline.len() * 2 + 512;
         let fits = size <= bytes;
         bytes = bytes.saturating_sub(size);
         fits

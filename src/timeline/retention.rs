@@ -11,11 +11,12 @@ use crate::table::{DropContext, Entry, Malformed, Retention};
 
 use super::Limits;
 use super::head::HeadRow;
+use super::members::change_row::ChangeRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
-    CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES, MEMBERS,
-    MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SCHEDULED, SENDERS, SETTINGS,
-    incarnation_of,
+    CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES,
+    MEMBERS, MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SCHEDULED, SENDERS,
+    SETTINGS, incarnation_of,
 };
 use super::time::{Due, Kind, ScheduledRow};
 use super::unread;
@@ -109,6 +110,9 @@ impl TimelineRetention {
             return Ok(sequence.map_err(|_| Malformed)? < head.floor);
         }
         match table {
+            MEMBER_CHANGES if entry.kind == EntryKind::Put => {
+                ChangeRow::is_over(&entry.value, context.now_ms)
+            }
             CHANGES | HIDES_BY_NUMBER if entry.kind == EntryKind::Put => {
                 Ok(changed_sequence(&entry.value)? < head.floor)
             }

@@ -102,9 +102,18 @@ impl Name {
             .number(change)
     }
 
+    pub(super) fn settings_key(&self, incarnation: u64) -> Key {
+        self.numbered(SETTINGS, incarnation, 0)
+    }
+
     pub(super) fn member_key(&self, incarnation: u64, user: &str) -> Key {
         let more = ordered::text_bytes(user.len());
         self.numbered(MEMBERS, incarnation, more).string(user)
+    }
+
+    pub(super) fn member_change_key(&self, incarnation: u64, version: u64) -> Key {
+        self.numbered(MEMBER_CHANGES, incarnation, INTEGER_BYTES_MAX)
+            .number(version)
     }
 
     pub(super) fn mark_key(&self, incarnation: u64, sequence: u64) -> Key {

@@ -29,7 +29,6 @@ use super::page::Held;
 use super::stored::{around, put_all};
 use super::tables::{HEADS, MESSAGES, METAS, Name};
 use super::time::shown;
-use super::write::load_meta;
 use super::{Burial, Message, TimelineInfo, Timelines};
 
 const TIMELINE_ID: &str = "timeline_id";
@@ -240,9 +239,9 @@ impl MetaTable {
         if head.dropped {
             return Ok(None);
         }
-        let meta = load_meta(view, &Name::new(timeline))?;
         let site = self.0.site(self.0.place(timeline));
-        Ok(Some(meta_row(&site.info(timeline.to_owned(), head, meta))))
+        let info = site.info(view, timeline.to_owned(), head)?;
+        Ok(Some(meta_row(&info)))
     }
 }
 
@@ -321,6 +320,8 @@ fn meta_row(info: &TimelineInfo) -> Bytes {
         created_at,
         updated_at,
         last_at,
+        configured: _,
+        members: _,
     } = info;
     let ours = [
         Some(integer(head.change_head)),

@@ -72,37 +72,6 @@ impl Site {
         checked.err().unwrap_or(Error::TimelineNotFound)
     }
 
-    pub(super) fn create(
-        &self,
-        txn: &mut Txn<'_>,
-        target: Target,
-        meta: Option<Meta>,
-    ) -> Result<(TimelineInfo, bool), Error> {
-        let Target {
-            timeline,
-            epoch,
-            user,
-        } = target;
-        let name = Name::new(&timeline);
-        let found = HeadRow::load(txn, &name)?;
-        let standing = found.filter(|head| !head.dropped);
-        if self.is_shut_out(txn, &name, standing.as_ref(), &user)? {
-            return Err(self.as_unknown(true, epoch.as_deref()));
-        }
-        self.check_epoch_or_create(&standing, true, epoch.as_deref())?;
-        if let Some(head) = standing {
-            let seen = self.reader(txn, &name, &head, &user)?.sees(head);
-            let meta = load_meta(txn, &name)?;
-            return Ok((self.info(timeline, &seen, meta), false));
-        }
-        let head = new_head(txn, found);
-        let mut meta = meta.unwrap_or_default();
-        sort(&mut meta);
-        let meta = put_new_meta(txn, &name, meta);
-        put_head(txn, &name, &head);
-        Ok((self.info(timeline, &head, meta), true))
-    }
-
     pub(super) fn update(
         &self,
         txn: &mut Txn<'_>,
@@ -158,8 +127,17 @@ impl Site {
         Ok(reader.floor.max(head.floor))
     }
 
-    pub(super) fn info(&self, timeline: String, head: &HeadRow, meta: MetaRow) -> TimelineInfo {
-        TimelineInfo {
+    /// What is returned of a timeline that exists.
+    pub(super) fn info(
+        &self,
+        rows: &impl Source,
+        timeline: String,
+        head: &HeadRow,
+    ) -> Result<TimelineInfo, ReadError> {
+        let name = Name::new(&timeline);
+        let meta = load_meta(rows, &name)?;
+        let configured = self.configured(rows, &name, head)?;
+        Ok(TimelineInfo {
             timeline,
             head: self.epochs.head(self.partition, head),
             meta: meta.meta,
@@ -167,7 +145,9 @@ impl Site {
             created_at: meta.created_at,
             updated_at: meta.updated_at,
             last_at: (head.last > 0).then_some(head.last_at),
-        }
+            configured,
+            members: u64::from(head.members),
+        })
     }
 }
 

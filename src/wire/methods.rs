@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{hide, message, position, receipt, schedule, session, signal, sync, timeline};
+use super::{hide, member, message, position, receipt, schedule, session, signal, sync, timeline};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -137,6 +137,18 @@ methods! {
         "timeline.trim", changes, "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
         "timeline.list", answers, "List timelines by ID";
+    TimelineConfigure(timeline::Configure) -> timeline::Configured,
+        "timeline.configure", changes, "Change the settings";
+    MemberAdd(member::Add) -> member::Added,
+        "member.add", changes, "Add members, all or none";
+    MemberUpdate(member::Update) -> Box<member::Updated>,
+        "member.update", changes, "Change a member's role and attributes";
+    MemberRemove(member::Remove) -> member::Removed,
+        "member.remove", changes, "Remove members, or leave";
+    MemberGet(member::Get) -> Box<member::Got>,
+        "member.get", answers, "Read one member";
+    MemberList(member::List) -> member::Listed,
+        "member.list", answers, "Read the members, or what changed among them";
     MessageAppend(message::Append) -> message::AppendOutcome,
         "message.append", changes, "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,

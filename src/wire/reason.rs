@@ -33,6 +33,8 @@ listed! {
         MessageNotFound,
         /// No such message is scheduled by this user: appended, cancelled or never scheduled. Read the timeline.
         ScheduledNotFound,
+        /// No such member. Read the list of members again.
+        MemberNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
         /// again.
         ConditionFailed,
@@ -106,6 +108,7 @@ impl Reason {
                 "scheduled_not_found",
                 "no such scheduled message",
             ),
+            MemberNotFound => (404, false, "member_not_found", "no such member"),
             ConditionFailed => (
                 409,
                 false,

@@ -1,4 +1,4 @@
-//! The timeline family: create, get, update, delete, trim, list.
+//! The timeline family: create, configure, get, update, delete, trim, list.
 //!
 //! Owns: parameters and results of these methods. Promises: IDs, epochs, metas and page limits are checked when they
 //! leave here. Must not: know whether a timeline exists.
@@ -10,7 +10,9 @@ use super::check::{self, Check};
 use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{page_default, page_limit};
+use super::new_member::{NewMember, new_members};
+use super::params::{objects, page_default, page_limit};
+use super::settings::{Settings, SettingsPatch};
 
 /// Makes a timeline, or finds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +25,17 @@ pub struct Create {
     /// Its meta, if it is made now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<Entry<'static>>,
+    /// Its settings, if it is made now; what is left out is as the policy says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsPatch>,
+    /// Its members, if it is made now; up to 10,000, nobody twice.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "objects"
+    )]
+    #[schemars(length(max = 10_000))]
+    pub members: Vec<NewMember>,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
@@ -33,11 +46,52 @@ impl Check for Create {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::timeline_to_write(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        match &self.meta {
-            Some(meta) => check::entry("meta", meta, limits).map(|_| ()),
-            None => Ok(()),
+        if let Some(meta) = &self.meta {
+            check::entry("meta", meta, limits)?;
         }
+        if let Some(settings) = &self.settings {
+            settings.check()?;
+        }
+        new_members(&self.members, limits)
     }
+}
+
+/// Changes settings: what is left out stays, `null` goes back to the policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timeline.configure.params")]
+pub struct Configure {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// What to set, and what to give back.
+    pub settings: SettingsPatch,
+    /// Refuse unless the settings have this version; 0 = none were ever set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expect_version: Option<u64>,
+    /// Refuse unless this is the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+}
+
+impl Check for Configure {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        check::timeline_to_write(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())?;
+        check::number("expect_version", self.expect_version)?;
+        self.settings.check()
+    }
+}
+
+/// The settings were changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline.configure.result")]
+pub struct Configured {
+    /// Those in force now.
+    pub settings: Settings,
+    /// The version of the timeline's own settings; a call that changes nothing leaves it.
+    pub version: u64,
 }
 
 /// The timeline is there.
@@ -48,7 +102,7 @@ pub struct Created {
     pub timeline: String,
     /// Its epoch.
     pub epoch: String,
-    /// `false` if it was there already; its meta is untouched then.
+    /// `false` if it was there already; its meta, settings and members are untouched then.
     pub created: bool,
     /// ms since 1970.
     pub created_at: u64,
@@ -100,6 +154,12 @@ pub struct Info {
     /// The timestamp of the last message, ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<u64>,
+    /// The settings in force.
+    pub settings: Settings,
+    /// The version of the timeline's own settings; 0 = none were ever set.
+    pub settings_version: u64,
+    /// How many members there are; 0 = it is no conversation.
+    pub members_count: u64,
 }
 
 /// Changes the meta: a value sets its name, `null` removes it, other names stay.

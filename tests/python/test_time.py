@@ -1,4 +1,4 @@
-"""PROTOCOL.md, "Time": messages that expire, messages that are appended later."""
+"""PROTOCOL.md, "Time" and retention: messages that expire, are appended later, or go because they are too many or too old."""
 
 import time
 import uuid
@@ -364,3 +364,90 @@ def test_each_is_delivered_once_though_the_server_is_killed(own_server, name):
         for n in range(count):
             again = client.append(name, {"n": n}, message_id=f"m{n}", deliver_at=start + n * 25)
             assert again["duplicate"] and found[again["sequence"] - 1]["entry"] == {"n": n}
+
+
+# Retention
+
+
+def limited(client, name, **retention):
+    client.call("timeline.create", timeline=name, settings={"retention": retention})
+
+
+def floor(client, name):
+    return client.call("timeline.get", timeline=name)["floor"]
+
+
+def test_by_number_the_newest_are_kept(client, name):
+    limited(client, name, messages=5)
+    client.fill(name, 5)
+    assert floor(client, name) == 1
+    client.fill(name, 3, start=6)
+    told = client.call("timeline.get", timeline=name)
+    assert (told["head"], told["floor"]) == (8, 4)
+    assert sequences(messages(client, name)) == [4, 5, 6, 7, 8]
+    client.fill(name, 20, start=9)
+    assert sequences(messages(client, name)) == list(range(24, 29))
+
+
+def test_readers_hear_of_it_as_of_a_trim(client, name, refused):
+    limited(client, name, messages=3)
+    client.fill(name, 10)
+    refused(client, "message.get", 404, "message_not_found", timeline=name, sequence=7)
+    late = client.call("sync", positions={name: 2})["timelines"][name]
+    assert late["state"] == "too_old" and late["floor"] == 8 and sequences(late["messages"]) == [8, 9, 10]
+    assert client.call("subscribe", timeline=name, after=2)["state"] == "too_old"
+
+
+def test_by_age_what_is_too_old_goes_in_the_background(client, name):
+    limited(client, name, age_ms=400)
+    client.fill(name, 3)
+    assert sequences(messages(client, name)) == [1, 2, 3]
+    until(lambda: floor(client, name) == 4)
+    client.fill(name, 2)
+    assert sequences(messages(client, name)) == [4, 5]
+    until(lambda: floor(client, name) == 6)
+
+
+def test_by_bytes_about_so_many_are_kept(client, name):
+    limited(client, name, bytes=64_000)
+    for n in range(200):
+        client.append(name, {"text": "x" * 1_000})
+        kept = 1 + n - floor(client, name) + 1
+        assert kept <= 64
+    # No more than a 64th part of the limit and a message go too early.
+    assert kept >= 58
+
+
+def test_a_tighter_retention_trims_soon_without_an_append(client, name):
+    client.fill(name, 10)
+    time.sleep(0.3)
+    client.call("timeline.configure", timeline=name, settings={"retention": {"messages": 4}})
+    assert floor(client, name) == 7
+    client.call("timeline.configure", timeline=name, settings={"retention": {"age_ms": 100}})
+    until(lambda: floor(client, name) == 11)
+    # Without a retention nothing goes any more.
+    client.call("timeline.configure", timeline=name, settings={"retention": None})
+    client.fill(name, 3)
+    time.sleep(0.3)
+    assert sequences(messages(client, name)) == [11, 12, 13]
+
+
+def test_a_trim_that_became_due_while_the_server_was_down_is_done_at_its_start(own_server, name):
+    with Client(own_server.start()) as client:
+        limited(client, name, age_ms=500)
+        client.fill(name, 3)
+    own_server.kill()
+    time.sleep(0.6)
+    with Client(own_server.start()) as client:
+        until(lambda: floor(client, name) == 4)
+
+
+def test_a_policy_limits_all_timelines_of_its_prefix(own_server):
+    own_server.config = '[[policy]]\nprefix = "log/"\nretention = { messages = 3 }\n'
+    with Client(own_server.start()) as client:
+        for timeline in ["log/a", "logs"]:
+            client.fill(timeline, 5)
+        assert (floor(client, "log/a"), floor(client, "logs")) == (3, 1)
+        client.call("timeline.configure", timeline="log/a", settings={"retention": {"messages": 100}})
+        client.fill("log/a", 5)
+        assert floor(client, "log/a") == 3

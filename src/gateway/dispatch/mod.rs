@@ -5,6 +5,7 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
 //! session.
 
+mod member;
 pub(super) mod message;
 mod position;
 mod receipt;
@@ -93,6 +94,12 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
+        Request::TimelineConfigure(configure) => timeline::configure(shared, caller, configure),
+        Request::MemberAdd(add) => member::add(shared, caller, add),
+        Request::MemberUpdate(update) => member::update(shared, caller, update),
+        Request::MemberRemove(remove) => member::remove(shared, caller, remove),
+        Request::MemberGet(get) => member::get(shared, caller, get),
+        Request::MemberList(list) => member::list(shared, caller, list),
         Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),
         Request::MessageAppendBatch(batch) => {
             message::append_batch(shared, caller, batch).alone(shared)
@@ -169,6 +176,8 @@ pub(super) fn refusal(error: Error) -> Failure {
     match error {
         Error::TimelineNotFound => Reason::TimelineNotFound.into(),
         Error::MessageNotFound => Reason::MessageNotFound.into(),
+        Error::MemberNotFound => Reason::MemberNotFound.into(),
+        Error::Forbidden => Failure::new(Reason::Forbidden).saying(NOT_EDITED),
         Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
         Error::ScheduledNotFound => Reason::ScheduledNotFound.into(),
         Error::DeliverAt => Failure::invalid(
@@ -207,6 +216,10 @@ pub(super) fn refusal(error: Error) -> Failure {
         },
     }
 }
+
+/// The answer to an edit that the timeline's settings do not let this user make.
+const NOT_EDITED: &str =
+    "the timeline's settings do not let you change this message, or not any more";
 
 /// About how long a full queue takes to empty.
 const BUSY_RETRY_MS: u32 = 200;

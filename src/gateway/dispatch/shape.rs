@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::timeline::{self, Burial};
 use crate::wire::message::Message;
+use crate::wire::settings::{Edit, EditBy, FanOut, Retention, Settings, SettingsPatch};
 use crate::wire::sync::State;
 use crate::wire::{self, Columns, Entry, Failure, Integers, Limits};
 
@@ -95,6 +96,73 @@ pub(crate) fn info(from: timeline::TimelineInfo, integers: Integers) -> wire::ti
         created_at: from.created_at,
         updated_at: from.updated_at,
         last_at: from.last_at,
+        settings: settings(&from.configured.settings),
+        settings_version: from.configured.version,
+        members_count: from.members,
+    }
+}
+
+/// Settings, with the defaults of those that neither timeline nor policy has.
+pub(super) fn settings(from: &timeline::Settings) -> Settings {
+    let kept = from.retention.unwrap_or_default();
+    let edit = from.edit.unwrap_or_default();
+    Settings {
+        retention: Retention {
+            age_ms: kept.age_ms,
+            messages: kept.messages,
+            bytes: kept.bytes,
+        },
+        members_only: from.members_only.unwrap_or(false),
+        fan_out: match from.fan_out.unwrap_or_default() {
+            timeline::FanOut::Read => FanOut::Read,
+            timeline::FanOut::Write => FanOut::Write,
+            timeline::FanOut::Auto => FanOut::Auto,
+        },
+        fan_out_members_max: from
+            .fan_out_members_max
+            .unwrap_or(timeline::FAN_OUT_MEMBERS_MAX),
+        edit: Edit {
+            by: match edit.by {
+                timeline::EditBy::Anyone => EditBy::Anyone,
+                timeline::EditBy::Sender => EditBy::Sender,
+            },
+            window_ms: edit.window_ms,
+        },
+    }
+}
+
+/// A change of settings.
+pub(crate) fn settings_patch(from: SettingsPatch) -> timeline::SettingsPatch {
+    let SettingsPatch {
+        retention,
+        members_only,
+        fan_out,
+        fan_out_members_max,
+        edit,
+    } = from;
+    let kept = |kept: Retention| timeline::Kept {
+        age_ms: kept.age_ms,
+        messages: kept.messages,
+        bytes: kept.bytes,
+    };
+    let fan_out_of = |fan_out| match fan_out {
+        FanOut::Read => timeline::FanOut::Read,
+        FanOut::Write => timeline::FanOut::Write,
+        FanOut::Auto => timeline::FanOut::Auto,
+    };
+    let edit_of = |edit: Edit| timeline::Edit {
+        by: match edit.by {
+            EditBy::Anyone => timeline::EditBy::Anyone,
+            EditBy::Sender => timeline::EditBy::Sender,
+        },
+        window_ms: edit.window_ms,
+    };
+    timeline::SettingsPatch {
+        retention: retention.map(|retention| retention.map(kept)),
+        members_only,
+        fan_out: fan_out.map(|fan_out| fan_out.map(fan_out_of)),
+        fan_out_members_max,
+        edit: edit.map(|edit| edit.map(edit_of)),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::shape::{self, page_bytes, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Lane, Subscription, Watch, With};
-use crate::timeline::{Changed, Error, Head, Resume, ResumeState, Target};
+use crate::timeline::{Changed, Create, Error, Head, Resume, ResumeState, Target};
 use crate::wire::{Failure, Integers, Reason, Reply, sync};
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
@@ -88,7 +88,10 @@ async fn begin(shared: &Shared, resume: &Resume) -> Result<Changed, Failure> {
             epoch: None,
             user: resume.user.clone(),
         };
-        let queued = shared.timelines.create(target, None);
+        let queued = shared.timelines.create(Create {
+            implicit: true,
+            ..target.into()
+        });
         let (made, is_new) = queued.await.map_err(refusal)?;
         if is_new {
             // Perhaps it is deleted by now. It was there, and the subscription ends as any other does.

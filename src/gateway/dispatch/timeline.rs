@@ -1,25 +1,32 @@
-//! The timeline family: create, get, update, delete, trim, list.
+//! The timeline family: create, configure, get, update, delete, trim, list.
 //!
 //! Owns: the calls behind these methods. Promises: a write is queued when its function returns. Must not: check what
 //! the wire has checked.
 
 use std::sync::Arc;
 
+use super::member::new_member;
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
-use crate::timeline::{List, UpdateMeta};
+use crate::timeline::{Create, List, UpdateMeta};
 use crate::wire::{Reply, timeline};
 
 pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, request: timeline::Create) -> Work {
     let timeline::Create {
         timeline,
         meta,
+        settings,
+        members,
         epoch,
     } = request;
     let meta = meta.map(|meta| meta.columns.into_owned());
-    let queued = shared
-        .timelines
-        .create(caller.target(timeline, epoch), meta);
+    let queued = shared.timelines.create(Create {
+        target: caller.target(timeline, epoch),
+        meta: meta.unwrap_or_default(),
+        settings: settings.map(shape::settings_patch).unwrap_or_default(),
+        members: members.into_iter().map(new_member).collect(),
+        implicit: false,
+    });
     Work::Write(Box::pin(async move {
         let (info, created) = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineCreate(timeline::Created {
@@ -27,6 +34,29 @@ pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, request: timeline::C
             epoch: info.head.epoch,
             created,
             created_at: info.created_at,
+        }))
+    }))
+}
+
+pub(super) fn configure(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: timeline::Configure,
+) -> Work {
+    let timeline::Configure {
+        timeline,
+        settings,
+        expect_version,
+        epoch,
+    } = request;
+    let target = caller.target(timeline, epoch);
+    let patch = shape::settings_patch(settings);
+    let queued = shared.timelines.configure(target, patch, expect_version);
+    Work::Write(Box::pin(async move {
+        let configured = queued.await.map_err(refusal)?;
+        Ok(Reply::TimelineConfigure(timeline::Configured {
+            settings: shape::settings(&configured.settings),
+            version: configured.version,
         }))
     }))
 }

@@ -4,12 +4,22 @@
 //! [`reader`], and every write decides on membership in its own batch; a timeline without members and settings costs
 //! no look-up. Must not: know unread counts or a user's own list.
 
+pub(super) mod call;
+pub(super) mod change;
+pub(super) mod change_row;
+pub(super) mod configure;
+mod list;
 mod membership;
 mod reader;
 mod row;
 mod settings;
+pub(super) mod settings_row;
 
+pub use call::{
+    AddMembers, Configured, Create, ListMembers, ListedMembers, Member, MembersChanged, NewMember,
+    NextMembers, RemoveMembers, SettingsPatch, UpdateMember,
+};
 pub use membership::{MemberChange, memberships};
 pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;
-pub use settings::{Edit, EditBy, FanOut, Kept, Policies, Policy, Settings};
+pub use settings::{Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings};

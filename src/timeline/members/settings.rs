@@ -63,6 +63,9 @@ pub enum EditBy {
     Sender,
 }
 
+/// Up to how many members `auto` writes into inboxes, if nothing says otherwise.
+pub const FAN_OUT_MEMBERS_MAX: u64 = 500;
+
 impl Settings {
     /// These, and where nothing is set here those of a policy.
     #[must_use]
@@ -110,7 +113,7 @@ impl Policies {
         }
     }
 
-    /// The settings of the policy that a timeline has, if there is one.
+    /// The settings of the policy that a timeline has, if there is one; the server's own have none.
     #[must_use]
     pub fn of(&self, timeline: &str) -> Option<&Settings> {
         self.find(timeline.as_bytes())
@@ -122,6 +125,9 @@ impl Policies {
     }
 
     fn find(&self, timeline: &[u8]) -> Option<&Settings> {
+        if timeline.first() == Some(&b'$') {
+            return None;
+        }
         let matching = |policy: &&Policy| timeline.starts_with(policy.prefix.as_bytes());
         let policy = self.policies.iter().find(matching)?;
         Some(&policy.settings)
@@ -152,6 +158,8 @@ mod tests {
         assert_eq!(of("room/1"), Some(5));
         assert_eq!(of("room/open/1"), Some(10));
         assert_eq!((of("room"), of("")), (None, None));
+        let all = Policies::new(vec![policy("", None)]);
+        assert!(all.of("x").is_some() && all.of("$inbox/x").is_none());
         let own = Settings {
             members_only: Some(false),
             ..Settings::default()

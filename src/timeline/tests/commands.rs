@@ -15,8 +15,8 @@ use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
 use crate::timeline::{
-    Append, AppendOne, Burial, Columns, EntryLimits, Limits, List, Message, Range, Recall, Resume,
-    ResumeState, SyncPosition, SyncState, Target, TimelineEvent, Timelines, UpdateMessage,
+    Append, AppendOne, Burial, Columns, Create, EntryLimits, Limits, List, Message, Range, Recall,
+    Resume, ResumeState, SyncPosition, SyncState, Target, TimelineEvent, Timelines, UpdateMessage,
     UpdateMeta,
 };
 
@@ -171,7 +171,7 @@ pub(super) struct World {
     pub(super) timelines: Timelines,
     pub(super) tables: Tables,
     pub(super) partitions: Partitions,
-    clock: Arc<Clock>,
+    pub(super) clock: Arc<Clock>,
     pub(super) model: Model,
     readers: Vec<BTreeMap<&'static str, Copy>>,
     /// What a follower of each partition has to see, and how far it followed.
@@ -339,7 +339,10 @@ impl World {
             Command::Create(meta) => {
                 let real = self
                     .timelines
-                    .create(target(name, &epoch), meta.clone())
+                    .create(Create {
+                        meta: meta.clone().unwrap_or_default(),
+                        ..target(name, &epoch).into()
+                    })
                     .await;
                 let predicted = self.model.create(name, meta, &epoch);
                 if let Ok((info, true)) = &real {

@@ -6,6 +6,7 @@
 mod clock;
 mod commands;
 mod image;
+mod members;
 mod model;
 mod time;
 mod verify;

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::json_bytes;
 use crate::timeline::{
-    Append, Appended, Burial, Changed, Columns, EntryLimits, Error, Head, Limits, Message, Meta,
-    Page, Range, Resume, ResumeState, SyncPosition, SyncState, Synced, TimelineInfo, UpdateMessage,
-    UpdateMeta,
+    Append, Appended, Burial, Changed, Columns, Configured, EntryLimits, Error, Head, Limits,
+    Message, Meta, Page, Range, Resume, ResumeState, SyncPosition, SyncState, Synced, TimelineInfo,
+    UpdateMessage, UpdateMeta,
 };
 
 /// A timeline that stands.
@@ -75,6 +75,8 @@ impl Model {
                 created_at: self.now,
                 updated_at: self.now,
                 last_at: None,
+                configured: Configured::default(),
+                members: 0,
             },
             head,
             messages: BTreeMap::new(),

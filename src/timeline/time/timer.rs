@@ -246,9 +246,9 @@ impl Timer {
         }
         let bytes = trims.len() * TRIM_BYTES;
         let run = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| Ok(site.trim_old(txn, due)?);
-        let answers = self
-            .timelines
-            .submit_each(Purpose::MakesRoom, self.partition, bytes, trims, run);
+        let answers =
+            self.timelines
+                .submit_each(Purpose::MakesRoom, self.partition, bytes, trims, run);
         let answers = answers.await.into_iter();
         answers.map(|answer| answer.map(u64::from)).sum()
     }

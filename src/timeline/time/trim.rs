@@ -13,9 +13,7 @@
 use std::ops::Bound;
 
 use crate::model::{Direction, ValueRef};
-use crate::table::{
-    Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, delete, put,
-};
+use crate::table::{Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, delete, put};
 
 use super::super::head::{HAS_SETTINGS, HeadRow};
 use super::super::members::Kept;
@@ -116,8 +114,11 @@ fn pass_marks(
 ) -> Result<(), ReadError> {
     let from = name.mark_key(head.incarnation, 0);
     let to = name.mark_key(head.incarnation, head.last + 1);
-    let bounds = (Bound::Included(from.as_bytes()), Bound::Excluded(to.as_bytes()));
-    let mut passed = Vec::new();
+    let bounds = (
+        Bound::Included(from.as_bytes()),
+        Bound::Excluded(to.as_bytes()),
+    );
+    let (mut passed, mut floor) = (Vec::new(), None);
     for row in txn.range(bounds.0, bounds.1, Direction::Forward) {
         let (key, value) = row?;
         let bad = || damaged(&key, "not a sum of bytes");
@@ -127,11 +128,16 @@ fn pass_marks(
         let above = head.bytes.saturating_sub(sum.map_err(|_| bad())?);
         passed.push(key);
         if above <= bytes {
-            head.floor = head.floor.max(sequence + 1);
+            floor = Some(sequence + 1);
             break;
         }
     }
-    passed.iter().for_each(|key| drop(txn.delete(key)));
+    if let Some(floor) = floor {
+        head.floor = head.floor.max(floor);
+        for key in passed {
+            txn.delete(key);
+        }
+    }
     Ok(())
 }
 
@@ -181,7 +187,10 @@ fn timestamp(
     let value = rows.row(&key)?;
     let value = value.ok_or_else(|| bad("missing between floor and head"))?;
     let row: Result<Row<'_>, Malformed> = Row::parse(&value);
-    Ok(row.map_err(|_| bad("not a message"))?.base().cast_unsigned())
+    Ok(row
+        .map_err(|_| bad("not a message"))?
+        .base()
+        .cast_unsigned())
 }
 
 /// The columns of a trim's due row behind the timeline.

@@ -129,7 +129,6 @@ impl Timelines {
 
     /// Queues a write that may give a timeline its first members. It says `None` where it found messages that are not
     /// counted yet (see [`Site::count_for_members`]), and is queued again behind what has come meanwhile.
-    #[cfg_attr(not(test), expect(dead_code, reason = "adding members uses it"))]
     pub(in crate::timeline) fn submit_with_members<M, R, F>(
         &self,
         partition: PartitionId,

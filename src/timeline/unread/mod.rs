@@ -11,7 +11,6 @@
 //! member's floor are read, so trims and merges do not matter.
 
 mod calls;
-#[cfg_attr(not(test), expect(dead_code, reason = "adding members uses it"))]
 mod counted;
 mod gone;
 mod hides;

@@ -121,6 +121,12 @@ fn beyond_short(request: &Request) -> usize {
         | Request::TimelineDelete(_)
         | Request::TimelineTrim(_)
         | Request::TimelineList(_)
+        | Request::TimelineConfigure(_)
+        | Request::MemberAdd(_)
+        | Request::MemberUpdate(_)
+        | Request::MemberRemove(_)
+        | Request::MemberGet(_)
+        | Request::MemberList(_)
         | Request::MessageAppend(_)
         | Request::MessageGet(_)
         | Request::MessageRange(_)
@@ -168,12 +174,19 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             stored.positions = None;
             Ok(Reply::PositionSet(stored))
         }
+        Ok(Reply::MemberUpdate(mut updated)) => {
+            updated.member = None;
+            Ok(Reply::MemberUpdate(updated))
+        }
         // Within their claims as they are.
         Ok(
             short @ (Reply::SessionOpen(_)
             | Reply::TimelineCreate(_)
             | Reply::TimelineDelete(_)
             | Reply::TimelineTrim(_)
+            | Reply::TimelineConfigure(_)
+            | Reply::MemberAdd(_)
+            | Reply::MemberRemove(_)
             | Reply::MessageAppend(_)
             | Reply::MessageAppendBatch(_)
             | Reply::ScheduleCancel(_)
@@ -191,6 +204,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             Reply::Discover(_)
             | Reply::TimelineGet(_)
             | Reply::TimelineList(_)
+            | Reply::MemberGet(_)
+            | Reply::MemberList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
             | Reply::ScheduleList(_)

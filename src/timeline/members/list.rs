@@ -1,0 +1,214 @@
+//! Looking up members: one, pages of all, and what changed since a version.
+//!
+//! Owns: `member.get`, `member.list`. Promises: whoever applies each incremental answer to what they have, has the
+//! list as it is at the answer's version; where that can't be they are told to start over. Must not: write.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Direction, json_bytes};
+use crate::table::{Key, ReadError, Source, View, damaged, scan, split_key};
+
+use super::super::Error;
+use super::super::Target;
+use super::super::head::HeadRow;
+use super::super::tables::{MEMBERS, Name, incarnation_of};
+use super::super::write::Site;
+use super::call::{ListMembers, ListedMembers, Member, NextMembers};
+use super::change_row::{ChangeRow, KEPT_MS};
+use super::row::MemberRow;
+
+/// Rows that one view looks at, at most: with a role given most of them may be passed over.
+/// Tests go through the cut with few.
+const ROWS_SCANNED_MAX: usize = if cfg!(test) { 4 } else { 4_096 };
+
+impl Site {
+    /// One member.
+    pub(in crate::timeline) fn member(
+        &self,
+        view: &View,
+        target: &Target,
+        user: &str,
+    ) -> Result<MemberRow, Error> {
+        let name = Name::new(&target.timeline);
+        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+        MemberRow::load(view, &name, &head, user)?.ok_or(Error::MemberNotFound)
+    }
+
+    /// A page of members, or of what changed. `now_ms` decides what is too old.
+    pub(in crate::timeline) fn list_members(
+        &self,
+        view: &View,
+        list: &ListMembers,
+        now_ms: u64,
+    ) -> Result<ListedMembers, Error> {
+        let target = &list.target;
+        let name = Name::new(&target.timeline);
+        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+        let at = (view, &name, &head);
+        let page = match list.since {
+            None => whole(at, list, false)?,
+            Some(since) => match changed(at, list, since, now_ms)? {
+                Some(page) => page,
+                None => whole(at, list, true)?,
+            },
+        };
+        Ok(page)
+    }
+}
+
+type At<'v> = (&'v View, &'v Name, &'v HeadRow);
+
+fn listed(head: &HeadRow) -> ListedMembers {
+    ListedMembers {
+        members: Vec::new(),
+        removed: None,
+        version: head.member_version,
+        next: None,
+        members_count: u64::from(head.members),
+        reset: false,
+    }
+}
+
+/// A page of the whole list, in the order of users.
+fn whole(at: At<'_>, list: &ListMembers, reset: bool) -> Result<ListedMembers, ReadError> {
+    let (view, name, head) = at;
+    let mut page = ListedMembers {
+        reset,
+        ..listed(head)
+    };
+    let members = || Key::new(MEMBERS, name.as_bytes(), 16).number(head.incarnation);
+    let from = match &list.after {
+        Some(after) => members().string(after).above_all(),
+        None => members().below_all(),
+    };
+    let mut room = Room::new(list);
+    let rows = scan(view, &from, &members().above_all(), Direction::Forward);
+    let mut reached = None;
+    for (scanned, row) in rows.enumerate() {
+        let (key, value) = row?;
+        if scanned == ROWS_SCANNED_MAX {
+            page.next = reached.map(NextMembers::After);
+            break;
+        }
+        let user = user_of(&key)?;
+        let row = MemberRow::decode(&value).map_err(|_| damaged(&key, "not a member"))?;
+        if list.has_role(&row) {
+            if !room.take(&user, &row) {
+                page.next = reached.map(NextMembers::After);
+                break;
+            }
+            let user = user.clone();
+            page.members.push(Member { user, row });
+        }
+        reached = Some(user);
+    }
+    Ok(page)
+}
+
+/// What changed after a version, in order; `None` if not all of that is known any more.
+fn changed(
+    at: At<'_>,
+    list: &ListMembers,
+    since: u64,
+    now_ms: u64,
+) -> Result<Option<ListedMembers>, ReadError> {
+    let (view, name, head) = at;
+    let mut page = ListedMembers {
+        removed: Some(Vec::new()),
+        ..listed(head)
+    };
+    if since == head.member_version {
+        return Ok(Some(page));
+    }
+    let key = |version| name.member_change_key(head.incarnation, version);
+    // Each version has its row until it is too old; a version beyond the last is of another history.
+    let first = (since < head.member_version).then(|| view.row(&key(since + 1)));
+    let Some(first) = first.transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let decode = |version: u64, value: &[u8]| {
+        let malformed = |_| damaged(key(version).as_bytes(), "not a member change");
+        ChangeRow::decode(value).map_err(malformed)
+    };
+    let (_, at_ms) = decode(since + 1, &first)?;
+    if at_ms.saturating_add(KEPT_MS) < now_ms {
+        return Ok(None);
+    }
+    let mut room = Room::new(list);
+    let mut removed = BTreeSet::new();
+    let (from, to) = (key(since + 1), key(head.member_version + 1));
+    let rows = scan(view, &from, &to, Direction::Forward);
+    for ((scanned, row), version) in rows.enumerate().zip(since + 1..) {
+        let (_, value) = row?;
+        let (ChangeRow { user, .. }, _) = decode(version, &value)?;
+        let row = MemberRow::load(view, name, head, &user)?;
+        let is_full = match &row {
+            // They changed again, which comes later.
+            Some(row) if row.version > version => false,
+            Some(row) if list.has_role(row) => !room.take(&user, row),
+            _ if user.is_empty() => false,
+            _ => !room.take_name(&user),
+        };
+        if is_full || scanned == ROWS_SCANNED_MAX {
+            page.next = Some(NextMembers::Since(version - 1));
+            break;
+        }
+        match row {
+            Some(row) if row.version > version => {}
+            Some(row) if list.has_role(&row) => page.members.push(Member { user, row }),
+            _ if user.is_empty() => {}
+            _ => drop(removed.insert(user)),
+        }
+    }
+    page.removed = Some(removed.into_iter().collect());
+    Ok(Some(page))
+}
+
+/// The user in a member row's key.
+fn user_of(key: &[u8]) -> Result<String, ReadError> {
+    let user = split_key(key).and_then(|(_, columns)| {
+        let (_, mut rest) = incarnation_of(columns).ok()?;
+        Some(rest.string().ok()?.into_owned())
+    });
+    user.ok_or_else(|| damaged(key, "not a member's key"))
+}
+
+/// What a page may still hold.
+struct Room {
+    limit: usize,
+    bytes: usize,
+    is_empty: bool,
+}
+
+impl Room {
+    fn new(list: &ListMembers) -> Room {
+        Room {
+            limit: list.limit,
+            bytes: list.bytes_max,
+            is_empty: true,
+        }
+    }
+
+    fn take(&mut self, user: &str, row: &MemberRow) -> bool {
+        let attributes = json_bytes(&row.attributes);
+        self.take_bytes(2 * (user.len() + row.role.len()) + attributes + MEMBER_BYTES)
+    }
+
+    fn take_name(&mut self, user: &str) -> bool {
+        self.take_bytes(2 * user.len() + 3)
+    }
+
+    /// Takes room; the first of a page has it anyway.
+    fn take_bytes(&mut self, bytes: usize) -> bool {
+        if self.limit == 0 || (bytes > self.bytes && !self.is_empty) {
+            return false;
+        }
+        self.limit -= 1;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.is_empty = false;
+        true
+    }
+}
+
+/// Names and numbers of a member beside its texts.
+const MEMBER_BYTES: usize = 256;
