@@ -4,11 +4,11 @@
 //! what is too old goes within a small share of its age, by one small write, however much it is; a timeline without a
 //! retention costs nothing. Must not: look at timelines that nothing is due for.
 //!
-//! By bytes, each append adds what its rows hold to a sum in the head, and each 64th part of the limit leaves a mark: the
-//! sum at a sequence. The floor goes behind the first mark with at most the limit above it. Messages from before the
-//! retention count nothing, and go first. By age, a timeline that holds messages has one due row, whose time is in its
-//! head. When that has come, the floor is found by halving, because times never fall, and the row moves to when the
-//! oldest message left is too old.
+//! By bytes, each append adds what its rows hold to a sum in the head, and each 64th part of the limit leaves a mark:
+//! the sum at a sequence. The floor goes behind the first mark with at most the limit above it. Messages from before
+//! the retention count nothing, and go first. By age, a timeline that holds messages has one due row, whose time is in
+//! its head. When that has come, the floor is found by halving, because times never fall, and the row moves to when
+//! the oldest message left is too old.
 
 use std::ops::Bound;
 
