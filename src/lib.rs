@@ -17,6 +17,7 @@ pub mod model;
 mod ordered;
 pub mod partition;
 pub mod server;
+pub mod relay;
 pub mod table;
 pub mod timeline;
 pub mod verify;
