@@ -172,6 +172,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "message.range" => Reply::MessageRange(of::<message::Page>(result)),
         "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
         "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
+        "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
         "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),

@@ -256,11 +256,8 @@ mod tests {
         Message {
             sequence,
             timestamp: 1,
-            message_id: String::new(),
-            sender: String::new(),
             entry: Some(Vec::new()),
-            change: 0,
-            edited_at: None,
+            ..Message::default()
         }
     }
 

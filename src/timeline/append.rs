@@ -67,9 +67,7 @@ impl Prepared {
             let stamp = Stamp {
                 message_id: &message_id,
                 sender: &sender,
-                change: 0,
-                edited_at: None,
-                deleted: false,
+                ..Stamp::default()
             };
             let row = MessageRow::new(&message.entry, &stamp);
             let known_by = by_client.then(|| KnownBy {

@@ -1,8 +1,9 @@
-//! Editing and deleting single messages.
+//! Editing, deleting and recalling single messages.
 //!
-//! Owns: the change sequence, promise 7 of the protocol. Promises: an edit or deletion takes the next change number; a
-//! message has one change row, that of its last change, so that a reader that catches up meets each message once. Must
-//! not: touch ID rows: an ID is compared with the entry as first appended.
+//! Owns: the change sequence, promise 7 of the protocol; [`bury`], by which alone a message becomes a tombstone.
+//! Promises: an edit or burial takes the next change number; a message has one change row, that of its last change, so
+//! that a reader that catches up meets each message once. Must not: touch ID rows: an ID is compared with the entry as
+//! first appended.
 
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
@@ -10,7 +11,7 @@ use super::head::HeadRow;
 use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
 use super::write::{Site, check_size, merge, put_head, version};
-use super::{Error, Message, UpdateMessage};
+use super::{Burial, Error, Message, UpdateMessage};
 
 impl Site {
     pub(super) fn update_message(
@@ -19,7 +20,7 @@ impl Site {
         update: UpdateMessage,
     ) -> Result<Message, Error> {
         let name = Name::new(&update.timeline);
-        let head = self.standing(txn, &name, update.epoch.as_deref())?;
+        let mut head = self.standing(txn, &name, update.epoch.as_deref())?;
         let mut message = load(txn, &name, &head, update.sequence)?;
         let Some(entry) = &mut message.entry else {
             return Err(Error::Deleted);
@@ -36,26 +37,45 @@ impl Site {
         check_size(entry, update.limits)?;
         let before = message.edited_at.unwrap_or(message.timestamp);
         message.edited_at = Some(txn.now_ms().max(before));
-        write(txn, &name, head, &mut message, Action::Update);
+        write(txn, &name, &mut head, &mut message, Action::Update);
+        put_head(txn, &name, &head);
         Ok(message)
     }
 
-    pub(super) fn delete_message(
+    /// Makes a message a tombstone; `false` if it was one already.
+    pub(super) fn bury_message(
         &self,
         txn: &mut Txn<'_>,
         timeline: &str,
         sequence: u64,
+        burial: Burial,
         epoch: Option<&str>,
     ) -> Result<bool, Error> {
         let name = Name::new(timeline);
-        let head = self.standing(txn, &name, epoch)?;
-        let mut message = load(txn, &name, &head, sequence)?;
-        if message.entry.take().is_none() {
+        let mut head = self.standing(txn, &name, epoch)?;
+        let message = load(txn, &name, &head, sequence)?;
+        if message.entry.is_none() {
             return Ok(false);
         }
-        write(txn, &name, head, &mut message, Action::Delete);
+        bury(txn, &name, &mut head, message, burial)?;
+        put_head(txn, &name, &head);
         Ok(true)
     }
+}
+
+/// Makes a message that has an entry a tombstone, under the next change number. Every tombstone is made here. The head
+/// is the caller's to put, once for as many messages as it buries.
+pub(super) fn bury(
+    txn: &mut Txn<'_>,
+    name: &Name,
+    head: &mut HeadRow,
+    mut message: Message,
+    burial: Burial,
+) -> Result<(), ReadError> {
+    message.entry = None;
+    message.burial = Some(burial);
+    write(txn, name, head, &mut message, Action::Delete);
+    Ok(())
 }
 
 /// Reads a message that the head says can be read.
@@ -85,8 +105,14 @@ pub(super) fn load_held(
     stored::message(sequence, &value, None).map_err(|_| damaged(key.as_bytes(), "not a message"))
 }
 
-/// Writes a message's new form under the next change number.
-fn write(txn: &mut Txn<'_>, name: &Name, mut head: HeadRow, message: &mut Message, action: Action) {
+/// Writes a message's new form under the next change number. The caller puts the head.
+fn write(
+    txn: &mut Txn<'_>,
+    name: &Name,
+    head: &mut HeadRow,
+    message: &mut Message,
+    action: Action,
+) {
     if message.change > 0 {
         delete(txn, name.change_key(head.incarnation, message.change));
     }
@@ -98,6 +124,5 @@ fn write(txn: &mut Txn<'_>, name: &Name, mut head: HeadRow, message: &mut Messag
     let key = name.change_key(head.incarnation, message.change);
     let now = version(txn.now_ms());
     put(txn, key, change_row(message.sequence), now);
-    put_head(txn, name, &head);
     record(txn, MESSAGES, action, entry, 1);
 }

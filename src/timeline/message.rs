@@ -97,8 +97,40 @@ pub struct UpdateMeta {
     pub limits: EntryLimits,
 }
 
+/// How a message became a tombstone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Burial {
+    /// It was deleted.
+    #[default]
+    Deleted,
+    /// It was recalled.
+    Recalled {
+        /// By whom; empty = nobody in particular.
+        by: String,
+        /// Why, in their words; empty = they said nothing.
+        reason: String,
+    },
+    /// Its time was over.
+    Expired,
+}
+
+/// A recall of one message.
+#[derive(Clone, Debug)]
+pub struct Recall {
+    /// Where.
+    pub timeline: String,
+    /// Which message.
+    pub sequence: u64,
+    /// Who recalls it; empty = nobody in particular.
+    pub user: Sender,
+    /// Why; empty = no reason given.
+    pub reason: String,
+    /// Refuse unless this is the timeline's epoch.
+    pub epoch: Option<String>,
+}
+
 /// A stored message in its newest form.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
     /// 1, 2, 3 …
     pub sequence: u64,
@@ -110,6 +142,8 @@ pub struct Message {
     pub sender: Sender,
     /// `None` = a tombstone.
     pub entry: Option<Columns>,
+    /// How it became a tombstone; `None` as long as it has an entry.
+    pub burial: Option<Burial>,
     /// The number of its last change; 0 = never changed.
     pub change: u64,
     /// When it was last edited, ms.
@@ -122,8 +156,18 @@ impl Message {
     pub fn json_bytes_max(&self) -> usize {
         // Member names, punctuation, four numbers below 2^53, `deleted`.
         const FRAME: usize = 176;
+        // The same of what only a recall says; what an expiry says is shorter.
+        const RECALLED: usize = 28;
         let entry = self.entry.as_deref().map_or(0, json_bytes);
-        FRAME + json_text_bytes(&self.message_id) + json_text_bytes(&self.sender) + entry
+        let burial = match &self.burial {
+            Some(Burial::Recalled { by, reason }) => {
+                RECALLED + json_text_bytes(by) + json_text_bytes(reason)
+            }
+            Some(Burial::Expired) => RECALLED,
+            Some(Burial::Deleted) | None => 0,
+        };
+        let texts = json_text_bytes(&self.message_id) + json_text_bytes(&self.sender);
+        FRAME + texts + entry + burial
     }
 }
 

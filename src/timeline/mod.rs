@@ -42,9 +42,9 @@ pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use message::{
-    Append, AppendOne, Appended, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
-    Message, Meta, Page, Range, Resume, ResumeState, Sender, SyncPosition, SyncState, Synced,
-    TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
+    Append, AppendOne, Appended, Burial, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
+    Message, Meta, Page, Range, Recall, Resume, ResumeState, Sender, SyncPosition, SyncState,
+    Synced, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
 pub use verify::Verified;
 
@@ -233,8 +233,27 @@ impl Timelines {
             Purpose::MakesRoom,
             self.place(&timeline),
             SMALL_BYTES,
-            move |txn, site| site.delete_message(txn, &timeline, sequence, epoch.as_deref()),
+            move |txn, site| {
+                site.bury_message(txn, &timeline, sequence, Burial::Deleted, epoch.as_deref())
+            },
         )
+    }
+
+    /// Makes a message a tombstone that says who recalled it; `false` if it was a tombstone already.
+    pub fn recall_message(
+        &self,
+        recall: Recall,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        let partition = self.place(&recall.timeline);
+        let bytes = SMALL_BYTES + recall.reason.len();
+        self.submit(Purpose::MakesRoom, partition, bytes, move |txn, site| {
+            let burial = Burial::Recalled {
+                by: recall.user,
+                reason: recall.reason,
+            };
+            let epoch = recall.epoch.as_deref();
+            site.bury_message(txn, &recall.timeline, recall.sequence, burial, epoch)
+        })
     }
 
     /// What is known of a timeline.

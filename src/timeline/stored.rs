@@ -4,7 +4,8 @@
 //! version of a row's cells is its time (of a message: its timestamp). Must not: read or write a store.
 //!
 //! ```text
-//! message  the entry's columns, $change, $deleted, $edited, $from, $id     version = timestamp; absent = 0 or none
+//! message  the entry's columns, $change, $deleted, $edited, $expired, $from, $id, $reason, $recalled (by whom, perhaps
+//!          the empty text)                                       version = timestamp; absent = 0, no or none
 //! meta     the meta's columns, $created, $updated, $version
 //! ID       $hash (of the entry's cells as first appended), $seq            version = timestamp
 //! change   $seq
@@ -16,13 +17,16 @@ use crate::model::{Value, ValueRef};
 use crate::table::{Malformed, Row, RowWriter};
 
 use super::tables::{id_text, uuid_of};
-use super::{Columns, Message, Meta};
+use super::{Burial, Columns, Message, Meta};
 
 const CHANGE: &str = "$change";
 const DELETED: &str = "$deleted";
 const EDITED: &str = "$edited";
+const EXPIRED: &str = "$expired";
 const SENDER: &str = "$from";
 const ID: &str = "$id";
+const REASON: &str = "$reason";
+const RECALLED: &str = "$recalled";
 
 const CREATED: &str = "$created";
 const UPDATED: &str = "$updated";
@@ -32,13 +36,13 @@ const HASH: &str = "$hash";
 const SEQUENCE: &str = "$seq";
 
 /// What is in a message's row beside the entry.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Stamp<'a> {
     pub(super) message_id: &'a str,
     pub(super) sender: &'a str,
     pub(super) change: u64,
     pub(super) edited_at: Option<u64>,
-    pub(super) deleted: bool,
+    pub(super) burial: Option<&'a Burial>,
 }
 
 /// A message's row and, in it, where the entry's cells are.
@@ -58,16 +62,21 @@ impl MessageRow {
         put_all(&mut row, before);
         let start = row.cells().len();
         put_number(&mut row, CHANGE, stamp.change);
-        if stamp.deleted {
+        if stamp.burial.is_some() {
             row.put(DELETED, ValueRef::Boolean(true));
         }
         put_number(&mut row, EDITED, stamp.edited_at.unwrap_or(0));
-        if !stamp.sender.is_empty() {
-            row.put(SENDER, ValueRef::String(stamp.sender));
+        if stamp.burial == Some(&Burial::Expired) {
+            row.put(EXPIRED, ValueRef::Boolean(true));
         }
+        put_text(&mut row, SENDER, stamp.sender);
         match uuid_of(stamp.message_id) {
             Some(uuid) => row.put(ID, ValueRef::Binary(uuid.as_bytes())),
             None => row.put(ID, ValueRef::String(stamp.message_id)),
+        }
+        if let Some(Burial::Recalled { by, reason }) = stamp.burial {
+            put_text(&mut row, REASON, reason);
+            row.put(RECALLED, ValueRef::String(by));
         }
         let end = row.cells().len();
         put_all(&mut row, behind);
@@ -84,7 +93,7 @@ impl MessageRow {
             sender: &message.sender,
             change: message.change,
             edited_at: message.edited_at,
-            deleted: message.entry.is_none(),
+            burial: message.burial.as_ref(),
         };
         MessageRow::new(message.entry.as_deref().unwrap_or_default(), &stamp)
     }
@@ -123,6 +132,20 @@ fn put_number(row: &mut RowWriter, name: &str, number: u64) {
     }
 }
 
+/// A text that is not there if it is empty.
+fn put_text(row: &mut RowWriter, name: &str, text: &str) {
+    if !text.is_empty() {
+        row.put(name, ValueRef::String(text));
+    }
+}
+
+fn text(value: ValueRef<'_>) -> Result<String, Malformed> {
+    match value {
+        ValueRef::String(text) => Ok(text.to_owned()),
+        _ => Err(Malformed),
+    }
+}
+
 fn cell_bytes_about((name, value): &(String, Value)) -> usize {
     name.len() + 4 + ValueRef::from(value).cell_bytes_about()
 }
@@ -144,23 +167,19 @@ pub(super) fn message(
     let mut entry = Columns::new();
     let mut message = Message {
         sequence,
-        timestamp: 0,
-        message_id: String::new(),
-        sender: String::new(),
-        entry: None,
-        change: 0,
-        edited_at: None,
+        ..Message::default()
     };
-    let mut deleted = false;
+    let (mut deleted, mut expired) = (false, false);
+    let (mut recalled, mut reason) = (None, String::new());
     let mut take = |cell: crate::model::Cell<'_>| -> Result<(), Malformed> {
         match cell.name {
             CHANGE => message.change = number(cell.value)?,
             DELETED => deleted = true,
             EDITED => message.edited_at = Some(number(cell.value)?),
-            SENDER => match cell.value {
-                ValueRef::String(sender) => sender.clone_into(&mut message.sender),
-                _ => return Err(Malformed),
-            },
+            EXPIRED => expired = true,
+            SENDER => message.sender = text(cell.value)?,
+            REASON => reason = text(cell.value)?,
+            RECALLED => recalled = Some(text(cell.value)?),
             ID => {
                 message.message_id = id_text(cell.value).ok_or(Malformed)?.into_owned();
                 message.timestamp = cell.version.cast_unsigned();
@@ -172,7 +191,9 @@ pub(super) fn message(
     match columns {
         None => row.columns().try_for_each(|cell| take(cell?))?,
         Some(columns) => {
-            let ours = [CHANGE, DELETED, EDITED, SENDER, ID];
+            let ours = [
+                CHANGE, DELETED, EDITED, EXPIRED, SENDER, ID, REASON, RECALLED,
+            ];
             let before = columns.partition_point(|name| name.as_str() < "$");
             let (before, behind) = columns.split_at(before);
             let names = before
@@ -183,7 +204,15 @@ pub(super) fn message(
             row.pick(names).try_for_each(|cell| take(cell?))?;
         }
     }
-    message.entry = (!deleted).then_some(entry);
+    if deleted {
+        message.burial = Some(match recalled {
+            Some(by) => Burial::Recalled { by, reason },
+            None if expired => Burial::Expired,
+            None => Burial::Deleted,
+        });
+    } else {
+        message.entry = Some(entry);
+    }
     Ok(message)
 }
 
@@ -285,10 +314,19 @@ mod tests {
     use super::*;
     use crate::model::arbitrary;
 
+    fn burial() -> impl Strategy<Value = Burial> {
+        prop_oneof![
+            Just(Burial::Deleted),
+            ("\\PC{0,5}", "\\PC{0,5}").prop_map(|(by, reason)| Burial::Recalled { by, reason }),
+            Just(Burial::Expired),
+        ]
+    }
+
     proptest! {
         #[test]
         fn messages_come_back(
-            entry in proptest::option::of(arbitrary::columns()),
+            columns in arbitrary::columns(),
+            burial in proptest::option::of(burial()),
             id in prop_oneof!["\\PC{1,20}", Just("01890a5d-ac96-774b-bcce-b302099a8057".to_owned())],
             sender in "\\PC{0,9}",
             timestamp in 0u64..1 << 53,
@@ -296,8 +334,9 @@ mod tests {
             edited_at in proptest::option::of(1u64..1 << 53),
             names in proptest::collection::btree_set("[a-z#é]{1,3}", 0..4),
         ) {
+            let entry = burial.is_none().then_some(columns);
             let whole = Message {
-                sequence: 7, timestamp, message_id: id, sender, entry, change, edited_at,
+                sequence: 7, timestamp, message_id: id, sender, entry, burial, change, edited_at,
             };
             let row = MessageRow::of(&whole).row.finish(timestamp.cast_signed());
             prop_assert_eq!(&message(7, &row, None).unwrap(), &whole);
@@ -317,7 +356,7 @@ mod tests {
             b in arbitrary::columns(),
         ) {
             let hash = |entry: &Columns, sender| {
-                let stamp = Stamp { message_id: "m", sender, change: 0, edited_at: None, deleted: false };
+                let stamp = Stamp { message_id: "m", sender, ..Stamp::default() };
                 MessageRow::new(entry, &stamp).entry_hash()
             };
             prop_assert_eq!(hash(&a, "x"), hash(&a, "yy"));
@@ -348,10 +387,7 @@ mod tests {
     fn an_integer_is_not_the_double_of_its_value() {
         let stamp = Stamp {
             message_id: "m",
-            sender: "",
-            change: 0,
-            edited_at: None,
-            deleted: false,
+            ..Stamp::default()
         };
         let hash = |value| MessageRow::new(&[("a".to_owned(), value)], &stamp).entry_hash();
         assert_ne!(hash(Value::Integer(1)), hash(Value::Double(1.0)));

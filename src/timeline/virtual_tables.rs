@@ -29,18 +29,21 @@ use super::page::Held;
 use super::stored::{around, put_all};
 use super::tables::{HEADS, MESSAGES, METAS, Name};
 use super::write::load_meta;
-use super::{Message, TimelineInfo, Timelines};
+use super::{Burial, Message, TimelineInfo, Timelines};
 
 const TIMELINE_ID: &str = "timeline_id";
 const SEQUENCE_ID: &str = "sequence_id";
 
 /// Beside the entry's, in the order of their names.
-const MESSAGE_COLUMNS: [(&str, ColumnType); 7] = [
+const MESSAGE_COLUMNS: [(&str, ColumnType); 10] = [
     ("__change", ColumnType::Integer),
     ("__deleted", ColumnType::Boolean),
     ("__edited_at", ColumnType::Integer),
     ("__epoch", ColumnType::String),
+    ("__expired", ColumnType::Boolean),
     ("__message_id", ColumnType::String),
+    ("__reason", ColumnType::String),
+    ("__recalled_by", ColumnType::String),
     ("__sender", ColumnType::String),
     ("__timestamp", ColumnType::Integer),
 ];
@@ -278,15 +281,25 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         message_id,
         sender,
         entry,
+        burial,
         change,
         edited_at,
     } = message;
+    let (recalled_by, reason) = match burial {
+        Some(Burial::Recalled { by, reason }) => (Some(by), Some(reason)),
+        _ => (None, None),
+    };
     let ours = [
         (*change > 0).then(|| integer(*change)),
         entry.is_none().then_some(ValueRef::Boolean(true)),
         edited_at.map(integer),
         Some(ValueRef::String(epoch)),
+        (*burial == Some(Burial::Expired)).then_some(ValueRef::Boolean(true)),
         Some(ValueRef::String(message_id)),
+        reason
+            .filter(|reason| !reason.is_empty())
+            .map(|reason| ValueRef::String(reason)),
+        recalled_by.map(|by| ValueRef::String(by)),
         (!sender.is_empty()).then_some(ValueRef::String(sender)),
         Some(integer(*timestamp)),
     ];

@@ -186,7 +186,8 @@ fn entry_size(field: &str, columns: &[(String, Value)], limits: &Limits) -> Resu
     Ok(bytes)
 }
 
-fn bytes_between(field: &str, text: &str, max: usize) -> Result<(), Failure> {
+/// A text of 1 to so many bytes.
+pub(crate) fn bytes_between(field: &str, text: &str, max: usize) -> Result<(), Failure> {
     if text.is_empty() {
         return Err(Failure::invalid(field, "must not be empty"));
     }

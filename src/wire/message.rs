@@ -1,4 +1,4 @@
-//! The message family: get, range, update, delete, and the message itself (append and append_batch are in `append.rs`).
+//! The message family: get, range, update, delete, recall, the message itself; append and append_batch: `append.rs`.
 //!
 //! Owns: parameters and results of these methods. Promises: what leaves here has checked names, sizes and limits, no
 //! name both set and removed. Must not: know what is stored.
@@ -43,6 +43,15 @@ pub struct Message<'a> {
     /// `true` in a tombstone, else absent.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub deleted: bool,
+    /// In the tombstone of a message that was recalled: by whom; empty = by nobody in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recalled_by: Option<Cow<'a, str>>,
+    /// The reason that they gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Cow<'a, str>>,
+    /// `true` in the tombstone of a message whose time was over, else absent.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub expired: bool,
 }
 
 impl Message<'_> {
@@ -51,8 +60,14 @@ impl Message<'_> {
     pub fn encoded_bytes_max(&self) -> usize {
         // The names, punctuation and numbers of all members in JSON are 194 bytes together; MessagePack is below.
         let text = |text: &str| json_text_bytes(text) + 5;
+        let own = |name: usize, own: &Option<Cow<'_, str>>| {
+            own.as_deref().map_or(0, |own| name + text(own))
+        };
         200 + text(&self.message_id)
-            + self.sender.as_deref().map_or(0, text)
+            + own(0, &self.sender)
+            + own(16, &self.recalled_by)
+            + own(11, &self.reason)
+            + if self.expired { 16 } else { 0 }
             + self.entry.as_ref().map_or(0, Entry::encoded_bytes_max)
     }
 }
@@ -270,6 +285,42 @@ impl Check for Delete {
         check::sequence(self.sequence)
     }
 }
+
+/// Makes a message a tombstone that says who recalled it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "message.recall.params")]
+pub struct Recall {
+    /// The timeline's ID, 1 to 255 bytes.
+    #[schemars(length(min = 1, max = 255))]
+    pub timeline: String,
+    /// The message's number.
+    #[schemars(range(min = 1))]
+    pub sequence: u64,
+    /// Why, for those who read the tombstone: 1 to 1,024 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub reason: Option<String>,
+    /// Refuse unless this is the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
+    pub epoch: Option<String>,
+}
+
+impl Check for Recall {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        check::timeline_to_write(&self.timeline)?;
+        check::epoch("epoch", self.epoch.as_deref())?;
+        check::sequence(self.sequence)?;
+        match &self.reason {
+            Some(reason) => check::bytes_between("reason", reason, REASON_BYTES_MAX),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Bytes of the reason of a recall.
+const REASON_BYTES_MAX: usize = 1_024;
 
 /// The message is a tombstone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

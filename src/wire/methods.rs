@@ -149,6 +149,8 @@ methods! {
         "message.update", changes, "Edit a message";
     MessageDelete(message::Delete) -> message::Deleted,
         "message.delete", changes, "Make a message a tombstone";
+    MessageRecall(message::Recall) -> message::Deleted,
+        "message.recall", changes, "Take a message back, and say so in its place";
     Sync(sync::Sync) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
     Subscribe(sync::Subscribe) -> Box<sync::Subscribed>,

@@ -1,6 +1,8 @@
 """PROTOCOL.md, promise 7: edits, deletions, the change sequence, and their pushes."""
 
-from client import sequences
+import pytest
+
+from client import Client, Refused, sequences
 
 
 def test_an_edit_takes_the_next_change_number(client, name):
@@ -109,3 +111,51 @@ def test_meta_changes_are_pushed(client, other, name):
     reply = client.call("timeline.update", timeline=name, meta={"b": 2})
     push = other.push("timeline.changed")
     assert push["timeline"] == name and push["meta"] == {"a": 1, "b": 2} and push["version"] == reply["version"]
+
+
+def test_a_recalled_message_says_by_whom_and_why(client, server, name, refused):
+    with Client(server, user="ann") as ann, Client(server) as reader:
+        client.fill(name, 3)
+        reader.call("subscribe", timeline=name)
+        assert ann.call("message.recall", timeline=name, sequence=2, reason="wrong room") == {"deleted": True}
+        tombstone = client.call("message.get", timeline=name, sequence=2)["message"]
+        assert tombstone["deleted"] and tombstone["change"] == 1 and "entry" not in tombstone
+        assert (tombstone["recalled_by"], tombstone["reason"]) == ("ann", "wrong room")
+        push = reader.push("message.changed")
+        assert push["messages"] == [tombstone] and push["change_head"] == 1
+        # Twice, or after a deletion: the first one stays.
+        assert ann.call("message.recall", timeline=name, sequence=2, reason="again") == {"deleted": False}
+        assert client.call("message.delete", timeline=name, sequence=2) == {"deleted": False}
+        assert client.call("message.get", timeline=name, sequence=2)["message"] == tombstone
+        assert client.call("message.delete", timeline=name, sequence=1) == {"deleted": True}
+        assert ann.call("message.recall", timeline=name, sequence=1) == {"deleted": False}
+        assert "recalled_by" not in client.call("message.get", timeline=name, sequence=1)["message"]
+        # Without a user, without a reason.
+        assert client.call("message.recall", timeline=name, sequence=3) == {"deleted": True}
+        tombstone = client.call("message.get", timeline=name, sequence=3)["message"]
+        assert tombstone["recalled_by"] == "" and "reason" not in tombstone
+        refused(client, "message.update", 404, "message_not_found", timeline=name, sequence=3, set={"a": 1})
+        resumed = client.call("sync", positions={name: {"after": 3, "changes_after": 0}})["timelines"][name]
+        assert [(one["sequence"], one.get("recalled_by")) for one in resumed["changed"]] == [
+            (2, "ann"),
+            (1, None),
+            (3, ""),
+        ]
+
+
+def test_recall_params(client, name, refused):
+    client.append(name)
+    for reason in ["", "x" * 1_025, 7]:
+        with pytest.raises(Refused) as caught:
+            client.call("message.recall", timeline=name, sequence=1, reason=reason)
+        assert caught.value.code == -32602 and caught.value.data["field"] == "reason"
+    refused(client, "message.recall", -32602, field="sequence", timeline=name, sequence=0)
+    refused(client, "message.recall", -32602, field="why", timeline=name, sequence=1, why="x")
+    refused(client, "message.recall", 404, "message_not_found", timeline=name, sequence=2)
+    refused(client, "message.recall", 404, "timeline_not_found", timeline=name + "-none", sequence=1)
+    refused(client, "message.recall", 409, "epoch_changed", timeline=name, sequence=1, epoch="other")
+    refused(client, "message.recall", 403, "forbidden", timeline="$own", sequence=1)
+    assert client.call("timeline.get", timeline=name)["change_head"] == 0
+    reason = "é" * 512
+    assert client.call("message.recall", timeline=name, sequence=1, reason=reason) == {"deleted": True}
+    assert client.call("message.get", timeline=name, sequence=1)["message"]["reason"] == reason

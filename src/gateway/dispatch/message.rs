@@ -1,4 +1,4 @@
-//! The message family: append, append_batch, get, range, update, delete.
+//! The message family: append, append_batch, get, range, update, delete, recall.
 //!
 //! Owns: the calls behind these methods. Promises: an append is ready to be queued when its function returns, alone or
 //! with others; every other write is queued by then. Must not: check what the wire has checked.
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Outcome, Shared, Work, refusal};
-use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
+use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, Recall, UpdateMessage};
 use crate::wire::{self, Integers, Method, Reply, message};
 
 /// An append, ready to be queued, and how it is answered.
@@ -253,5 +253,25 @@ pub(super) fn delete(shared: &Arc<Shared>, request: message::Delete) -> Work {
     Work::Write(Box::pin(async move {
         let deleted = queued.await.map_err(refusal)?;
         Ok(Reply::MessageDelete(message::Deleted { deleted }))
+    }))
+}
+
+pub(super) fn recall(shared: &Arc<Shared>, caller: &Caller, request: message::Recall) -> Work {
+    let message::Recall {
+        timeline,
+        sequence,
+        reason,
+        epoch,
+    } = request;
+    let queued = shared.timelines.recall_message(Recall {
+        timeline,
+        sequence,
+        user: caller.user.clone(),
+        reason: reason.unwrap_or_default(),
+        epoch,
+    });
+    Work::Write(Box::pin(async move {
+        let deleted = queued.await.map_err(refusal)?;
+        Ok(Reply::MessageRecall(message::Deleted { deleted }))
     }))
 }

@@ -5,13 +5,18 @@
 
 use std::borrow::Cow;
 
-use crate::timeline;
+use crate::timeline::{self, Burial};
 use crate::wire::message::Message;
 use crate::wire::sync::State;
 use crate::wire::{self, Columns, Entry, Failure, Integers, Limits};
 
 /// A message; `integers`: how its big integers are written.
 pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'static> {
+    let expired = from.burial == Some(Burial::Expired);
+    let (recalled_by, reason) = match from.burial {
+        Some(Burial::Recalled { by, reason }) => (Some(by.into()), Some(reason.into())),
+        _ => (None, None),
+    };
     Message {
         sequence: from.sequence,
         timestamp: from.timestamp,
@@ -21,6 +26,9 @@ pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'s
         entry: from.entry.map(|columns| entry(columns, integers)),
         change: (from.change != 0).then_some(from.change),
         edited_at: from.edited_at,
+        recalled_by,
+        reason: reason.filter(|reason: &Cow<'_, str>| !reason.is_empty()),
+        expired,
     }
 }
 
@@ -29,6 +37,10 @@ pub(in crate::gateway) fn shared_message(
     from: &timeline::Message,
     integers: Integers,
 ) -> Message<'_> {
+    let (recalled_by, reason) = match &from.burial {
+        Some(Burial::Recalled { by, reason }) => (Some(by.as_str()), Some(reason.as_str())),
+        _ => (None, None),
+    };
     Message {
         sequence: from.sequence,
         timestamp: from.timestamp,
@@ -41,6 +53,11 @@ pub(in crate::gateway) fn shared_message(
         }),
         change: (from.change != 0).then_some(from.change),
         edited_at: from.edited_at,
+        recalled_by: recalled_by.map(Cow::Borrowed),
+        reason: reason
+            .filter(|reason| !reason.is_empty())
+            .map(Cow::Borrowed),
+        expired: from.burial == Some(Burial::Expired),
     }
 }
 

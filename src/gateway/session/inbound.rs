@@ -279,15 +279,16 @@ impl Coming {
     /// Unmasks the next bytes of the payload.
     fn unmask(&mut self, bytes: &mut [u8]) {
         let key: [u8; MASK_STEP] = std::array::from_fn(|at| self.mask[(self.came + at) % 4]);
-        let mut steps = bytes.chunks_exact_mut(MASK_STEP);
-        for step in &mut steps {
-            step.iter_mut()
-                .zip(key)
-                .for_each(|(byte, key)| *byte ^= key);
-        }
-        let rest = steps.into_remainder().iter_mut().zip(key);
-        rest.for_each(|(byte, key)| *byte ^= key);
         self.came += bytes.len();
+        // As numbers, because the compiler leaves an array's bytes one by one.
+        let (steps, rest) = bytes.as_chunks_mut::<MASK_STEP>();
+        let number = u128::from_be_bytes(key);
+        for step in steps {
+            *step = (u128::from_be_bytes(*step) ^ number).to_be_bytes();
+        }
+        rest.iter_mut()
+            .zip(key)
+            .for_each(|(byte, key)| *byte ^= key);
     }
 }
 

@@ -15,8 +15,8 @@ use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
 use crate::timeline::{
-    Append, AppendOne, Columns, EntryLimits, Limits, List, Message, Range, Resume, ResumeState,
-    SyncPosition, SyncState, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
+    Append, AppendOne, Burial, Columns, EntryLimits, Limits, List, Message, Range, Recall, Resume,
+    ResumeState, SyncPosition, SyncState, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
 };
 
 pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
@@ -43,6 +43,7 @@ pub(super) enum Command {
     Trim(u64),
     Edit(u64, Columns, Vec<String>, Option<u64>),
     DeleteMessage(u64),
+    Recall(u64, &'static str),
     Wait(u64),
     Get(u64),
     Range(Option<u64>, Option<u64>, usize, bool, Option<Vec<String>>),
@@ -99,6 +100,7 @@ fn command() -> impl Strategy<Value = Command> {
         4 => (sequence(), columns(), names(), proptest::option::weighted(0.2, 0u64..3))
             .prop_map(|(a, b, c, d)| Command::Edit(a, b, c, d)),
         2 => sequence().prop_map(Command::DeleteMessage),
+        1 => (sequence(), prop_oneof![Just(""), Just("typo")]).prop_map(|(a, b)| Command::Recall(a, b)),
         2 => (1u64..40).prop_map(Command::Wait),
         1 => sequence().prop_map(Command::Get),
         3 => (of(sequence()), of(sequence()), 1usize..5, any::<bool>(), of(proptest::collection::vec("[#km]", 0..3)))
@@ -278,7 +280,9 @@ impl World {
             Command::Create(_) | Command::UpdateMeta(..) | Command::Delete | Command::Trim(_) => {
                 self.manage(name, epoch, command).await;
             }
-            Command::Edit(..) | Command::DeleteMessage(_) => self.edit(name, epoch, command).await,
+            Command::Edit(..) | Command::DeleteMessage(_) | Command::Recall(..) => {
+                self.edit(name, epoch, command).await;
+            }
             Command::Wait(ms) => {
                 self.model.now += ms;
                 self.clock.set(self.model.now);
@@ -397,7 +401,22 @@ impl World {
                     .timelines
                     .delete_message(owned, sequence, epoch.clone())
                     .await;
-                same(&real, &self.model.delete_message(name, sequence, &epoch));
+                let model = self.model.bury(name, sequence, Burial::Deleted, &epoch);
+                same(&real, &model);
+                (sequence, matches!(real, Ok(true)))
+            }
+            Command::Recall(sequence, reason) => {
+                let (user, reason) = ("u".to_owned(), reason.to_owned());
+                let recall = Recall {
+                    timeline: name.to_owned(),
+                    sequence,
+                    user: user.clone(),
+                    reason: reason.clone(),
+                    epoch: epoch.clone(),
+                };
+                let real = self.timelines.recall_message(recall).await;
+                let burial = Burial::Recalled { by: user, reason };
+                same(&real, &self.model.bury(name, sequence, burial, &epoch));
                 (sequence, matches!(real, Ok(true)))
             }
             other => panic!("{other:?} is no edit"),

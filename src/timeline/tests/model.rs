@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::json_bytes;
 use crate::timeline::{
-    Append, Appended, Changed, Columns, EntryLimits, Error, Head, Limits, Message, Meta, Page,
-    Range, Resume, ResumeState, SyncPosition, SyncState, Synced, TimelineInfo, UpdateMessage,
+    Append, Appended, Burial, Changed, Columns, EntryLimits, Error, Head, Limits, Message, Meta,
+    Page, Range, Resume, ResumeState, SyncPosition, SyncState, Synced, TimelineInfo, UpdateMessage,
     UpdateMeta,
 };
 
@@ -124,8 +124,7 @@ impl Model {
                 message_id: answer.message_id.clone(),
                 sender: append.sender.clone(),
                 entry: Some(entry.clone()),
-                change: 0,
-                edited_at: None,
+                ..Message::default()
             };
             timeline.messages.insert(answer.sequence, message);
             answers.push(answer.clone());
@@ -239,16 +238,18 @@ impl Model {
         Ok(self.change(&update.timeline, message))
     }
 
-    pub(super) fn delete_message(
+    pub(super) fn bury(
         &mut self,
         name: &str,
         at: u64,
+        burial: Burial,
         epoch: &Option<String>,
     ) -> Answer<bool> {
         let mut message = self.message(name, at, epoch)?;
         if message.entry.take().is_none() {
             return Ok(false);
         }
+        message.burial = Some(burial);
         self.change(name, message);
         Ok(true)
     }

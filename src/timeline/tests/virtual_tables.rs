@@ -20,7 +20,7 @@ use crate::model::{
 };
 use crate::partition::Partitions;
 use crate::table::{Got, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX, TABLES_MAX};
-use crate::timeline::{Append, AppendOne, Columns};
+use crate::timeline::{Append, AppendOne, Burial, Columns};
 
 type RangePage = crate::table::RangePage<Vec<FoundRow>>;
 
@@ -155,6 +155,12 @@ fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
             }
             if message.entry.is_none() {
                 ours("__deleted", Value::Boolean(true));
+            }
+            if let Some(Burial::Recalled { by, reason }) = &message.burial {
+                ours("__recalled_by", Value::String(by.clone()));
+                if !reason.is_empty() {
+                    ours("__reason", Value::String(reason.clone()));
+                }
             }
             message.edited_at.map(|at| ours("__edited_at", integer(at)));
             let sequence = KeyValue::Integer(message.sequence.cast_signed());

@@ -118,6 +118,7 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageRange(_)
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
+        | Request::MessageRecall(_)
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
@@ -153,6 +154,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageAppend(_)
             | Reply::MessageAppendBatch(_)
             | Reply::MessageDelete(_)
+            | Reply::MessageRecall(_)
             | Reply::Unsubscribe(_)
             | Reply::Ping(_)),
         ) => Ok(short),
