@@ -129,7 +129,9 @@ impl Relay {
             for (index, target) in targets.iter().enumerate() {
                 let key = CursorKey::new(target.number(), source, partitions.history());
                 let followed = &mut followed[index];
-                followed.metrics.push(metrics.relay(target.name(), source.0));
+                followed
+                    .metrics
+                    .push(metrics.relay(target.name(), source.0));
                 let mut done = Vec::new();
                 for destination in partitions.ids() {
                     let (send, receive) = watch::channel(Position::ZERO);

@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Gate;
 use super::lane::{Lane, Work};
-#[cfg(any(test, feature = "faults"))]
-use super::{Faults, Point};
 use super::target::{Derived, Effect, Target};
 use super::work::{Outcome, Step};
+#[cfg(any(test, feature = "faults"))]
+use super::{Faults, Point};
 use crate::ids::{PartitionId, Position};
 use crate::metrics::{self, Counter};
 use crate::partition::caught;
@@ -151,7 +151,11 @@ impl Source {
         let tail = self.tail.clone();
         tokio::task::spawn_blocking(move || tail.batches(after, READ_BYTES))
             .await
-            .unwrap_or_else(|error| Err(ReadError::new(format!("the read of the log failed: {error}"))))
+            .unwrap_or_else(|error| {
+                Err(ReadError::new(format!(
+                    "the read of the log failed: {error}"
+                )))
+            })
     }
 
     fn start_works(&mut self, running: &mut Running) {

@@ -16,7 +16,8 @@ use crate::ordered::Reader;
 use crate::partition::{ImageOptions, LogOptions, Options as StoreOptions};
 use crate::table::{
     Action, Batch, Catalog, Change, DropContext, Entry, Key, Purpose, ReadError, Retention, Row,
-    RowWriter, Source as _, StoreError, SubmitError, TableRules, Txn, View, put, record, scan, split_key,
+    RowWriter, Source as _, StoreError, SubmitError, TableRules, Txn, View, put, record, scan,
+    split_key,
 };
 
 const POSTS: TableId = TableId(900);
@@ -48,10 +49,7 @@ struct Toy {
 fn post_of(key: &[u8]) -> (String, u64) {
     let (_, columns) = split_key(key).unwrap();
     let mut reader = Reader::new(columns);
-    (
-        reader.string().unwrap().into_owned(),
-        reader.u64().unwrap(),
-    )
+    (reader.string().unwrap().into_owned(), reader.u64().unwrap())
 }
 
 fn times(value: &[u8]) -> u64 {
@@ -70,7 +68,12 @@ impl Toy {
                 if deaf.1 == to && deaf.0.load(Ordering::SeqCst) {
                     return Err(ReadError::new("deaf"));
                 }
-                let key = |number| Key::new(ARRIVED, &[], 0).string(to).string(&from).number(number);
+                let key = |number| {
+                    Key::new(ARRIVED, &[], 0)
+                        .string(to)
+                        .string(&from)
+                        .number(number)
+                };
                 let before = txn.row(&key(number))?.map_or(0, |value| times(&value));
                 if counts && number > 1 && txn.row(&key(number - 1))?.is_none() {
                     panic!("{from}'s post {number} arrives before the one before it");
@@ -190,7 +193,9 @@ impl Bed {
         write: impl Fn(&mut Txn<'_>) -> Result<(), ReadError> + Clone + Send + 'static,
     ) {
         loop {
-            let done = self.partitions.submit(Purpose::Adds, at, 100, write.clone());
+            let done = self
+                .partitions
+                .submit(Purpose::Adds, at, 100, write.clone());
             match done.await {
                 Err(SubmitError::Failed(StoreError::Busy)) => {
                     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -254,7 +259,10 @@ impl Bed {
     fn wrong(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         for to in NAMES {
-            let view = self.partitions.view(self.partitions.place(to.as_bytes())).unwrap();
+            let view = self
+                .partitions
+                .view(self.partitions.place(to.as_bytes()))
+                .unwrap();
             for (from, last) in self.posted.iter().filter(|(from, _)| **from != to) {
                 let all = Key::new(ARRIVED, &[], 0).string(to).string(from);
                 let (start, end) = (all.clone().below_all(), all.above_all());
@@ -289,7 +297,8 @@ async fn ends_again_and_again(bed: &mut Bed, point: Point, broken: Option<Broken
     for round in 1..=4 {
         let (relay, tasks) = bed.relay(ends_at(point, round, broken));
         for (turn, from) in NAMES.into_iter().enumerate() {
-            bed.post(from, 1 + (turn as u64 + u64::from(round)) % 3 * 40, 50).await;
+            bed.post(from, 1 + (turn as u64 + u64::from(round)) % 3 * 40, 50)
+                .await;
         }
         // Some of the tasks end by themselves; the others go on for a while.
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -371,7 +380,13 @@ async fn a_cursor_of_another_history_has_all_made_anew() {
             for destination in bed.partitions.ids() {
                 let key = CursorKey::new(NUMBER, source, HistoryId::random());
                 let write = move |txn: &mut Txn<'_>| -> Result<(), ReadError> {
-                    key.store(txn, cursor::At { position: Position(5), place: 0 });
+                    key.store(
+                        txn,
+                        cursor::At {
+                            position: Position(5),
+                            place: 0,
+                        },
+                    );
                     Ok(())
                 };
                 let done = bed.partitions.submit(Purpose::Adds, destination, 10, write);
@@ -409,7 +424,11 @@ async fn who_cannot_be_written_to_holds_up_only_itself_and_the_log_keeps_all() {
         assert!(!relay.has_room(source), "{from} is far ahead of the deaf");
         let tail = bed.partitions.tail(source);
         for destination in bed.partitions.ids().filter(|one| *one != deaf) {
-            assert!(relay.reached(NUMBER, source, destination, tail.position()).await);
+            assert!(
+                relay
+                    .reached(NUMBER, source, destination, tail.position())
+                    .await
+            );
         }
         tokio::task::block_in_place(|| bed.partitions.rotate(source));
     }
@@ -420,7 +439,11 @@ async fn who_cannot_be_written_to_holds_up_only_itself_and_the_log_keeps_all() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     for source in sources {
         assert!(relay.has_room(source));
-        assert_eq!(relay.inner.gates[usize::from(source.0)].backlog(0), 0, "counted exactly");
+        assert_eq!(
+            relay.inner.gates[usize::from(source.0)].backlog(0),
+            0,
+            "counted exactly"
+        );
     }
     relay.stop();
     tasks.wait().await;

@@ -49,7 +49,9 @@ impl Step {
     /// Finds the cursor and counts the log from there on.
     pub(super) async fn open(self) -> Outcome {
         let key = self.key.clone();
-        let found = self.partitions.read(self.destination, move |view| key.find(view));
+        let found = self
+            .partitions
+            .read(self.destination, move |view| key.find(view));
         let found = match found.await {
             Ok(found) => found,
             Err(error) => return Outcome::Failed(error.0),
