@@ -38,6 +38,15 @@ pub enum Error {
     },
     /// An update of a deleted message.
     Deleted,
+    /// More than there may be of something.
+    TooMany {
+        /// The parameter that asks for it.
+        field: &'static str,
+        /// How many there may be.
+        limit: u64,
+        /// How many there would be.
+        actual: u64,
+    },
     /// The store could not.
     Store(StoreError),
 }

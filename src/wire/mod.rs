@@ -24,6 +24,7 @@ mod methods;
 mod nested;
 mod openrpc;
 mod params;
+pub mod position;
 mod positions;
 pub mod push;
 mod reason;

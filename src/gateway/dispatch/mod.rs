@@ -6,6 +6,7 @@
 //! session.
 
 pub(super) mod message;
+mod position;
 pub(crate) mod shape;
 pub(super) mod subscribe;
 mod sync;
@@ -31,6 +32,17 @@ pub(super) struct Caller {
     pub(super) user: String,
     /// How large integers go back.
     pub(super) integers: Integers,
+}
+
+impl Caller {
+    /// The user that a call about "me" is of.
+    pub(super) fn user(&self) -> Result<String, Failure> {
+        if self.user.is_empty() {
+            let failure = Failure::new(Reason::Unauthenticated);
+            return Err(failure.saying("this call is about its user, and there is none"));
+        }
+        Ok(self.user.clone())
+    }
 }
 
 /// Work that a request has become.
@@ -69,6 +81,9 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageUpdate(update) => message::update(shared, update, integers),
         Request::MessageDelete(delete) => message::delete(shared, delete),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
+        Request::PositionSet(set) => position::set(shared, caller, set),
+        Request::PositionList(list) => position::list(shared, caller, list),
+        Request::PositionRemove(remove) => position::remove(shared, caller, remove),
         Request::Sync(sync) => sync::sync(shared, sync, integers),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
@@ -136,6 +151,13 @@ pub(super) fn refusal(error: Error) -> Failure {
             limit_bytes,
             actual_bytes,
         } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
+        Error::TooMany {
+            field,
+            limit,
+            actual,
+        } => Failure::new(Reason::TooMany)
+            .about(field)
+            .over(limit, actual),
         Error::Store(error) => match error {
             StoreError::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
             StoreError::StorageFull => Reason::StorageFull.into(),

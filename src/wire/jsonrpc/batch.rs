@@ -119,6 +119,9 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
         | Request::MessageRecall(_)
+        | Request::PositionSet(_)
+        | Request::PositionList(_)
+        | Request::PositionRemove(_)
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
@@ -145,6 +148,10 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             updated.meta = None;
             Ok(Reply::TimelineUpdate(updated))
         }
+        Ok(Reply::PositionSet(mut stored)) => {
+            stored.positions = None;
+            Ok(Reply::PositionSet(stored))
+        }
         // Within their claims as they are.
         Ok(
             short @ (Reply::SessionOpen(_)
@@ -155,6 +162,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageAppendBatch(_)
             | Reply::MessageDelete(_)
             | Reply::MessageRecall(_)
+            | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
             | Reply::Ping(_)),
         ) => Ok(short),
@@ -164,6 +172,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::TimelineList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
+            | Reply::PositionList(_)
             | Reply::Sync(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
