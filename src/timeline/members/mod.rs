@@ -4,11 +4,13 @@
 //! [`reader`], and every write decides on membership in its own batch; a timeline without members and settings costs
 //! no look-up. Must not: know unread counts or a user's own list.
 
+mod conversation;
 mod membership;
 mod reader;
 mod row;
 mod settings;
 
+pub use conversation::{Conversation, Pulse, Unread, member_page};
 pub use membership::{MemberChange, memberships};
 pub use row::MemberRow;
 pub use settings::{Edit, EditBy, FanOut, Kept, Policies, Policy, Settings};
