@@ -95,14 +95,18 @@ impl ConversationRow {
     }
 
     fn attribute(&self, name: &str) -> Option<&Value> {
-        let at = self.attributes.binary_search_by(|(other, _)| other.as_str().cmp(name));
+        let at = self
+            .attributes
+            .binary_search_by(|(other, _)| other.as_str().cmp(name));
         at.ok().map(|at| &self.attributes[at].1)
     }
 
     /// To be finished with the time of the write as version.
     pub(super) fn encode(&self) -> RowWriter {
         let mut row = RowWriter::new(96);
-        let behind = self.attributes.partition_point(|(name, _)| name.as_str() < "$");
+        let behind = self
+            .attributes
+            .partition_point(|(name, _)| name.as_str() < "$");
         let (before, behind) = self.attributes.split_at(behind);
         for (name, value) in before {
             row.put(name, value.into());

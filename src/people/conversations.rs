@@ -6,7 +6,9 @@
 
 use crate::entry::EntryKind;
 use crate::model::{Direction, json_bytes};
-use crate::table::{DropContext, Entry, ReadError, Source, Txn, View, damaged, put, scan, split_key};
+use crate::table::{
+    DropContext, Entry, ReadError, Source, Txn, View, damaged, put, scan, split_key,
+};
 use crate::timeline::{Columns, Error, MemberRow};
 
 use super::conversation_row::{ConversationRow, Marks, Membership};
@@ -211,7 +213,11 @@ fn merge(attributes: &mut Columns, set: Columns, remove: &[String]) -> Result<()
     }
     for (limit, allowed, actual) in [
         ("attribute_names_max", NAMES_MAX, attributes.len()),
-        ("attributes_bytes_max", ATTRIBUTES_BYTES_MAX, json_bytes(attributes)),
+        (
+            "attributes_bytes_max",
+            ATTRIBUTES_BYTES_MAX,
+            json_bytes(attributes),
+        ),
     ] {
         let actual = actual as u64;
         if actual > allowed {

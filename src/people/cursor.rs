@@ -104,7 +104,7 @@ impl Behind {
             Read::Wrong => return Read::Wrong,
         };
         let mut input = Input(&payload);
-        let behind = || {
+        let mut behind = || {
             let pinned = input.take::<1>()?[0] != 0;
             let activity = u64::from_be_bytes(input.take()?);
             let timeline = input.text()?;
@@ -114,7 +114,7 @@ impl Behind {
                 timeline,
             })
         };
-        { behind }().map_or(Read::Wrong, Read::Here)
+        behind().map_or(Read::Wrong, Read::Here)
     }
 }
 
@@ -140,7 +140,7 @@ impl Since {
             Read::Wrong => return Read::Wrong,
         };
         let mut input = Input(&payload);
-        let since = || {
+        let mut since = || {
             let made_at = u64::from_be_bytes(input.take()?);
             let [flags] = input.take()?;
             let count = u16::from_be_bytes(input.take()?);
@@ -157,7 +157,7 @@ impl Since {
                 after: input.text()?,
             })
         };
-        { since }().map_or(Read::Wrong, Read::Here)
+        since().map_or(Read::Wrong, Read::Here)
     }
 }
 

@@ -25,7 +25,11 @@ pub(super) fn id_of(one: &str, other: &str) -> String {
     let mut hash = Sha256::new();
     // No name holds a control character.
     hash.update([first, "\0", second].concat());
-    let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits: String = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("{PREFIX}/{digits}")
 }
 
@@ -66,7 +70,13 @@ mod tests {
         let (a, b) = ("x".repeat(128), "/".repeat(128));
         assert_eq!(id_of(&a, &b).len(), 72);
         assert_eq!(peer_of("direct/ann/ben", "ann").as_deref(), Some("ben"));
-        for other in ["direct/ann", "direct/ben/ann", "room", "direct/ann/ben/c", "direct//12"] {
+        for other in [
+            "direct/ann",
+            "direct/ben/ann",
+            "room",
+            "direct/ann/ben/c",
+            "direct//12",
+        ] {
             assert_eq!(peer_of(other, "ann"), None, "{other}");
         }
     }

@@ -16,7 +16,7 @@ use super::conversations;
 use super::cursor::{Behind, Read, Since};
 use super::memberships::{Entry, Looked, Mine};
 use super::tables::Home;
-use super::{People, sync};
+use super::{People, direct, sync};
 
 /// A user's own view of a conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,12 @@ impl Shown {
     pub fn last_at(&self) -> u64 {
         let message = self.conversation.info.last_at.unwrap_or(0);
         message.max(self.conversation.member.joined_at)
+    }
+
+    /// The other user of a direct conversation, if its ID says so.
+    #[must_use]
+    pub fn peer(&self, user: &str) -> Option<String> {
+        direct::peer_of(&self.conversation.info.timeline, user)
     }
 
     pub(super) fn json_bytes_max(&self) -> usize {
@@ -142,11 +148,17 @@ impl People {
         let (mut shown, mut room, mut reached) = (Vec::new(), bytes_max, first);
         'page: while reached < places.len().min(first + SCANNED_MAX) && shown.len() < limit {
             let count = CHUNK.min(limit - shown.len());
-            let chunk: Vec<&str> = places[reached..].iter().take(count).map(|one| one.name).collect();
+            let chunk: Vec<&str> = places[reached..]
+                .iter()
+                .take(count)
+                .map(|one| one.name)
+                .collect();
             let read = self.shown(&user, &chunk, columns.as_deref(), &filter.attributes);
             for one in read.await? {
                 if let Found::Shown(one) = one
-                    && filter.unread.is_none_or(|unread| unread == (one.conversation.unread.unread > 0))
+                    && filter
+                        .unread
+                        .is_none_or(|unread| unread == (one.conversation.unread.unread > 0))
                 {
                     let bytes = one.json_bytes_max();
                     if bytes > room && !shown.is_empty() {
@@ -185,7 +197,11 @@ impl People {
             places.retain(|_| fits.next().unwrap_or(false));
         }
         let mut count = Count::default();
-        let news: Vec<&str> = places.iter().filter(|one| one.has_news).map(|one| one.name).collect();
+        let news: Vec<&str> = places
+            .iter()
+            .filter(|one| one.has_news)
+            .map(|one| one.name)
+            .collect();
         count.more = news.len() > COUNTED_MAX;
         let mut gone = 0;
         for chunk in news[..news.len().min(COUNTED_MAX)].chunks(CHUNK) {
@@ -195,7 +211,11 @@ impl People {
                     continue;
                 };
                 let unread = one.conversation.unread;
-                let counts = if one.muted { unread.mentions } else { unread.unread };
+                let counts = if one.muted {
+                    unread.mentions
+                } else {
+                    unread.unread
+                };
                 count.unread_conversations += u64::from(counts > 0);
                 count.unread += counts;
                 count.mentions += unread.mentions;
@@ -222,6 +242,13 @@ impl People {
         }
     }
 
+    /// The timelines of a user's conversations.
+    pub async fn names(&self, user: &str) -> Result<Vec<String>, Error> {
+        let mine = self.mine(user).await?;
+        let standing = mine.iter().filter(|(_, one)| !one.is_ended());
+        Ok(standing.map(|(name, _)| name.to_owned()).collect())
+    }
+
     /// What memory, or else the store, knows of a user's conversations.
     pub(super) async fn mine(&self, user: &str) -> Result<Arc<Mine>, Error> {
         let home = Home::new(user);
@@ -234,14 +261,16 @@ impl People {
         let read = self.read(&home, move |view, _| Ok(conversations::all(view, &of)?));
         let mine = Arc::new(read.await?);
         if let Some(mark) = mark {
-            self.memberships.settle(partition, home.column(), mark, &mine);
+            self.memberships
+                .settle(partition, home.column(), mark, &mine);
         }
         Ok(mine)
     }
 
     /// What is on the list, as memory knows it, in no order.
     async fn places<'m>(&self, mine: &'m Mine) -> Result<Vec<Place<'m>>, Error> {
-        let standing: Vec<(&str, &Entry)> = mine.iter().filter(|(_, one)| !one.is_ended()).collect();
+        let standing: Vec<(&str, &Entry)> =
+            mine.iter().filter(|(_, one)| !one.is_ended()).collect();
         let names: Vec<&str> = standing.iter().map(|(name, _)| *name).collect();
         let matter = |at: usize, _: PartitionId, pulse: Option<crate::timeline::Pulse>| {
             pulse.is_some_and(|pulse| pulse.position > 0 && pulse.head >= standing[at].1.hidden)
@@ -293,7 +322,9 @@ impl People {
                 incarnation: conversation.incarnation,
                 joined: conversation.member.joined,
             };
-            let own = row.filter(|row| row.membership == membership).unwrap_or_default();
+            let own = row
+                .filter(|row| row.membership == membership)
+                .unwrap_or_default();
             shown.push(Found::Shown(Box::new(Shown {
                 hidden: conversation.info.head.head < own.hidden,
                 muted: own.is_muted(now_ms),
@@ -304,9 +335,19 @@ impl People {
         Ok(shown)
     }
 
-    async fn rows(&self, user: &str, names: &[&str]) -> Result<Vec<Option<ConversationRow>>, Error> {
+    async fn rows(
+        &self,
+        user: &str,
+        names: &[&str],
+    ) -> Result<Vec<Option<ConversationRow>>, Error> {
         let home = Home::new(user);
-        let (of, names) = (home.clone(), names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let (of, names) = (
+            home.clone(),
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>(),
+        );
         self.read(&home, move |view, _| {
             let row = |name: &String| conversations::load(view, &of, name);
             Ok(names.iter().map(row).collect::<Result<Vec<_>, _>>()?)
@@ -339,5 +380,7 @@ pub(super) enum Found {
 }
 
 fn has_all(row: Option<&ConversationRow>, wanted: &Columns) -> bool {
-    wanted.iter().all(|one| row.is_some_and(|row| row.attributes.contains(one)))
+    wanted
+        .iter()
+        .all(|one| row.is_some_and(|row| row.attributes.contains(one)))
 }

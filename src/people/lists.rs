@@ -6,7 +6,7 @@
 use crate::ids::{PartitionId, Position};
 use crate::relay::{Anew, Derived, Target};
 use crate::table::{Batch, Partitions, ReadError, Txn, View};
-use crate::timeline::{MemberChange, member_page, memberships};
+use crate::timeline::{MemberChange, Timelines, memberships};
 
 use super::conversations::{self, Joined, Relayed};
 use super::tables::Home;
@@ -79,7 +79,7 @@ impl Target for Lists {
         view: &View,
         from: Option<&[u8]>,
     ) -> Result<Anew, ReadError> {
-        let (members, next) = member_page(view, from, PAGE_MEMBERS)?;
+        let (members, next) = Timelines::member_page(view, from, PAGE_MEMBERS)?;
         let derived = members.into_iter().map(|one| self.derived(one, true));
         Ok(Anew {
             derived: derived.collect(),

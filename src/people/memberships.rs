@@ -194,7 +194,8 @@ impl Memberships {
     /// Keeps what a look-up's rows said.
     pub(super) fn settle(&self, partition: PartitionId, user: &[u8], mark: u64, mine: &Arc<Mine>) {
         let mut map = self.map(partition);
-        let is_asked = |slot: Option<&Slot>| matches!(slot, Some(Slot::Asked(asked)) if *asked == mark);
+        let is_asked =
+            |slot: Option<&Slot>| matches!(slot, Some(Slot::Asked(asked)) if *asked == mark);
         if is_asked(map.young.get(user)) || is_asked(map.old.get(user)) {
             map.old.remove(user);
             map.insert(user.into(), Slot::Known(Arc::clone(mine)), mine.len());
@@ -211,7 +212,9 @@ impl Memberships {
                 return true;
             }
             let is_near = goal.0 - map.fed.0 <= BEHIND_MAX && !map.is_empty();
-            let batches = is_near.then(|| tail.recent(map.fed, CATCH_UP_BYTES)).flatten();
+            let batches = is_near
+                .then(|| tail.recent(map.fed, CATCH_UP_BYTES))
+                .flatten();
             match batches {
                 Some(batches) if !batches.is_empty() => {
                     batches.iter().for_each(|batch| map.note(batch));

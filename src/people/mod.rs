@@ -142,7 +142,9 @@ impl People {
     pub async fn lists_reached(&self, user: &str, ends: &[(PartitionId, Position)]) {
         let destination = self.place(&Home::new(user));
         for (source, position) in ends {
-            let reached = self.relay.reached(lists::NUMBER, *source, destination, *position);
+            let reached = self
+                .relay
+                .reached(lists::NUMBER, *source, destination, *position);
             if !reached.await {
                 return;
             }
@@ -188,7 +190,7 @@ impl People {
     }
 
     /// Where each partition's log ends.
-    fn positions(&self) -> Vec<Position> {
+    fn ends(&self) -> Vec<Position> {
         let ids = self.partitions.ids();
         ids.map(|id| self.partitions.tail(id).position()).collect()
     }
@@ -253,6 +255,9 @@ impl Retention for PeopleRetention {
     }
 
     fn is_looked_up(&self, table: TableId) -> bool {
-        matches!(table, tables::POSITIONS | tables::DEVICES | tables::CONVERSATIONS) || self.timelines.is_looked_up(table)
+        matches!(
+            table,
+            tables::POSITIONS | tables::DEVICES | tables::CONVERSATIONS
+        ) || self.timelines.is_looked_up(table)
     }
 }

@@ -60,7 +60,7 @@ impl Since {
     pub(super) fn from_now(people: &People) -> Since {
         Since {
             made_at: people.timelines.now_ms(),
-            since: people.positions(),
+            since: people.ends(),
             ..Since::default()
         }
     }
@@ -77,18 +77,18 @@ impl People {
             bytes_max,
         } = sync;
         let (mut since, reset) = self.since(&user, cursor.as_deref())?;
-        let now = self.positions();
+        let now = self.ends();
         if since.until.is_empty() {
             since.until.clone_from(&now);
         }
         let names = self.changed(&user, &since).await?;
         let (mut conversations, mut removed) = (Vec::new(), Vec::new());
         let (mut room, mut count, mut is_full) = (bytes_max, 0, false);
+        let any = Columns::new();
         for chunk in names.chunks(CHUNK) {
-            let (ended, standing): (Vec<_>, Vec<_>) = chunk.iter().partition(|one| one.is_ended);
-            drop(ended);
-            let asked: Vec<&str> = standing.iter().map(|one| one.name.as_str()).collect();
-            let shown = self.shown(&user, &asked, columns.as_deref(), &Columns::new());
+            let standing = chunk.iter().filter(|one| !one.is_ended);
+            let asked: Vec<&str> = standing.map(|one| one.name.as_str()).collect();
+            let shown = self.shown(&user, &asked, columns.as_deref(), &any);
             let mut shown = shown.await?.into_iter();
             for one in chunk {
                 let found = if one.is_ended { None } else { shown.next() };
@@ -137,7 +137,7 @@ impl People {
         let all = Since {
             made_at: now,
             is_all: true,
-            since: vec![Position::ZERO; self.positions().len()],
+            since: vec![Position::ZERO; self.ends().len()],
             ..Since::default()
         };
         let Some(text) = cursor else {
@@ -204,7 +204,9 @@ pub(super) fn mark_ended(people: &People, user: &str, timeline: &str, membership
     let home = Home::new(user);
     let timeline = timeline.to_owned();
     let of = home.clone();
-    drop(people.submit(Purpose::MakesRoom, &home, SMALL_BYTES, move |txn| {
-        conversations::mark_ended(txn, &of, &timeline, membership)
-    }));
+    drop(
+        people.submit(Purpose::MakesRoom, &home, SMALL_BYTES, move |txn| {
+            conversations::mark_ended(txn, &of, &timeline, membership)
+        }),
+    );
 }

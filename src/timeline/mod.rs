@@ -44,7 +44,8 @@ pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use members::{
-    Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Settings, memberships,
+    Conversation, Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Pulse,
+    Settings, Unread, memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Changed, Columns, EntryLimits, Head, Limits, List, Listed,

@@ -285,8 +285,9 @@ impl Check for Update {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "conversation.update.result")]
 pub struct Updated {
-    /// All of them.
-    pub attributes: Entry<'static>,
+    /// All of them; absent only if the array that answers a batch has no room for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Entry<'static>>,
 }
 
 /// Takes a conversation off the caller's list until a message comes.
@@ -326,7 +327,12 @@ fn attributes_size(field: &str, attributes: &Entry<'_>, limits: &Limits) -> Resu
     let bytes = check::entry(field, attributes, limits)?;
     if bytes > ATTRIBUTES_BYTES_MAX {
         let limit = ATTRIBUTES_BYTES_MAX;
-        return Err(Failure::too_large(field, "attributes_bytes_max", limit, bytes));
+        return Err(Failure::too_large(
+            field,
+            "attributes_bytes_max",
+            limit,
+            bytes,
+        ));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
 //! session.
 
+pub(super) mod conversation;
 pub(super) mod message;
 mod position;
 pub(crate) mod shape;
@@ -32,6 +33,8 @@ pub(super) struct Caller {
     pub(super) user: String,
     /// How large integers go back.
     pub(super) integers: Integers,
+    /// What the connection has changed of members, for lists that must show it.
+    member_changes: Arc<conversation::MemberChanges>,
 }
 
 impl Caller {
@@ -89,6 +92,12 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageUpdate(update) => message::update(shared, caller, update),
         Request::MessageDelete(delete) => message::delete(shared, caller, delete),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
+        Request::ConversationList(list) => conversation::list(shared, caller, list),
+        Request::ConversationSync(sync) => conversation::sync(shared, caller, sync),
+        Request::ConversationCount(count) => conversation::count(shared, caller, count),
+        Request::ConversationGet(get) => conversation::get(shared, caller, get),
+        Request::ConversationUpdate(update) => conversation::update(shared, caller, update),
+        Request::ConversationHide(hide) => conversation::hide(shared, caller, hide),
         Request::PositionSet(set) => position::set(shared, caller, set),
         Request::PositionList(list) => position::list(shared, caller, list),
         Request::PositionRemove(remove) => position::remove(shared, caller, remove),
@@ -144,6 +153,10 @@ pub(super) fn refusal(error: Error) -> Failure {
     match error {
         Error::TimelineNotFound => Reason::TimelineNotFound.into(),
         Error::MessageNotFound => Reason::MessageNotFound.into(),
+        Error::ConversationNotFound => Reason::ConversationNotFound.into(),
+        Error::WrongCursor(field) => {
+            Failure::invalid(field, "not a cursor that this user was given")
+        }
         Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
         Error::ConditionFailed { actual } => {
             Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))

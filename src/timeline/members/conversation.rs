@@ -94,10 +94,14 @@ impl Timelines {
         let mut found = Vec::new();
         for (partition, indexes) in self.indexes_by_partition(names) {
             let name = |at: usize| names[indexes[at]];
-            let matters =
-                |at: usize, head: Option<&HeadRow>| matter(indexes[at], partition, head.map(Pulse::of));
-            let heads = self.head_rows(partition, indexes.len(), name, matters).await?;
-            let pulse = |(at, head): (usize, Option<HeadRow>)| (indexes[at], head.as_ref().map(Pulse::of));
+            let matters = |at: usize, head: Option<&HeadRow>| {
+                matter(indexes[at], partition, head.map(Pulse::of))
+            };
+            let heads = self
+                .head_rows(partition, indexes.len(), name, matters)
+                .await?;
+            let pulse =
+                |(at, head): (usize, Option<HeadRow>)| (indexes[at], head.as_ref().map(Pulse::of));
             found.extend(heads.into_iter().map(pulse));
         }
         found.sort_unstable_by_key(|(index, _)| *index);
@@ -152,6 +156,54 @@ impl Timelines {
     #[must_use]
     pub fn partition_of(&self, timeline: &str) -> PartitionId {
         self.place(timeline)
+    }
+
+    /// Members of standing timelines of a partition, from a key's columns on, and where the next page begins. Each is as if
+    /// it had just joined.
+    pub fn member_page(
+        view: &View,
+        from: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<(Vec<MemberChange>, Option<Vec<u8>>), ReadError> {
+        let all = Key::new(MEMBERS, &[], 1);
+        let start = match from {
+            Some(columns) => Key::new(MEMBERS, columns, 0),
+            None => all.clone().below_all(),
+        };
+        let (mut members, mut standing) = (Vec::new(), None::<(Name, u64)>);
+        for (count, row) in scan(view, &start, &all.above_all(), Direction::Forward).enumerate() {
+            let (key, value) = row?;
+            let not_one = || damaged(&key, "not a member");
+            let (_, columns) = split_key(&key).ok_or_else(not_one)?;
+            if count == limit {
+                return Ok((members, Some(columns.to_vec())));
+            }
+            let name = Name::of(columns).map_err(|_| not_one())?;
+            let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| not_one())?;
+            if standing
+                .as_ref()
+                .is_none_or(|(known, _)| known.as_bytes() != name.as_bytes())
+            {
+                let head = HeadRow::standing(view, &name)?;
+                standing = Some((name, head.map_or(0, |head| head.incarnation)));
+            }
+            if standing
+                .as_ref()
+                .is_none_or(|(_, standing)| *standing != incarnation)
+            {
+                continue;
+            }
+            let timeline = Reader::new(columns).string().map_err(|_| not_one())?;
+            let user = rest.string().map_err(|_| not_one())?;
+            let row = MemberRow::decode(&value).map_err(|_| not_one())?;
+            members.push(MemberChange {
+                timeline: timeline.into_owned(),
+                incarnation,
+                user: user.into_owned(),
+                row: Some(row),
+            });
+        }
+        Ok((members, None))
     }
 
     fn indexes_by_partition(&self, names: &[&str]) -> BTreeMap<PartitionId, Vec<usize>> {
@@ -233,7 +285,8 @@ fn unread(
         unread.unread += 1;
         let named = |(name, value): &(String, Value)| match value {
             Value::Json(text) if name == "mentions" => {
-                let names = serde_json::from_str::<Vec<serde_json::Value>>(text).unwrap_or_default();
+                let names =
+                    serde_json::from_str::<Vec<serde_json::Value>>(text).unwrap_or_default();
                 let names = names.iter().take(100).filter_map(serde_json::Value::as_str);
                 names.into_iter().any(|one| one == user || one == "*")
             }
@@ -242,46 +295,4 @@ fn unread(
         unread.mentions += u64::from(unread.mentions < 100 && entry.iter().any(named));
     }
     Ok(unread)
-}
-
-/// Members of standing timelines of a partition, from a key's columns on, and where the next page begins. Each is as if
-/// it had just joined.
-pub fn member_page(
-    view: &View,
-    from: Option<&[u8]>,
-    limit: usize,
-) -> Result<(Vec<MemberChange>, Option<Vec<u8>>), ReadError> {
-    let all = Key::new(MEMBERS, &[], 1);
-    let start = match from {
-        Some(columns) => Key::new(MEMBERS, columns, 0),
-        None => all.clone().below_all(),
-    };
-    let (mut members, mut standing) = (Vec::new(), None::<(Name, u64)>);
-    for (count, row) in scan(view, &start, &all.above_all(), Direction::Forward).enumerate() {
-        let (key, value) = row?;
-        let not_one = || damaged(&key, "not a member");
-        let (_, columns) = split_key(&key).ok_or_else(not_one)?;
-        if count == limit {
-            return Ok((members, Some(columns.to_vec())));
-        }
-        let name = Name::of(columns).map_err(|_| not_one())?;
-        let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| not_one())?;
-        if standing.as_ref().is_none_or(|(known, _)| known.as_bytes() != name.as_bytes()) {
-            let head = HeadRow::standing(view, &name)?;
-            standing = Some((name, head.map_or(0, |head| head.incarnation)));
-        }
-        if standing.as_ref().is_none_or(|(_, standing)| *standing != incarnation) {
-            continue;
-        }
-        let timeline = Reader::new(columns).string().map_err(|_| not_one())?;
-        let user = rest.string().map_err(|_| not_one())?;
-        let row = MemberRow::decode(&value).map_err(|_| not_one())?;
-        members.push(MemberChange {
-            timeline: timeline.into_owned(),
-            incarnation,
-            user: user.into_owned(),
-            row: Some(row),
-        });
-    }
-    Ok((members, None))
 }

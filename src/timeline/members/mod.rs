@@ -10,7 +10,7 @@ mod reader;
 mod row;
 mod settings;
 
-pub use conversation::{Conversation, Pulse, Unread, member_page};
+pub use conversation::{Conversation, Pulse, Unread};
 pub use membership::{MemberChange, memberships};
 pub use row::MemberRow;
 pub use settings::{Edit, EditBy, FanOut, Kept, Policies, Policy, Settings};

@@ -119,6 +119,12 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
         | Request::MessageRecall(_)
+        | Request::ConversationList(_)
+        | Request::ConversationSync(_)
+        | Request::ConversationCount(_)
+        | Request::ConversationGet(_)
+        | Request::ConversationUpdate(_)
+        | Request::ConversationHide(_)
         | Request::PositionSet(_)
         | Request::PositionList(_)
         | Request::PositionRemove(_)
@@ -148,6 +154,10 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             updated.meta = None;
             Ok(Reply::TimelineUpdate(updated))
         }
+        Ok(Reply::ConversationUpdate(mut updated)) => {
+            updated.attributes = None;
+            Ok(Reply::ConversationUpdate(updated))
+        }
         Ok(Reply::PositionSet(mut stored)) => {
             stored.positions = None;
             Ok(Reply::PositionSet(stored))
@@ -162,6 +172,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageAppendBatch(_)
             | Reply::MessageDelete(_)
             | Reply::MessageRecall(_)
+            | Reply::ConversationCount(_)
+            | Reply::ConversationHide(_)
             | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
             | Reply::Ping(_)),
@@ -172,6 +184,9 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::TimelineList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
+            | Reply::ConversationList(_)
+            | Reply::ConversationSync(_)
+            | Reply::ConversationGet(_)
             | Reply::PositionList(_)
             | Reply::Sync(_)
             | Reply::Subscribe(_),
