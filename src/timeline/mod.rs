@@ -15,6 +15,7 @@ mod heads;
 mod members;
 mod message;
 mod page;
+mod position;
 mod read;
 mod resume;
 mod retention;
@@ -48,10 +49,11 @@ pub use members::{
     Settings, Unread, memberships,
 };
 pub use message::{
-    Append, AppendOne, Appended, Burial, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
-    Message, Meta, Page, Range, Recall, Resume, ResumeState, Sender, SyncPosition, SyncState,
-    Synced, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
+    Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
+    Meta, Page, Range, Recall, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage,
+    UpdateMeta,
 };
+pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
 pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.

@@ -47,11 +47,11 @@ impl Caller {
         }
     }
 
-    /// The user, for methods about "me".
+    /// The user that a call about "me" is of.
     pub(super) fn user(&self) -> Result<String, Failure> {
         if self.user.is_empty() {
             let failure = Failure::new(Reason::Unauthenticated);
-            return Err(failure.saying("this is about a user, and the call has none"));
+            return Err(failure.saying("this call is about its user, and there is none"));
         }
         Ok(self.user.clone())
     }
