@@ -153,7 +153,9 @@ impl Relay {
                 #[cfg(any(test, feature = "faults"))]
                 faults: Arc::clone(&options.faults),
             };
-            tasks.spawn(source.run(stop.clone()));
+            if !targets.is_empty() {
+                tasks.spawn(source.run(stop.clone()));
+            }
         }
         Relay {
             inner: Arc::new(Inner {

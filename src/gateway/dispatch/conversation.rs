@@ -24,6 +24,7 @@ use crate::wire::{Failure, Integers, Reason, Reply, Request, conversation};
 pub(in crate::gateway) struct MemberChanges(Mutex<BTreeMap<PartitionId, Position>>);
 
 impl MemberChanges {
+    #[expect(dead_code, reason = "methods that change members use it")]
     fn note(&self, (partition, position): (PartitionId, Position)) {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let end = ends.entry(partition).or_default();
