@@ -12,6 +12,7 @@ use crate::table::{
 use crate::timeline::{Columns, Error, MemberRow};
 
 use super::conversation_row::{ConversationRow, Marks, Membership};
+use super::cursor::CURSOR_MS_MAX;
 use super::memberships::Mine;
 use super::tables::{Home, last_text};
 
@@ -152,7 +153,7 @@ pub(super) fn is_over(entry: &Entry, context: &DropContext<'_>) -> bool {
 }
 
 /// A day more than cursors count: clocks differ.
-const KEPT_MS: u64 = super::sync::CURSOR_MS_MAX + 24 * 60 * 60 * 1_000;
+const KEPT_MS: u64 = CURSOR_MS_MAX + 24 * 60 * 60 * 1_000;
 
 /// What the user changes of their side.
 #[derive(Clone, Debug)]

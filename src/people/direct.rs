@@ -1,7 +1,7 @@
 //! The ID of the direct conversation of two users.
 //!
-//! Owns: its text. Promises: two users have one ID, whoever asks, and no other two have it. Must not: know whether there
-//! is such a timeline.
+//! Owns: its text. Promises: two users have one ID, whoever asks, and no other two have it. Must not: know whether
+//! there is such a timeline.
 //!
 //! ```text
 //! direct/ANN/BEN        both names in their order, `/` and `%` in them as %2F and %25

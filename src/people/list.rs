@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
+use crate::table::Purpose;
 use crate::timeline::{Columns, Conversation, Error};
 
 use super::conversation_row::{ConversationRow, Membership};
@@ -16,7 +17,7 @@ use super::conversations;
 use super::cursor::{Behind, Read, Since};
 use super::memberships::{Entry, Looked, Mine};
 use super::tables::Home;
-use super::{People, direct, sync};
+use super::{People, SMALL_BYTES, direct};
 
 /// A user's own view of a conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -313,7 +314,7 @@ impl People {
             }
             let Some(conversation) = found.next().flatten() else {
                 if let Some(row) = row.filter(|row| row.removed == 0) {
-                    sync::mark_ended(self, user, name, row.membership);
+                    self.mark_ended(user, name, row.membership);
                 }
                 shown.push(Found::Ended);
                 continue;
@@ -333,6 +334,18 @@ impl People {
             })));
         }
         Ok(shown)
+    }
+
+    /// Marks a membership of which its timeline does not know any more, so that all of the user's devices hear of it.
+    /// Nobody waits for it: whoever meets it again does it again.
+    fn mark_ended(&self, user: &str, timeline: &str, membership: Membership) {
+        let (home, timeline) = (Home::new(user), timeline.to_owned());
+        let of = home.clone();
+        drop(
+            self.submit(Purpose::MakesRoom, &home, SMALL_BYTES, move |txn| {
+                conversations::mark_ended(txn, &of, &timeline, membership)
+            }),
+        );
     }
 
     async fn rows(

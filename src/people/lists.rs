@@ -1,7 +1,7 @@
 //! The relay's target for lists of conversations: from member changes at timelines to rows at users.
 //!
-//! Owns: which member changes lead to which write. Promises: a user's rows follow each of their memberships, and what of
-//! it only they see; other members' changes lead to nothing. Must not: know the relay's steps.
+//! Owns: which member changes lead to which write. Promises: a user's rows follow each of their memberships, and what
+//! of it only they see; other members' changes lead to nothing. Must not: know the relay's steps.
 
 use crate::ids::{PartitionId, Position};
 use crate::relay::{Anew, Derived, Target};

@@ -4,18 +4,12 @@
 //! comes meanwhile is above it, and comes again; with nothing new no store is read. Must not: wait.
 
 use crate::ids::{PartitionId, Position};
-use crate::table::Purpose;
 use crate::timeline::{Columns, Error, Pulse};
 
-use super::conversation_row::Membership;
-use super::conversations;
-use super::cursor::{Read, Since};
+use super::People;
+use super::cursor::{CURSOR_MS_MAX, Read, Since};
 use super::list::{Found, Shown};
 use super::tables::Home;
-use super::{People, SMALL_BYTES};
-
-/// An older cursor starts over: rows of memberships that ended before are not kept for it.
-pub(super) const CURSOR_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 /// Asks for what has changed.
 #[derive(Clone, Debug)]
@@ -197,16 +191,3 @@ struct Changed {
 
 /// Conversations that are read together.
 const CHUNK: usize = 64;
-
-/// Marks a membership of which its timeline does not know any more, so that all of the user's devices hear of it.
-/// Nobody waits for it: who meets it again does it again.
-pub(super) fn mark_ended(people: &People, user: &str, timeline: &str, membership: Membership) {
-    let home = Home::new(user);
-    let timeline = timeline.to_owned();
-    let of = home.clone();
-    drop(
-        people.submit(Purpose::MakesRoom, &home, SMALL_BYTES, move |txn| {
-            conversations::mark_ended(txn, &of, &timeline, membership)
-        }),
-    );
-}

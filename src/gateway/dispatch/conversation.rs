@@ -24,7 +24,6 @@ use crate::wire::{Failure, Integers, Reason, Reply, Request, conversation};
 pub(in crate::gateway) struct MemberChanges(Mutex<BTreeMap<PartitionId, Position>>);
 
 impl MemberChanges {
-    #[expect(dead_code, reason = "methods that change members use it")]
     fn note(&self, (partition, position): (PartitionId, Position)) {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let end = ends.entry(partition).or_default();
@@ -47,8 +46,9 @@ impl MemberChanges {
 /// Lists wait so long for what the connection has changed.
 const RELAY_WAIT: Duration = Duration::from_secs(2);
 
-/// Starts a call that changes members of a timeline: refused while the relay is too far behind, and noted once it is
-/// done.
+/// Starts a call that changes members of a timeline. It is refused while the relay is too far behind, and noted once
+/// it is done.
+#[expect(dead_code, reason = "methods that change members use it")]
 pub(super) fn changing_members(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -56,7 +56,7 @@ pub(super) fn changing_members(
     start: impl FnOnce() -> Work,
 ) -> Work {
     if !shared.people.has_room(timeline) {
-        shared.metrics.refused(RELAY_BACKLOG, 1);
+        shared.metrics.refused("relay_backlog_bytes_max", 1);
         let failure = Failure::new(Reason::Busy).retry_after(super::BUSY_RETRY_MS);
         return Work::Now(Err(
             failure.saying("what members lead to elsewhere is too far behind")
@@ -73,8 +73,6 @@ pub(super) fn changing_members(
         other => other,
     }
 }
-
-const RELAY_BACKLOG: &str = "relay_backlog_bytes_max";
 
 /// Waits until lists show what the connection has changed.
 async fn caught_up(shared: &Shared, user: &str, changes: &MemberChanges) -> Result<(), Failure> {

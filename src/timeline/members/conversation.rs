@@ -1,8 +1,8 @@
 //! What a conversation shows of its timeline, and what a user's list is ordered by.
 //!
 //! Owns: the reads behind `conversation.list`, `.sync`, `.count`, `.get` at the timelines. Promises: what is shown of
-//! one timeline is of one view; a user who is no member any more sees nothing; what memory knows of heads costs no read.
-//! Must not: know what lies at the user.
+//! one timeline is of one view; a user who is no member any more sees nothing; what memory knows of heads costs no
+//! read. Must not: know what lies at the user.
 
 use std::collections::BTreeMap;
 
@@ -158,8 +158,8 @@ impl Timelines {
         self.place(timeline)
     }
 
-    /// Members of standing timelines of a partition, from a key's columns on, and where the next page begins. Each is as if
-    /// it had just joined.
+    /// Members of standing timelines of a partition, from a key's columns on, and where the next page begins. Each is
+    /// as if it had just joined.
     pub fn member_page(
         view: &View,
         from: Option<&[u8]>,
