@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, message,
-    openrpc, position, push, schemas, session, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, hide,
+    message, openrpc, position, push, receipt, schemas, session, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -179,6 +179,11 @@ fn reply(method: &str, result: &Value) -> Reply {
         "conversation.get" => Reply::ConversationGet(Box::new(of::<conversation::Got>(result))),
         "conversation.update" => Reply::ConversationUpdate(of::<conversation::Updated>(result)),
         "conversation.hide" => Reply::ConversationHide(of::<conversation::Hidden>(result)),
+        "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
+        "message.hidden" => Reply::MessageHidden(of::<hide::HiddenPage>(result)),
+        "conversation.clear" => Reply::ConversationClear(of::<hide::Cleared>(result)),
+        "read.set" => Reply::ReadSet(of::<receipt::ReadStates>(result)),
+        "receipt.list" => Reply::ReceiptList(of::<receipt::Listed>(result)),
         "position.set" => Reply::PositionSet(of::<position::Stored>(result)),
         "position.list" => Reply::PositionList(of::<position::Listed>(result)),
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),

@@ -42,6 +42,8 @@ pub enum Error {
     ConversationNotFound,
     /// A cursor that this user was not given, in this parameter.
     WrongCursor(&'static str),
+    /// The caller is not a member of the timeline.
+    NotAMember,
     /// More than there may be of something.
     TooMany {
         /// The parameter that asks for it.

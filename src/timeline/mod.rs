@@ -22,6 +22,7 @@ mod retention;
 mod stored;
 mod sync;
 mod tables;
+mod unread;
 mod verify;
 mod virtual_tables;
 mod write;
@@ -46,7 +47,7 @@ pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use members::{
     Conversation, Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Pulse,
-    Settings, Unread, memberships,
+    Settings, memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
@@ -54,6 +55,7 @@ pub use message::{
     UpdateMeta,
 };
 pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
+pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.

@@ -7,17 +7,18 @@
 use std::collections::BTreeMap;
 
 use crate::ids::PartitionId;
-use crate::model::{Direction, Value, json_bytes};
+use crate::model::{Direction, json_bytes};
 use crate::ordered::Reader;
 use crate::table::{Key, ReadError, Source as _, View, damaged, scan, split_key};
 
 use super::super::head::HeadRow;
-use super::super::page::Held;
 use super::super::stored;
 use super::super::tables::{MEMBERS, Name, incarnation_of};
+use super::super::unread::{Unread, mask, unread};
 use super::super::write::{Site, load_meta};
 use super::super::{Error, Message, TimelineInfo, Timelines};
 use super::membership::MemberChange;
+use super::reader::Reader;
 use super::row::MemberRow;
 
 /// What memory knows of a timeline that exists.
@@ -70,15 +71,6 @@ impl Conversation {
             + self.member.role.len() * 2
             + message
     }
-}
-
-/// What a member has not read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unread {
-    /// Messages above what the member has read and can see; own and deleted ones do not count.
-    pub unread: u64,
-    /// Those of them that mention the member, up to 100.
-    pub mentions: u64,
 }
 
 /// Timelines that are read from one view.
@@ -231,13 +223,18 @@ impl Site {
             return Ok(None);
         };
         let unread = unread(view, &name, &head, (user, &member))?;
-        let sees = HeadRow {
+        let reader = Reader {
             floor: head.floor.max(member.floor()),
-            ..head
+            member: Some(member.clone()),
         };
+        let sees = reader.sees(head);
         let meta = load_meta(view, &name)?;
         let last_message = match sees.holds(head.last) {
-            true => Some(last_message(view, &name, &sees, columns)?),
+            true => {
+                let mut message = last_message(view, &name, &sees, columns)?;
+                mask(view, (&name, &sees), (user, &reader), [&mut message])?;
+                Some(message)
+            }
             false => None,
         };
         Ok(Some(Conversation {
@@ -262,37 +259,4 @@ fn last_message(
     let value = view.row(&key)?;
     let value = value.ok_or_else(|| damaged("missing between floor and head"))?;
     stored::message(head.last, &value, columns).map_err(|_| damaged("not a message"))
-}
-
-/// Counts what a member has not read, one by one.
-fn unread(
-    view: &View,
-    name: &Name,
-    head: &HeadRow,
-    (user, member): (&str, &MemberRow),
-) -> Result<Unread, ReadError> {
-    let low = member.read.max(head.floor.max(member.floor()) - 1);
-    let mut unread = Unread::default();
-    if low >= head.last {
-        return Ok(unread);
-    }
-    let sequences = low + 1..head.last + 1;
-    for message in Held::new(view, (name, head), sequences, Direction::Forward, None) {
-        let message = message?;
-        let Some(entry) = message.entry.filter(|_| message.sender != user) else {
-            continue;
-        };
-        unread.unread += 1;
-        let named = |(name, value): &(String, Value)| match value {
-            Value::Json(text) if name == "mentions" => {
-                let names =
-                    serde_json::from_str::<Vec<serde_json::Value>>(text).unwrap_or_default();
-                let names = names.iter().take(100).filter_map(serde_json::Value::as_str);
-                names.into_iter().any(|one| one == user || one == "*")
-            }
-            _ => false,
-        };
-        unread.mentions += u64::from(unread.mentions < 100 && entry.iter().any(named));
-    }
-    Ok(unread)
 }

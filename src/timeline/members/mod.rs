@@ -10,7 +10,8 @@ mod reader;
 mod row;
 mod settings;
 
-pub use conversation::{Conversation, Pulse, Unread};
+pub use conversation::{Conversation, Pulse};
 pub use membership::{MemberChange, memberships};
+pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;
 pub use settings::{Edit, EditBy, FanOut, Kept, Policies, Policy, Settings};
