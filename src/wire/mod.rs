@@ -33,6 +33,7 @@ mod reason;
 pub mod receipt;
 pub mod schemas;
 pub mod session;
+pub mod signal;
 pub mod sync;
 pub mod tablestore;
 pub mod timeline;

@@ -143,6 +143,8 @@ fn beyond_short(request: &Request) -> usize {
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
+        | Request::Signal(_)
+        | Request::PresenceGet(_)
         | Request::Discover(_) => 0,
     }
 }
@@ -191,6 +193,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::ReadSet(_)
             | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
+            | Reply::Signal(_)
             | Reply::Ping(_)),
         ) => Ok(short),
         Ok(
@@ -206,6 +209,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::ReceiptList(_)
             | Reply::PositionList(_)
             | Reply::Sync(_)
+            | Reply::PresenceGet(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
     }
