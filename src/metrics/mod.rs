@@ -5,6 +5,9 @@
 //! enums or a partition's number, never anything a client sent. Must not: import anything of ours, open a port, keep a
 //! registry for the whole process.
 
+#[macro_use]
+mod groups;
+
 mod catalogue;
 mod handles;
 mod members;

@@ -1,0 +1,37 @@
+//! What is made from each line of the catalogue.
+//!
+//! Owns: the macro `groups`. Promises: the handles, the list and the reference are made from the same lines. Must not:
+//! know a metric.
+
+/// A struct of handles for each group. `by [...]` are the labels of all its metrics; those of a family have their own.
+macro_rules! groups {
+    ($( $title:literal by [$($by:literal),*] $(#[$doc:meta])* $group:ident { $(
+        $field:ident: $kind:ty, $name:literal $([$($label:literal),+])? $help:literal, $moves:literal;
+    )+ } )+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub struct $group { $( #[doc = $help] pub $field: $kind, )+ }
+
+            impl $group {
+                const BY: &[&str] = &[$($by),*];
+                const METRICS: &[Metric] = &[
+                    $( line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves), )+
+                ];
+
+                /// Binds all handles of the group, with these values of its labels.
+                pub(super) fn bind(registry: &Registry, by: &[Label]) -> $group {
+                    $group { $(
+                        $field: registry.bind(
+                            &line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves),
+                            by,
+                        ),
+                    )+ }
+                }
+            }
+        )+
+
+        /// The metrics by part of the server.
+        pub(super) const GROUPS: &[(&str, &[Metric])] = &[$( ($title, $group::METRICS), )+];
+    };
+}
