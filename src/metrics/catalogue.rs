@@ -288,6 +288,24 @@ groups! {
         failures: Counter, "tideline_relay_failures_total"
             "Steps of the relay that failed and are tried again.",
             "A few `busy` under load are normal. Many = a partition refuses writes: see its log.";
+    "Timers" by ["partition"]
+    /// Handles of the timer of one partition.
+    Timer {
+        delivered: Counter, "tideline_timer_delivered_total"
+            "Scheduled messages that were appended when their time came.",
+            "Follows what clients schedule.";
+        refused: Counter, "tideline_timer_refused_total"
+            "Scheduled messages that were refused when their time came: the timeline was gone, or the sender no member of it any more.",
+            "Much of it = an application schedules into timelines that do not last. `schedule.list` shows the reasons to the senders.";
+        expired: Counter, "tideline_timer_expired_total"
+            "Messages that were made tombstones because their time was over.",
+            "Follows what clients append with expires_in_ms.";
+        late_seconds: Histogram, "tideline_timer_late_seconds"
+            "Seconds from when the oldest work of a step was due to the step, of steps that found some.",
+            "Should be below 1. Rising = more is due than the writer does beside its other work, or the server was stopped when it was due.";
+        failures: Counter, "tideline_timer_failures_total"
+            "Steps that failed; they are tried again.",
+            "Should be 0. The log has the error: a full disk, a stopped partition.";
     }
 
     "Feed" by []
