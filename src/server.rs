@@ -193,8 +193,8 @@ impl Server {
         gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
         gateway.drain(drain).await;
-        // 4. Nobody listens to the feed any more. What the relay has not derived comes after the next start.
-        // 4. What time brings waits for the next start, and nobody listens to the feed any more.
+        // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
+        //    feed any more.
         timers.stop();
         feed.stop();
         relay.stop();

@@ -288,6 +288,8 @@ groups! {
         failures: Counter, "tideline_relay_failures_total"
             "Steps of the relay that failed and are tried again.",
             "A few `busy` under load are normal. Many = a partition refuses writes: see its log.";
+    }
+
     "Timers" by ["partition"]
     /// Handles of the timer of one partition.
     Timer {

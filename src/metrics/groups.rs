@@ -1,19 +1,11 @@
-//! What is made from each line of the catalogue.
-//!
-//! Owns: the macro `groups`. Promises: the handles, the list and the reference are made from the same lines. Must not:
-//! know a metric.
-
-/// A struct of handles for each group. `by [...]` are the labels of all its metrics; those of a family have their own.
-macro_rules! groups {
-    ($( $title:literal by [$($by:literal),*] $(#[$doc:meta])* $group:ident { $(
 //! The macro that makes handles and list of the metrics out of the catalogue's lines.
 //!
 //! Owns: what a line of the catalogue becomes. Promises: a metric in the list has a handle, and the other way round.
 //! Must not: name a metric.
 
-/// A struct of handles for each group. `by [...]` is the label of all its metrics; those of a family have their own.
+/// A struct of handles for each group. `by [...]` are the labels of all its metrics; those of a family have their own.
 macro_rules! groups {
-    ($( $title:literal by [$($by:literal)?] $(#[$doc:meta])* $group:ident { $(
+    ($( $title:literal by [$($by:literal),*] $(#[$doc:meta])* $group:ident { $(
         $field:ident: $kind:ty, $name:literal $([$($label:literal),+])? $help:literal, $moves:literal;
     )+ } )+) => {
         $(
@@ -23,13 +15,11 @@ macro_rules! groups {
 
             impl $group {
                 const BY: &[&str] = &[$($by),*];
-                const BY: &[&str] = &[$($by)?];
                 const METRICS: &[Metric] = &[
                     $( line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves), )+
                 ];
 
                 /// Binds all handles of the group, with these values of its labels.
-                /// Binds all handles of the group, with this value of its label.
                 pub(super) fn bind(registry: &Registry, by: &[Label]) -> $group {
                     $group { $(
                         $field: registry.bind(

@@ -138,6 +138,8 @@ impl Metrics {
         let target = Label::from_static_parts("target", target);
         let partition = Label::new(PARTITION, number.to_string());
         Relay::bind(&self.registry, &[target, partition])
+    }
+
     /// The metrics of the timer of a partition.
     #[must_use]
     pub fn timer(&self, number: u16) -> Timer {
@@ -234,8 +236,8 @@ mod tests {
             metrics.partition(0),
             metrics.follower(0),
             metrics.relay("lists", 0),
+            metrics.timer(0),
         );
-        let _bound = (metrics.partition(0), metrics.follower(0), metrics.timer(0));
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);
         let text = metrics.render();

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{conversation, hide, message, position, receipt, schedule, session, signal, sync, timeline};
+use super::{
+    conversation, hide, message, position, receipt, schedule, session, signal, sync, timeline,
+};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
