@@ -6,25 +6,9 @@
 use ::metrics::Label;
 
 use super::Metric;
+use super::groups::line;
 use super::handles::{Counter, Family, Gauge, Histogram, Seconds};
-use super::registry::Bind;
 use super::registry::Registry;
-
-const fn line<K: Bind>(
-    name: &'static str,
-    by: &'static [&'static str],
-    own: &'static [&'static str],
-    help: &'static str,
-    moves: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        kind: K::KIND,
-        labels: if own.is_empty() { by } else { own },
-        help,
-        moves,
-    }
-}
 
 /// All metrics.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
