@@ -49,9 +49,10 @@ pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use members::{
-    AddMembers, Configured, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, ListMembers,
-    ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember, NextMembers,
-    Policies, Policy, RemoveMembers, Settings, SettingsPatch, UpdateMember, memberships,
+    AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
+    ListMembers, ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember,
+    NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
+    memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
