@@ -51,7 +51,9 @@ impl Dialect for Lines {
         match answer {
             Ok(Reply::Ping(_)) => write!(out, "{id} pong"),
             Ok(Reply::MessageAppend(appended)) => write!(out, "{id} is {}", appended.sequence),
-            Ok(Reply::Subscribe(subscribed)) => write!(out, "{id} follows {}", subscribed.head),
+            Ok(Reply::Subscribe(sync::Following::One(subscribed))) => {
+                write!(out, "{id} follows {}", subscribed.head)
+            }
             Ok(_) => write!(out, "{id} done"),
             Err(failure) => write!(out, "{id} no: {}", failure.reason.name()),
         }
@@ -99,7 +101,8 @@ fn call(line: &str) -> Call {
             }))
         }
         ["subscribe", timeline] => Ok(Request::Subscribe(sync::Subscribe {
-            timeline: timeline.to_owned(),
+            timeline: Some(timeline.to_owned()),
+            timelines: None,
             after: None,
             rewind: None,
             epoch: None,

@@ -177,7 +177,10 @@ fn reply(method: &str, result: &Value) -> Reply {
         "position.list" => Reply::PositionList(of::<position::Listed>(result)),
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
-        "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
+        "subscribe" => Reply::Subscribe(match result.get("timelines") {
+            Some(_) => sync::Following::Many(of::<sync::SubscribedMany>(result)),
+            None => sync::Following::One(Box::new(of::<sync::Subscribed>(result))),
+        }),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),
     }
@@ -188,6 +191,7 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "message" => Push::Message(of::<push::Messages>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
+        "subscribed" => Push::Subscribed(of::<push::SubscribedMany>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),

@@ -293,12 +293,23 @@ impl Timelines {
     }
 
     /// What comes after a reader's position, and what changed behind it.
-    pub async fn resume(&self, mut resume: Resume) -> Result<Changed, Error> {
+    pub async fn resume(&self, resume: Resume) -> Result<Changed, Error> {
+        self.resume_into(resume, true).await
+    }
+
+    /// The same; without `first_anyway` there may be no message, if the first one is larger than the bytes.
+    pub async fn resume_into(
+        &self,
+        mut resume: Resume,
+        first_anyway: bool,
+    ) -> Result<Changed, Error> {
         let partition = self.place(&resume.timeline);
         loop {
             let (site, asked) = (self.site(partition), resume.clone());
             let page = self
-                .read(partition, move |view| site.resume(view, &asked, true))
+                .read(partition, move |view| {
+                    site.resume(view, &asked, first_anyway)
+                })
                 .await?;
             let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
             let went_on = resume

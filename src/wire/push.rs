@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Entry;
 use super::message::Message;
+pub use super::subscriptions::SubscribedMany;
 
 /// Makes everything that there is once for each push.
 macro_rules! pushes {
@@ -45,6 +46,7 @@ pushes! {
     Message(Messages<'a>), "message", "New messages of a subscription";
     MessageChanged(Changed<'a>), "message.changed", "Edits and deletions up to the reader's position";
     TimelineChanged(TimelineChanged<'a>), "timeline.changed", "The meta was updated";
+    Subscribed(SubscribedMany), "subscribed", "More of the timelines that were subscribed together";
     SubscriptionEnded(SubscriptionEnded<'a>), "subscription.ended", "Nothing of it follows";
     Draining(Draining), "draining", "The server shuts down soon";
 }

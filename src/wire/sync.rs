@@ -16,6 +16,8 @@ use super::params::{page_default, page_limit, yes, yes_or};
 use super::position::positions_at;
 
 pub use super::positions::{Position, Positions};
+pub use super::subscriptions::{Following, Start, SubscribedMany, SubscribedOne};
+use super::subscriptions::{check_count, check_starts};
 
 /// Asks for what is new in many timelines, and may wait for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,15 +93,19 @@ pub enum State {
     Deleted,
 }
 
-/// Resumes a timeline and follows it. Neither `after` nor `rewind`: from now.
+/// Resumes a timeline and follows it, or many. Neither `after` nor `rewind`: from now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "subscribe.params")]
 pub struct Subscribe {
-    /// The timeline's ID, 1 to 255 bytes.
+    /// The timeline's ID, 1 to 255 bytes; or `timelines`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
-    pub timeline: String,
-    /// Everything above this sequence; not with `rewind`.
+    pub timeline: Option<String>,
+    /// Many at once, each for itself: where it begins, by timeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timelines: Option<BTreeMap<String, Start>>,
+    /// Everything above this sequence; not with `rewind`, and not with `timelines`, which have their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// The newest so many messages; not with `after`.
@@ -112,28 +118,49 @@ pub struct Subscribe {
     /// Also what changed at or below `after`, above this change number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_after: Option<u64>,
-    /// Messages in the reply at most; clamped to the page limit. The rest follows as pushes.
+    /// Messages of a timeline in the reply at most; clamped to the page limit. The rest follows as pushes.
     #[serde(default = "page_default", deserialize_with = "page_limit")]
     #[schemars(range(min = 1))]
     pub limit: u64,
-    /// Make the timeline if there is none; default `true`.
+    /// Make a timeline if there is none; default `true`.
     #[serde(default = "yes", deserialize_with = "yes_or")]
     pub create: bool,
 }
 
+impl Subscribe {
+    /// Where the one timeline begins.
+    #[must_use]
+    pub fn start(&self) -> Start {
+        Start {
+            after: self.after,
+            rewind: self.rewind,
+            epoch: self.epoch.clone(),
+            changes_after: self.changes_after,
+        }
+    }
+}
+
 impl Check for Subscribe {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("after", self.after)?;
-        check::number("rewind", self.rewind)?;
-        check::number("changes_after", self.changes_after)?;
-        if self.after.is_some() && self.rewind.is_some() {
-            return Err(Failure::invalid("rewind", "either after or rewind"));
+        either_one_or_many(&self.timeline, &self.timelines)?;
+        self.start().check("")?;
+        if let Some(timelines) = &self.timelines {
+            if self.start() != Start::default() {
+                let message = "each of timelines has its own after, rewind, epoch, changes_after";
+                return Err(Failure::invalid("timelines", message));
+            }
+            check_starts(timelines, limits)?;
         }
-        // The server's own timelines may be read, not made.
-        self.create &= !self.timeline.starts_with('$');
         check::page_limit(&mut self.limit, limits)
+    }
+}
+
+/// Checks the one timeline, and that there are not many too.
+fn either_one_or_many<T>(one: &Option<String>, many: &Option<T>) -> Result<(), Failure> {
+    match (one, many) {
+        (Some(one), None) => check::timeline(one),
+        (None, Some(_)) => Ok(()),
+        _ => Err(Failure::invalid("timeline", "either timeline or timelines")),
     }
 }
 
@@ -163,23 +190,36 @@ pub struct Subscribed {
     pub state: State,
 }
 
-/// Ends a subscription.
+/// Ends a subscription, or many.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "unsubscribe.params")]
 pub struct Unsubscribe {
-    /// The timeline's ID, 1 to 255 bytes.
+    /// The timeline's ID, 1 to 255 bytes; or `timelines`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
-    pub timeline: String,
-    /// The epoch that is thought to be current; another one is refused.
+    pub timeline: Option<String>,
+    /// Many at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timelines: Option<Vec<String>>,
+    /// The epoch that is thought to be current; another one is refused. Only with `timeline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Unsubscribe {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        either_one_or_many(&self.timeline, &self.timelines)?;
+        if let Some(timelines) = &self.timelines {
+            if self.epoch.is_some() {
+                return Err(Failure::invalid("epoch", "only with timeline"));
+            }
+            check_count(timelines.len(), limits)?;
+            for (index, timeline) in timelines.iter().enumerate() {
+                check::timeline_at(&format!("timelines[{index}]"), timeline)?;
+            }
+        }
         check::epoch("epoch", self.epoch.as_deref())
     }
 }

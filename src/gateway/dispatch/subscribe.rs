@@ -6,42 +6,63 @@
 
 use std::sync::Arc;
 
-use super::shape::{self, page_bytes, size};
+use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Subscription, Watch};
 use crate::timeline::{Changed, Error, Head, Resume, ResumeState, Target};
-use crate::wire::{Failure, Integers, Reason, Reply, sync};
+use crate::wire::{Failure, Integers, Reason, sync};
+
+/// What all subscriptions of one call have in common.
+pub(in crate::gateway) struct Asked {
+    /// Whose they are; empty = a back end's.
+    pub(in crate::gateway) user: Arc<str>,
+    pub(in crate::gateway) integers: Integers,
+    /// Messages of a timeline in the reply.
+    pub(in crate::gateway) limit: u64,
+    /// Make timelines that are not there, unless they are the server's own, which may only be read.
+    pub(in crate::gateway) create: bool,
+}
+
+/// Room for one timeline's part of a reply.
+#[derive(Clone, Copy)]
+pub(in crate::gateway) struct Room {
+    pub(in crate::gateway) bytes: usize,
+    /// It may be passed by one message.
+    pub(in crate::gateway) first_anyway: bool,
+}
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
 pub(in crate::gateway) async fn subscribe(
-    shared: Arc<Shared>,
-    request: sync::Subscribe,
+    shared: &Shared,
+    asked: &Asked,
+    start: sync::Start,
     watch: Watch,
-    (user, integers): (String, Integers),
-) -> Result<(Reply, Option<Subscription>), Failure> {
-    let sync::Subscribe {
-        timeline,
+    room: Room,
+) -> Result<(sync::Subscribed, Option<Subscription>), Failure> {
+    let sync::Start {
         after,
         rewind,
         epoch,
         changes_after,
-        limit,
-        create,
-    } = request;
-    let follower = Arc::from(user.as_str());
+    } = start;
+    let timeline = watch.timeline();
+    let create = asked.create && !timeline.starts_with('$');
     let resume = Resume {
-        user,
-        timeline,
+        user: asked.user.as_ref().to_owned(),
+        timeline: timeline.as_ref().to_owned(),
         after,
         rewind,
         epoch,
         changes_after,
-        limit: size(limit),
-        bytes_max: page_bytes(&shared.options.limits),
+        limit: size(asked.limit),
+        bytes_max: room.bytes,
     };
     let cursor = watch.cursor();
-    let changed = match shared.timelines.resume(resume.clone()).await {
-        Err(Error::TimelineNotFound) if create => begin(&shared, &resume).await?,
+    let resumed = shared
+        .timelines
+        .resume_into(resume.clone(), room.first_anyway);
+    let changed = match resumed.await {
+        Err(Error::TimelineNotFound) if create => begin(shared, &resume).await?,
         resumed => resumed.map_err(refusal)?,
     };
     let state = match changed.state {
@@ -53,11 +74,15 @@ pub(in crate::gateway) async fn subscribe(
     metrics.families.resumes.of(&[state]).increment(1);
     metrics.pages.subscribe.count(changed.messages.len());
     let subscription = (changed.state != ResumeState::EpochChanged).then(|| {
+        let user = Arc::clone(&asked.user);
         shared
             .feed
-            .subscription(watch, follower, cursor.resumed(&changed))
+            .subscription(watch, user, cursor.resumed(&changed))
     });
-    Ok((reply(resume.timeline, changed, integers), subscription))
+    Ok((
+        shown(resume.timeline, changed, asked.integers),
+        subscription,
+    ))
 }
 
 /// The position of a subscriber whose timeline is not there: in a new one, unless it names a history that is gone.
@@ -109,8 +134,8 @@ fn empty(resume: &Resume, head: Head, state: ResumeState) -> Changed {
     }
 }
 
-fn reply(timeline: String, changed: Changed, integers: Integers) -> Reply {
-    Reply::Subscribe(Box::new(sync::Subscribed {
+fn shown(timeline: String, changed: Changed, integers: Integers) -> sync::Subscribed {
+    sync::Subscribed {
         timeline,
         change_head: shape::change_head(&changed),
         epoch: changed.head.epoch,
@@ -122,5 +147,5 @@ fn reply(timeline: String, changed: Changed, integers: Integers) -> Reply {
             .map(|changed| shape::messages(changed, integers)),
         more: changed.more,
         state: shape::resume_state(changed.state),
-    }))
+    }
 }

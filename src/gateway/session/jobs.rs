@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::super::budget::Share;
 use super::super::dispatch::message::Appending;
@@ -21,8 +21,9 @@ use super::Session;
 use super::answer::{Begun, Cost, Finished, Opening, Weight};
 use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
+use super::opening::{Opened, Part, Rest};
 use super::subscriptions::Fetch;
-use crate::feed::{Next, Pull, Subscription};
+use crate::feed::{Next, Pull};
 use crate::metrics::Held;
 use crate::wire::{Dialect, Id};
 
@@ -53,15 +54,18 @@ enum Kind {
     Appends(Bundle),
     Many(BoxFuture<'static, Batch>),
     Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
+    Open(BoxFuture<'static, Filled>),
 }
 
-type Opened = Option<(Opening, Option<Subscription>)>;
+/// Timelines of a subscribe that were read, and those that were not yet.
+type Filled = (Vec<Part>, Option<Box<Rest>>);
 
 enum Done {
     One(Option<Bytes>, Opened, Cost),
     Appends(Vec<Bytes>, Cost),
     Many(Batch, Cost),
     Fetched(Opening, Next, Pull),
+    Filled(Filled),
 }
 
 impl Future for Job {
@@ -91,6 +95,7 @@ impl Future for Job {
                     pull,
                 ))
             }
+            Kind::Open(filled) => filled.as_mut().poll(context).map(Done::Filled),
         }
     }
 }
@@ -199,15 +204,24 @@ impl Jobs {
         }
     }
 
+    /// Reads what a subscription needs.
     pub(super) fn fetch(&mut self, shared: &Arc<Shared>, fetch: Fetch) {
-        self.fetches += 1;
         let Fetch { at, next, pull } = fetch;
+        self.run(shared, Kind::Fetch(Some(next), at, pull));
+    }
+
+    /// Reads more of the timelines that were subscribed together.
+    pub(super) fn open(&mut self, shared: &Arc<Shared>, rest: Box<Rest>) {
+        self.run(shared, Kind::Open(rest.fill().boxed()));
+    }
+
+    fn run(&mut self, shared: &Arc<Shared>, work: Kind) {
+        self.fetches += 1;
         let cost = Cost {
             calls: 0,
             bytes: 0,
             weight: Weight::Light,
         };
-        let work = Kind::Fetch(Some(next), at, pull);
         self.running.push(Job {
             shared: Arc::clone(shared),
             work,
@@ -250,9 +264,7 @@ impl Session {
                 Done::One(reply, opened, cost) => {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
-                    if let Some((at, subscription)) = opened {
-                        self.subscriptions.opened(at, subscription);
-                    }
+                    self.subscriptions.answered(opened);
                 }
                 Done::Appends(replies, cost) => {
                     self.jobs.finished(cost);
@@ -264,8 +276,8 @@ impl Session {
                 Done::Many(Batch { reply, opened }, cost) => {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
-                    for (at, subscription) in opened {
-                        self.subscriptions.opened(at, subscription);
+                    for opened in opened {
+                        self.subscriptions.answered(opened);
                     }
                 }
                 Done::Fetched(at, next, pull) => {
@@ -279,6 +291,12 @@ impl Session {
                         ..
                     } = self;
                     subscriptions.arrived(at, next, pull, outbox, form, limit);
+                }
+                Done::Filled((parts, rest)) => {
+                    self.jobs.fetches -= 1;
+                    let form = self.form();
+                    self.subscriptions
+                        .filled(parts, rest, &mut self.outbox, form);
                 }
             }
         }

@@ -10,6 +10,7 @@ pub(super) mod batch;
 mod heart;
 mod inbound;
 mod jobs;
+mod opening;
 mod receive;
 mod subscriptions;
 
@@ -221,6 +222,13 @@ impl Session {
         }
         let mut moved = false;
         let (form, now_ms) = (self.form(), self.shared.clock.now_ms());
+        while self.outbox.has_room()
+            && self.jobs.may_fetch()
+            && let Some(rest) = self.subscriptions.next_rest()
+        {
+            self.jobs.open(&self.shared, rest);
+            moved = true;
+        }
         loop {
             let may_fetch = self.jobs.may_fetch();
             let fetch = self

@@ -14,11 +14,12 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::super::Shared;
-use super::super::dispatch::{Caller, message, subscribe};
+use super::super::dispatch::{Caller, message};
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
 use super::jobs::WAITS_MAX;
+use super::opening;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
 use crate::wire::{
@@ -174,13 +175,9 @@ fn start(
     may_wait: bool,
 ) -> (Pending, Weight) {
     match request {
-        Request::Subscribe(subscribe) => subscribing(shared, subscriptions, subscribe, caller),
+        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, subscribe),
         Request::Unsubscribe(unsubscribe) => {
-            let sync::Unsubscribe { timeline, epoch } = unsubscribe;
-            let outcome = match subscriptions.close(&timeline, epoch.as_deref()) {
-                Ok(()) => Ok(Reply::Unsubscribe(sync::Unsubscribed {})),
-                Err(actual) => Err(Failure::new(Reason::EpochChanged).actual(Actual::Text(actual))),
-            };
+            let outcome = opening::end(subscriptions, unsubscribe);
             (Pending::Now(Some(outcome)), Weight::Light)
         }
         Request::Sync(sync) if sync.wait_ms.is_some_and(|wait_ms| wait_ms > 0) && !may_wait => {
@@ -193,33 +190,6 @@ fn start(
         }
         request => answer::start(shared, caller, request),
     }
-}
-
-fn subscribing(
-    shared: &Arc<Shared>,
-    subscriptions: &mut Subscriptions,
-    request: sync::Subscribe,
-    caller: &Caller,
-) -> (Pending, Weight) {
-    let refuse = |failure| (Pending::Now(Some(Err(failure))), Weight::Light);
-    if subscriptions.contains(&request.timeline) {
-        return refuse(Failure::new(Reason::AlreadySubscribed));
-    }
-    let limit = shared.options.limits.subscriptions_max;
-    let count = subscriptions.len() as u64;
-    if count >= limit {
-        return refuse(Failure::too_large(
-            "timeline",
-            "subscriptions_max",
-            limit,
-            count + 1,
-        ));
-    }
-    // The watch comes first: what is committed from now on is either read below or announced by it.
-    let (opening, watch) = subscriptions.open(&shared.feed, &request.timeline);
-    let asker = (caller.user.clone(), caller.integers);
-    let work = subscribe::subscribe(Arc::clone(shared), request, watch, asker).boxed();
-    (Pending::Subscribing(opening, work), Weight::Page)
 }
 
 /// Frames taken in one step; others want their turn.

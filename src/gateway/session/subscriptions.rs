@@ -14,6 +14,7 @@ use hashbrown::HashTable;
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
 use super::answer::Opening;
+use super::opening::Rest;
 use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Subscription, Watch};
 use crate::metrics::Metrics;
 
@@ -28,6 +29,10 @@ pub(super) struct Subscriptions {
     /// Slots with news, each at most once.
     turn: VecDeque<u32>,
     generations: u64,
+    /// Timelines that were subscribed together and are not read yet, for `subscribed` pushes.
+    pub(super) rests: VecDeque<Box<Rest>>,
+    /// The user of the newest subscription, so that all of the same user share one text.
+    pub(super) user: Arc<str>,
     metrics: Arc<Metrics>,
 }
 
@@ -64,6 +69,8 @@ impl Subscriptions {
             free: Vec::new(),
             turn: VecDeque::new(),
             generations: 0,
+            rests: VecDeque::new(),
+            user: Arc::from(""),
             metrics,
         }
     }
@@ -110,7 +117,7 @@ impl Subscriptions {
         (opening, watch)
     }
 
-    /// The subscribe was answered: from now on it may push, if there is something to follow.
+    /// One subscription's part of a reply was given: from now on it may push, if there is something to follow.
     pub(super) fn opened(&mut self, at: Opening, subscription: Option<Subscription>) {
         let Some(slot) = self.get(at) else { return };
         match subscription {
@@ -279,6 +286,11 @@ impl Subscriptions {
         let hash = self.hasher.hash_one(timeline);
         let is_it = |place: &u32| name_at(&self.slots, *place) == timeline;
         self.by_name.find(hash, is_it).copied()
+    }
+
+    pub(super) fn is_current(&self, at: Opening) -> bool {
+        let slot = self.slots.get(at.slot as usize).and_then(Option::as_ref);
+        slot.is_some_and(|slot| slot.generation == at.generation)
     }
 
     fn get(&mut self, at: Opening) -> Option<&mut Slot> {
