@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc,
-    position, push, schemas, session, sync, timeline,
+    position, push, schemas, session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -182,6 +182,8 @@ fn reply(method: &str, result: &Value) -> Reply {
             None => sync::Following::One(Box::new(of::<sync::Subscribed>(result))),
         }),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
+        "signal" => Reply::Signal(of::<signal::Signalled>(result)),
+        "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),
     }
 }
@@ -192,6 +194,8 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
         "subscribed" => Push::Subscribed(of::<push::SubscribedMany>(params)),
+        "signal" => Push::Signal(of::<push::Signal>(params)),
+        "presence" => Push::Presence(of::<push::Presence>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),

@@ -7,10 +7,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::budget::Budget;
 use super::cursor::Cursor;
-use super::mailbox::{Mailbox, lock};
+use super::ephemeral::{Body, Due, Following, Lane, Lanes, Online, Sent, Total, With};
+use super::mailbox::{Mailbox, Who, lock};
+use super::schedule::Schedule;
 use super::topic::Topic;
 use crate::metrics::Metrics;
 use crate::timeline::{TimelineEvent, Timelines};
@@ -21,6 +24,8 @@ pub(super) struct Registry {
     hasher: RandomState,
     topics: AtomicUsize,
     budget: Budget,
+    pub(super) schedule: Arc<Schedule>,
+    ephemeral: Total,
     /// For all subscriptions, so that none holds a handle of its own.
     pub(super) timelines: Timelines,
     pub(super) metrics: Arc<Metrics>,
@@ -37,6 +42,8 @@ impl Registry {
             hasher: RandomState::new(),
             topics: AtomicUsize::new(0),
             budget: Budget::new(fresh_bytes_max, metrics.feed.ring_bytes.clone()),
+            schedule: Arc::default(),
+            ephemeral: Total::default(),
             timelines,
             metrics,
         }
@@ -69,7 +76,7 @@ impl Registry {
             registry.metrics.feed.topics.increment(1.0);
             topic
         };
-        let place = topic.join(mailbox, slot);
+        let place = topic.watchers.join(mailbox, slot);
         Watch {
             registry: Arc::clone(registry),
             topic,
@@ -79,13 +86,38 @@ impl Registry {
 
     /// Tells an event to the timeline's watchers, if there are any.
     pub(super) fn publish(&self, event: TimelineEvent) {
-        let topic = lock(self.shard(&event.timeline))
-            .get(event.timeline.as_str())
-            .cloned();
-        if let Some(topic) = topic {
+        if let Some(topic) = self.topic(&event.timeline) {
             let woken = publish(&topic, event, &self.budget);
             self.metrics.feed.fanout.count(woken);
         }
+    }
+
+    /// Puts a signal into a timeline's lane. `from` does not get it back.
+    pub(super) fn signal(&self, timeline: &str, body: Body, from: Option<&Arc<Mailbox>>) -> Sent {
+        let topic = self.topic(timeline);
+        let Some((topic, lanes)) = topic.and_then(|topic| {
+            let lanes = topic.watchers.lanes()?;
+            Some((topic, lanes))
+        }) else {
+            return Sent::Unheard;
+        };
+        let (sent, due) = lanes.signal(body, from, Instant::now());
+        self.schedule(due, &topic);
+        if sent == Sent::Sent {
+            topic.watchers.wake_with(With::default().and(Lane::Signals));
+        }
+        sent
+    }
+
+    /// Who is online, so many of them by name.
+    pub(super) fn online(&self, timeline: &str, limit: usize) -> Online {
+        let topic = self.topic(timeline);
+        topic.map_or_else(Online::default, |topic| topic.watchers.online(limit))
+    }
+
+    /// Bytes that ephemeral pushes hold.
+    pub(super) fn ephemeral_bytes(&self) -> usize {
+        self.ephemeral.bytes()
     }
 
     /// Tells every watcher to ask the store.
@@ -98,6 +130,16 @@ impl Registry {
         }
     }
 
+    fn topic(&self, timeline: &str) -> Option<Arc<Topic>> {
+        lock(self.shard(timeline)).get(timeline).cloned()
+    }
+
+    fn schedule(&self, due: Due, topic: &Arc<Topic>) {
+        if let Some(at) = due {
+            self.schedule.add(at, topic);
+        }
+    }
+
     fn shard(&self, timeline: &str) -> &Mutex<HashMap<Arc<str>, Arc<Topic>>> {
         let hash = self.hasher.hash_one(timeline);
         &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
@@ -105,11 +147,15 @@ impl Registry {
 
     fn unwatch(&self, topic: &Arc<Topic>, place: usize) {
         let mut shard = lock(self.shard(&topic.name));
-        if topic.leave(place) {
+        let (is_last, due) = topic.watchers.leave(place, Instant::now());
+        if is_last {
             shard.remove(&topic.name);
             self.topics.fetch_sub(1, Ordering::SeqCst);
             self.metrics.feed.topics.decrement(1.0);
+            return;
         }
+        drop(shard);
+        self.schedule(due, topic);
     }
 }
 
@@ -122,7 +168,7 @@ pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget)
     for fresh in &topic.apply(event) {
         budget.add(topic, fresh);
     }
-    topic.wake()
+    topic.watchers.wake()
 }
 
 /// A standing watch on one timeline; it ends when this is dropped.
@@ -146,10 +192,174 @@ impl Watch {
         let (doubt, meta_version) = self.topic.seen();
         Cursor::begin(doubt, meta_version)
     }
+
+    /// It becomes a subscription, perhaps with lanes.
+    pub(super) fn subscribe(&self, with: With) -> Option<Box<Following>> {
+        let Registry {
+            ephemeral, metrics, ..
+        } = &*self.registry;
+        let lanes = || Lanes::new(ephemeral.clone(), metrics.feed.presence_users.clone());
+        let watchers = &self.topic.watchers;
+        let (following, due) = watchers.subscribe(self.place, with, Instant::now(), lanes);
+        self.registry.schedule(due, &self.topic);
+        following.map(Box::new)
+    }
+
+    /// The user of the connection is another one now; `before` is who it was.
+    pub(super) fn renamed(&self, before: Option<Arc<Who>>) {
+        let watchers = &self.topic.watchers;
+        let due = watchers.renamed(self.place, before, Instant::now());
+        self.registry.schedule(due, &self.topic);
+    }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
         self.registry.unwatch(&self.topic, self.place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::feed::ephemeral::{Names, Pulled};
+
+    /// A connection's mailbox, its watch, and what it follows.
+    type Reader = (Arc<Mailbox>, Watch, Option<Box<Following>>);
+
+    fn registry() -> Arc<Registry> {
+        Arc::new(Registry::new(1 << 20, Arc::default()))
+    }
+
+    fn presence() -> With {
+        With::default().and(Lane::Presence)
+    }
+
+    fn reader(registry: &Arc<Registry>, user: &str, with: With) -> Reader {
+        let mailbox = Arc::new(Mailbox::default());
+        mailbox.set_who(Some(Arc::new(Who {
+            user: user.into(),
+            device: None,
+        })));
+        let watch = Registry::watch(registry, "t", &mailbox, 0);
+        let following = watch.subscribe(with);
+        (mailbox, watch, following)
+    }
+
+    fn pull((mailbox, _, following): &mut Reader) -> Option<Pulled> {
+        Some(following.as_mut()?.pull(mailbox)?.0)
+    }
+
+    fn pulled(reader: &mut Reader) -> Option<(usize, Option<Names>)> {
+        match pull(reader)? {
+            Pulled::Whole(push) => match &push.body {
+                Body::Presence { online, names } => Some((*online, names.clone())),
+                Body::Signal { .. } => None,
+            },
+            Pulled::Numbers(push) => match &push.body {
+                Body::Presence { online, .. } => Some((*online, None)),
+                Body::Signal { .. } => None,
+            },
+        }
+    }
+
+    fn gather(registry: &Registry, at: Instant) {
+        let due = registry.topic("t").unwrap().watchers.gather(at);
+        assert!(due.is_none_or(|due| due >= at + seconds(1)));
+    }
+
+    fn is_woken(reader: &Reader) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        reader.0.poll_take(&mut context, &mut Vec::new()).is_ready()
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_topic_where_nobody_asks_has_no_lanes() {
+        let registry = registry();
+        let plain = reader(&registry, "ada", With::default());
+        let topic = registry.topic("t").unwrap();
+        assert!(plain.2.is_none() && topic.watchers.lanes().is_none());
+        assert_eq!(registry.online("t", 9).online, 1);
+        assert_eq!(registry.online("other", 9), Online::default());
+        let (signal, begin) = (With::default().and(Lane::Signals), Instant::now());
+        drop(reader(&registry, "ben", signal.and(Lane::Presence)));
+        assert!(topic.watchers.lanes().is_some(), "for a while");
+        gather(&registry, begin + seconds(60));
+        assert!(topic.watchers.lanes().is_none());
+        drop(plain);
+        assert!(registry.is_empty());
+    }
+
+    #[test]
+    fn readers_that_are_too_slow_get_the_number() {
+        let registry = registry();
+        let mut quick = reader(&registry, "ada", presence());
+        let mut slow = reader(&registry, "ben", presence());
+        let mut plain = reader(&registry, "cleo", With::default());
+        let begin = Instant::now();
+        let mut there = Vec::new();
+        for number in 0..100 {
+            there.push(reader(&registry, &format!("u{number}"), With::default()));
+            gather(&registry, begin + seconds(2 * number + 2));
+            assert!(is_woken(&quick));
+            let (online, names) = pulled(&mut quick).unwrap();
+            assert_eq!(online, 3 + there.len());
+            assert!(names.is_some_and(|names| !names.joined.is_empty()));
+        }
+        assert!(is_woken(&slow) && !is_woken(&plain));
+        assert_eq!(pulled(&mut slow), Some((103, None)));
+        assert!(pull(&mut slow).is_none() && pull(&mut plain).is_none());
+    }
+
+    /// What a second of presence costs with 10,000 online, all of whom ask for it, whatever the churn: run it with
+    /// `--release -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "prints figures"]
+    #[allow(clippy::disallowed_macros)] // figures for people
+    fn presence_of_ten_thousand() {
+        let registry = registry();
+        let (begin, name) = (Instant::now(), |number: usize| format!("user-{number:06}"));
+        let all = |with| (0..10_000).map(move |number| (name(number), with));
+        let all = |with| all(with).map(|(name, with)| reader(&registry, &name, with));
+        let plain: Vec<_> = all(With::default()).collect();
+        println!("10,000 subscribe without: {:?}", begin.elapsed());
+        let begun = Instant::now();
+        assert_eq!(registry.online("t", 100).users.len(), 100);
+        println!("presence.get, not kept: {:?}", begun.elapsed());
+        drop(plain);
+        let begun = Instant::now();
+        let mut readers: Vec<_> = all(presence()).collect();
+        println!("10,000 subscribe with presence: {:?}", begun.elapsed());
+        let begun = Instant::now();
+        assert_eq!(registry.online("t", 100).users.len(), 100);
+        println!("presence.get, kept: {:?}", begun.elapsed());
+        let mut clock = Instant::now();
+        for churn in [0, 1, 100, 1_000, 10_000] {
+            let begun = Instant::now();
+            for number in 0..churn {
+                drop(reader(&registry, &name(20_000 + number), With::default()));
+            }
+            let churned = begun.elapsed();
+            // In the first second all that came and went still count, in the last one they go.
+            let topic = registry.topic("t").unwrap();
+            let gathers = [2, 60].map(|later| {
+                clock += seconds(later);
+                let begun = Instant::now();
+                topic.watchers.gather(clock);
+                begun.elapsed()
+            });
+            let begun = Instant::now();
+            let pushes = readers.iter_mut().filter_map(pulled).count();
+            let took = begun.elapsed();
+            println!(
+                "{churn} come and go: {churned:?}; gathered: {gathers:?}; {pushes} pulled: {took:?}"
+            );
+        }
     }
 }

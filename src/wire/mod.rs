@@ -30,6 +30,7 @@ pub mod push;
 mod reason;
 pub mod schemas;
 pub mod session;
+pub mod signal;
 mod subscriptions;
 pub mod sync;
 pub mod tablestore;

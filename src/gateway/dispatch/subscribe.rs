@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
-use crate::feed::{Subscription, Watch};
+use crate::feed::{Lane, Subscription, Watch, With};
 use crate::timeline::{Changed, Error, Head, Resume, ResumeState, Target};
 use crate::wire::{Failure, Integers, Reason, sync};
 
@@ -21,6 +21,8 @@ pub(in crate::gateway) struct Asked {
     pub(in crate::gateway) limit: u64,
     /// Make timelines that are not there, unless they are the server's own, which may only be read.
     pub(in crate::gateway) create: bool,
+    /// What they ask for besides messages.
+    pub(in crate::gateway) with: With,
 }
 
 /// Room for one timeline's part of a reply.
@@ -77,12 +79,22 @@ pub(in crate::gateway) async fn subscribe(
         let user = Arc::clone(&asked.user);
         shared
             .feed
-            .subscription(watch, user, cursor.resumed(&changed))
+            .subscription(watch, user, cursor.resumed(&changed), asked.with)
     });
     Ok((
         shown(resume.timeline, changed, asked.integers),
         subscription,
     ))
+}
+
+/// What a subscription asks for besides messages.
+pub(in crate::gateway) fn lanes(with: &[sync::With]) -> With {
+    with.iter().fold(With::default(), |lanes, one| {
+        lanes.and(match one {
+            sync::With::Signals => Lane::Signals,
+            sync::With::Presence => Lane::Presence,
+        })
+    })
 }
 
 /// The position of a subscriber whose timeline is not there: in a new one, unless it names a history that is gone.

@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 
 use super::super::Shared;
 use super::super::dispatch::shape::page_bytes;
-use super::super::dispatch::subscribe::{Asked, Room, subscribe};
+use super::super::dispatch::subscribe::{Asked, Room, lanes, subscribe};
 use super::super::dispatch::{Caller, Outcome};
 use super::super::form::Form;
 use super::super::outbound::Outbox;
@@ -191,6 +191,7 @@ pub(super) fn begin(
         integers: caller.integers,
         limit: request.limit,
         create: request.create,
+        with: lanes(&request.with),
     };
     let start = request.start();
     if let Some(timeline) = request.timeline {

@@ -125,6 +125,8 @@ fn beyond_short(request: &Request) -> usize {
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
+        | Request::Signal(_)
+        | Request::PresenceGet(_)
         | Request::Discover(_) => 0,
     }
 }
@@ -164,6 +166,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageRecall(_)
             | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
+            | Reply::Signal(_)
             | Reply::Ping(_)),
         ) => Ok(short),
         Ok(
@@ -174,6 +177,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageRange(_)
             | Reply::PositionList(_)
             | Reply::Sync(_)
+            | Reply::PresenceGet(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
     }
