@@ -10,7 +10,7 @@ use super::ephemeral::{Following, Pulled, With};
 use super::fresh::Fresh;
 use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Target};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Target, Timelines};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +102,13 @@ impl Subscription {
     }
 
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
-    pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
+    pub fn read(
+        &self,
+        next: &Next,
+        timelines: &Timelines,
+    ) -> impl Future<Output = Pull> + Send + use<> {
         let topic = Arc::clone(&self.watch.topic);
-        let registry = Arc::clone(&self.watch.registry);
+        let (registry, timelines) = (Arc::clone(&self.watch.registry), timelines.clone());
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
@@ -113,7 +117,7 @@ impl Subscription {
         let user = Arc::clone(&self.user);
         let meta = matches!(next, Next::Meta);
         async move {
-            let (timelines, metrics) = (&registry.timelines, &registry.metrics);
+            let metrics = &registry.metrics;
             if meta {
                 let target = Target {
                     timeline: topic.name.as_ref().to_owned(),

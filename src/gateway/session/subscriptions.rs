@@ -17,6 +17,7 @@ use super::answer::Opening;
 use super::opening::Rest;
 use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
+use crate::timeline::Timelines;
 
 /// All subscriptions of a connection.
 pub(super) struct Subscriptions {
@@ -33,6 +34,7 @@ pub(super) struct Subscriptions {
     pub(super) rests: VecDeque<Box<Rest>>,
     /// The user of the newest subscription, so that all of the same user share one text.
     pub(super) user: Arc<str>,
+    timelines: Timelines,
     metrics: Arc<Metrics>,
 }
 
@@ -60,7 +62,7 @@ pub(super) struct Fetch {
 }
 
 impl Subscriptions {
-    pub(super) fn new(metrics: Arc<Metrics>) -> Subscriptions {
+    pub(super) fn new(timelines: Timelines, metrics: Arc<Metrics>) -> Subscriptions {
         Subscriptions {
             mailbox: Arc::default(),
             by_name: HashTable::new(),
@@ -71,6 +73,7 @@ impl Subscriptions {
             generations: 0,
             rests: VecDeque::new(),
             user: Arc::from(""),
+            timelines,
             metrics,
         }
     }
@@ -227,7 +230,7 @@ impl Subscriptions {
                         return None;
                     }
                     live.reading = true;
-                    let pull = Box::pin(live.subscription.read(&next));
+                    let pull = Box::pin(live.subscription.read(&next, &self.timelines));
                     return Some(Fetch { at, next, pull });
                 }
             }
