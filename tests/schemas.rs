@@ -178,7 +178,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
         "subscribe" => Reply::Subscribe(match result.get("timelines") {
-            Some(_) => sync::Following::Many(of::<sync::SubscribedMany>(result)),
+            Some(_) => sync::Following::Many(many(result)),
             None => sync::Following::One(Box::new(of::<sync::Subscribed>(result))),
         }),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
@@ -188,12 +188,29 @@ fn reply(method: &str, result: &Value) -> Reply {
     }
 }
 
+/// Of many subscriptions each is read as what it is.
+fn many(params: &Value) -> push::SubscribedMany {
+    let one = |(timeline, part): (&String, &Value)| {
+        let part = match part.get("reason") {
+            Some(reason) => sync::SubscribedOne::Refused {
+                reason: of::<Reason>(reason),
+            },
+            None => sync::SubscribedOne::Subscribed(Box::new(of::<sync::Subscribed>(part))),
+        };
+        (timeline.clone(), part)
+    };
+    push::SubscribedMany {
+        timelines: params["timelines"].as_object().unwrap().iter().map(one).collect(),
+        more: of::<bool>(&params["more"]),
+    }
+}
+
 fn pushed(name: &str, params: &Value) -> Push<'static> {
     match name {
         "message" => Push::Message(of::<push::Messages>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
-        "subscribed" => Push::Subscribed(of::<push::SubscribedMany>(params)),
+        "subscribed" => Push::Subscribed(many(params)),
         "signal" => Push::Signal(of::<push::Signal>(params)),
         "presence" => Push::Presence(of::<push::Presence>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),

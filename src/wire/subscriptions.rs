@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::check;
 use super::failure::Failure;
 use super::limits::Limits;
+use super::message::Message;
 use super::reason::Reason;
-use super::sync::Subscribed;
 
 /// Where one of many subscriptions begins. Neither `after` nor `rewind`: from now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,8 +73,48 @@ pub(super) fn check_count(count: usize, limits: &Limits) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The subscription, or of many those that fit into the reply.
+/// How a position was answered. An unknown one means: start over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As asked.
+    Ok,
+    /// History before the position is gone: messages start at `floor`, and it goes on from there.
+    TooOld,
+    /// Another history: no messages, no subscription; start over.
+    EpochChanged,
+    /// No such timeline any more; only in `sync`.
+    Deleted,
+}
+
+/// The subscription, unless `state` says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "subscribe.result")]
+pub struct Subscribed {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// Its epoch; empty if a position in a history that is gone was given and there is no such timeline now.
+    pub epoch: String,
+    /// The lowest readable sequence.
+    pub floor: u64,
+    /// The last sequence; the reader has caught up when it reaches it.
+    pub head: u64,
+    /// What to pass as `changes_after` when resuming: the last change number, or while `changed` could not hold all of
+    /// them (`more`) the number up to which it does; the pushes of the rest carry it on.
+    pub change_head: u64,
+    /// Messages above the position, without gap.
+    pub messages: Vec<Message<'static>>,
+    /// What changed at or below the position, newest form, in change order; only if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Vec<Message<'static>>>,
+    /// The rest up to `head` follows as pushes.
+    pub more: bool,
+    /// How it went.
+    pub state: State,
+}
+
+/// The subscription, or of many those that fit into the reply.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "subscribe.result")]
 pub enum Following {
@@ -85,7 +125,7 @@ pub enum Following {
 }
 
 /// Of many subscriptions those that fit into a frame.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "push.subscribed")]
 pub struct SubscribedMany {
     /// By timeline.
@@ -95,7 +135,7 @@ pub struct SubscribedMany {
 }
 
 /// One of many.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SubscribedOne {
     /// As if it had been subscribed by itself.

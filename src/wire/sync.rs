@@ -16,7 +16,7 @@ use super::params::{one_of, or_default, page_default, page_limit, yes, yes_or};
 use super::position::positions_at;
 
 pub use super::positions::{Position, Positions};
-pub use super::subscriptions::{Following, Start, SubscribedMany, SubscribedOne};
+pub use super::subscriptions::{Following, Start, State, Subscribed, SubscribedMany, SubscribedOne};
 use super::subscriptions::{check_count, check_starts};
 
 /// Asks for what is new in many timelines, and may wait for it.
@@ -77,20 +77,6 @@ pub struct SyncedTimeline {
     pub more: bool,
     /// How it went.
     pub state: State,
-}
-
-/// How a position was answered. An unknown one means: start over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// As asked.
-    Ok,
-    /// History before the position is gone: messages start at `floor`, and it goes on from there.
-    TooOld,
-    /// Another history: no messages, no subscription; start over.
-    EpochChanged,
-    /// No such timeline any more; only in `sync`.
-    Deleted,
 }
 
 /// Resumes a timeline and follows it, or many. Neither `after` nor `rewind`: from now.
@@ -188,32 +174,6 @@ fn either_one_or_many<T>(one: &Option<String>, many: &Option<T>) -> Result<(), F
         (None, Some(_)) => Ok(()),
         _ => Err(Failure::invalid("timeline", "either timeline or timelines")),
     }
-}
-
-/// The subscription, unless `state` says otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "subscribe.result")]
-pub struct Subscribed {
-    /// The timeline's ID.
-    pub timeline: String,
-    /// Its epoch; empty if a position in a history that is gone was given and there is no such timeline now.
-    pub epoch: String,
-    /// The lowest readable sequence.
-    pub floor: u64,
-    /// The last sequence; the reader has caught up when it reaches it.
-    pub head: u64,
-    /// What to pass as `changes_after` when resuming: the last change number, or while `changed` could not hold all of
-    /// them (`more`) the number up to which it does; the pushes of the rest carry it on.
-    pub change_head: u64,
-    /// Messages above the position, without gap.
-    pub messages: Vec<Message<'static>>,
-    /// What changed at or below the position, newest form, in change order; only if asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed: Option<Vec<Message<'static>>>,
-    /// The rest up to `head` follows as pushes.
-    pub more: bool,
-    /// How it went.
-    pub state: State,
 }
 
 /// Ends a subscription, or many.

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 
 use super::super::Shared;
 use super::super::dispatch::{self, Caller, Outcome, Work};
-use super::opening::Opened;
+use super::parts::Opened;
 use crate::wire::{Call, Dialect, Id, Method, Reason, Request};
 
 /// One call that has begun.
@@ -33,13 +33,6 @@ pub(super) enum Pending {
     Work(BoxFuture<'static, Outcome>),
     /// Subscriptions in the session's slots.
     Subscribing(BoxFuture<'static, (Outcome, Opened)>),
-}
-
-/// Names a place for a subscription; the generation differs from that of later ones in the same slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Opening {
-    pub(super) slot: u32,
-    pub(super) generation: u64,
 }
 
 /// A call that is done.

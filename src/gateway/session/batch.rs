@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::super::Shared;
 use super::super::dispatch::Caller;
 use super::answer::{self, Begun, Finished};
-use super::opening::Opened;
+use super::parts::Opened;
 use crate::wire::{Dialect, Incoming, Together};
 
 /// What a batch came to.

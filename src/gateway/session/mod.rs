@@ -11,6 +11,7 @@ mod heart;
 mod inbound;
 mod jobs;
 mod opening;
+mod parts;
 mod receive;
 mod subscriptions;
 

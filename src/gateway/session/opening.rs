@@ -2,7 +2,7 @@
 //!
 //! Owns: the way from a subscribe to its reply and, where that can't hold all, to `subscribed` pushes. Promises: each
 //! timeline is watched before it is read, begins or is refused for itself, and is not pushed before its part of the
-//! reply; at most one part that fills a frame is in memory. Must not: hold a payload while the socket has no room.
+//! reply. Must not: hold a payload while the socket has no room.
 
 use std::sync::Arc;
 
@@ -14,116 +14,12 @@ use super::super::dispatch::subscribe::{Asked, Room, lanes, subscribe};
 use super::super::dispatch::{Caller, Outcome};
 use super::super::form::Form;
 use super::super::outbound::Outbox;
-use super::answer::{Opening, Pending, Weight};
+use super::answer::{Pending, Weight};
+use super::parts::{Opened, Opening, Part, Rest, Wanted};
 use super::subscriptions::Subscriptions;
-use crate::feed::{Subscription, Watch};
-use crate::wire::sync::{self, Following, Start, SubscribedMany, SubscribedOne};
+use crate::feed::Watch;
+use crate::wire::sync::{self, Following, Start, SubscribedMany};
 use crate::wire::{Actual, Failure, Push, Reason, Reply};
-
-/// What an answered subscribe leaves to the session.
-#[derive(Default)]
-pub(super) struct Opened {
-    /// Places that waited for this answer, and what is to follow it in each.
-    pub(super) places: Vec<(Opening, Option<Subscription>)>,
-    /// What is not read yet.
-    pub(super) rest: Option<Box<Rest>>,
-}
-
-/// Timelines that were subscribed together and are not read yet.
-pub(super) struct Rest {
-    shared: Arc<Shared>,
-    asked: Asked,
-    wanted: std::vec::IntoIter<Wanted>,
-}
-
-/// One of them: its place, or why it is refused.
-struct Wanted {
-    timeline: String,
-    place: Result<(Opening, Watch, Start), Reason>,
-}
-
-/// One timeline's part of the reply or of a push.
-pub(super) struct Part {
-    pub(super) timeline: String,
-    pub(super) shown: SubscribedOne,
-    /// `None` = it was refused before it had a place.
-    pub(super) at: Option<Opening>,
-    pub(super) subscription: Option<Subscription>,
-}
-
-impl Opened {
-    /// The client does not learn of the reply: it has no subscriptions, and must not get pushes.
-    pub(super) fn take_back(&mut self) {
-        for (_, subscription) in &mut self.places {
-            *subscription = None;
-        }
-        let rest = self.rest.take().map(|rest| rest.wanted);
-        let places = rest.into_iter().flatten().filter_map(|wanted| {
-            let (at, ..) = wanted.place.ok()?;
-            Some((at, None))
-        });
-        self.places.extend(places);
-    }
-}
-
-impl Rest {
-    /// Reads as many as fill a frame, at least one. Also what is left after them.
-    pub(super) async fn fill(mut self: Box<Self>) -> (Vec<Part>, Option<Box<Rest>>) {
-        let mut bytes = page_bytes(&self.shared.options.limits);
-        let mut parts = Vec::new();
-        while bytes > PART_BYTES
-            && let Some(wanted) = self.wanted.next()
-        {
-            let room = Room {
-                bytes: bytes - PART_BYTES,
-                first_anyway: parts.is_empty(),
-            };
-            let part = self.part(wanted, room).await;
-            bytes = bytes.saturating_sub(part.bytes());
-            parts.push(part);
-        }
-        let rest = (self.wanted.len() > 0).then_some(self);
-        (parts, rest)
-    }
-
-    async fn part(&self, Wanted { timeline, place }: Wanted, room: Room) -> Part {
-        let refused = |reason| SubscribedOne::Refused { reason };
-        let (at, result) = match place {
-            Ok((at, watch, start)) => {
-                let subscribed = subscribe(&self.shared, &self.asked, start, watch, room);
-                (Some(at), subscribed.await.map_err(|failure| failure.reason))
-            }
-            Err(reason) => (None, Err(reason)),
-        };
-        let (shown, subscription) = match result {
-            Ok((subscribed, subscription)) => {
-                let shown = SubscribedOne::Subscribed(Box::new(subscribed));
-                (shown, subscription)
-            }
-            Err(reason) => (refused(reason), None),
-        };
-        Part {
-            timeline,
-            shown,
-            at,
-            subscription,
-        }
-    }
-}
-
-impl Part {
-    fn bytes(&self) -> usize {
-        let SubscribedOne::Subscribed(subscribed) = &self.shown else {
-            return PART_BYTES;
-        };
-        let changed = subscribed.changed.iter().flatten();
-        let messages = subscribed.messages.iter().chain(changed);
-        PART_BYTES + messages.map(|one| one.encoded_bytes_max()).sum::<usize>()
-    }
-}
-
-/// Names, numbers and epoch of a part; the timeline's ID is in it twice.
-const PART_BYTES: usize = 1_400;
 
 impl Subscriptions {
     /// A user, as the one text that all their subscriptions share.

@@ -13,8 +13,7 @@ use hashbrown::HashTable;
 
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
-use super::answer::Opening;
-use super::opening::Rest;
+use super::parts::{Opening, Rest};
 use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
 use crate::timeline::Timelines;
