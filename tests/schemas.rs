@@ -17,6 +17,8 @@ use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc,
     position, push, schemas, session, signal, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc,
+    position, push, receipt, schemas, session, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -173,6 +175,11 @@ fn reply(method: &str, result: &Value) -> Reply {
         "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
         "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
+        "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
+        "message.hidden" => Reply::MessageHidden(of::<hide::HiddenPage>(result)),
+        "conversation.clear" => Reply::ConversationClear(of::<hide::Cleared>(result)),
+        "read.set" => Reply::ReadSet(of::<receipt::ReadStates>(result)),
+        "receipt.list" => Reply::ReceiptList(of::<receipt::Listed>(result)),
         "position.set" => Reply::PositionSet(of::<position::Stored>(result)),
         "position.list" => Reply::PositionList(of::<position::Listed>(result)),
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),

@@ -10,6 +10,7 @@ use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record}
 use super::head::HeadRow;
 use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
+use super::unread;
 use super::write::{Site, check_size, merge, put_head, version};
 use super::{Burial, Error, Message, Target, UpdateMessage};
 
@@ -33,10 +34,12 @@ impl Site {
                 actual: message.change,
             });
         }
+        let named = unread::named(entry);
         merge(entry, update.set, &update.remove);
         check_size(entry, update.limits)?;
         let before = message.edited_at.unwrap_or(message.timestamp);
         message.edited_at = Some(txn.now_ms().max(before));
+        unread::edited(txn, &name, &head, &message, &named);
         write(txn, &name, &mut head, &mut message, Action::Update);
         put_head(txn, &name, &head);
         Ok(message)
@@ -71,6 +74,7 @@ pub(super) fn bury(
     mut message: Message,
     burial: Burial,
 ) -> Result<(), ReadError> {
+    unread::buried(txn, name, head, &message)?;
     message.entry = None;
     message.burial = Some(burial);
     write(txn, name, head, &mut message, Action::Delete);

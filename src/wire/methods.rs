@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{message, position, session, signal, sync, timeline};
+use super::{hide, message, position, receipt, session, sync, timeline};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -151,6 +152,16 @@ methods! {
         "message.delete", changes, "Make a message a tombstone";
     MessageRecall(message::Recall) -> message::Deleted,
         "message.recall", changes, "Take a message back, and say so in its place";
+    MessageHide(hide::Hide) -> hide::Hid,
+        "message.hide", changes, "Hide messages from oneself";
+    MessageHidden(hide::Hidden) -> hide::HiddenPage,
+        "message.hidden", answers, "Read what one has hidden";
+    ConversationClear(hide::Clear) -> hide::Cleared,
+        "conversation.clear", changes, "Clear a conversation for oneself";
+    ReadSet(receipt::ReadSet) -> receipt::ReadStates,
+        "read.set", changes, "Say how far one has read";
+    ReceiptList(receipt::List) -> receipt::Listed,
+        "receipt.list", answers, "Read who got a message";
     PositionSet(position::Set) -> position::Stored,
         "position.set", changes, "Store how far a device is";
     PositionList(position::List) -> position::Listed,
