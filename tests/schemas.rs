@@ -15,10 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc,
-    position, push, schemas, session, signal, sync, timeline,
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc,
-    position, push, receipt, schemas, session, sync, timeline,
+    position, push, receipt, schemas, session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -207,7 +205,12 @@ fn many(params: &Value) -> push::SubscribedMany {
         (timeline.clone(), part)
     };
     push::SubscribedMany {
-        timelines: params["timelines"].as_object().unwrap().iter().map(one).collect(),
+        timelines: params["timelines"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(one)
+            .collect(),
         more: of::<bool>(&params["more"]),
     }
 }

@@ -49,7 +49,7 @@ impl Topic {
         }
     }
 
-    /// Takes in what one committed batch did to this timeline; gives the groups that are new. [`Topic::wake`] is to
+    /// Takes in what one committed batch did to this timeline; gives the groups that are new. [`Watchers::wake`] is to
     /// follow.
     pub(super) fn apply(&self, event: TimelineEvent) -> Vec<Arc<Fresh>> {
         let mut state = lock(&self.state);

@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{message, position, session, signal, sync, timeline};
-use super::{hide, message, position, receipt, session, sync, timeline};
+use super::{hide, message, position, receipt, session, signal, sync, timeline};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {

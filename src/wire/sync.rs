@@ -16,7 +16,9 @@ use super::params::{one_of, or_default, page_default, page_limit, yes, yes_or};
 use super::position::positions_at;
 
 pub use super::positions::{Position, Positions};
-pub use super::subscriptions::{Following, Start, State, Subscribed, SubscribedMany, SubscribedOne};
+pub use super::subscriptions::{
+    Following, Start, State, Subscribed, SubscribedMany, SubscribedOne,
+};
 use super::subscriptions::{check_count, check_starts};
 
 /// Asks for what is new in many timelines, and may wait for it.
