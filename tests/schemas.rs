@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc,
-    position, push, receipt, schemas, session, signal, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, hide,
+    message, openrpc, position, push, receipt, schemas, session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -173,6 +173,12 @@ fn reply(method: &str, result: &Value) -> Reply {
         "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
         "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
+        "conversation.list" => Reply::ConversationList(of::<conversation::Listed>(result)),
+        "conversation.sync" => Reply::ConversationSync(of::<conversation::Synced>(result)),
+        "conversation.count" => Reply::ConversationCount(of::<conversation::Counted>(result)),
+        "conversation.get" => Reply::ConversationGet(Box::new(of::<conversation::Got>(result))),
+        "conversation.update" => Reply::ConversationUpdate(of::<conversation::Updated>(result)),
+        "conversation.hide" => Reply::ConversationHide(of::<conversation::Hidden>(result)),
         "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
         "message.hidden" => Reply::MessageHidden(of::<hide::HiddenPage>(result)),
         "conversation.clear" => Reply::ConversationClear(of::<hide::Cleared>(result)),

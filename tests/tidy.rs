@@ -47,9 +47,13 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "relay",
+        &["ids", "ordered", "metrics", "model", "partition", "table"],
+    ),
+    (
         "people",
         &[
-            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
         ],
     ),
     ("wire", ZERO),

@@ -10,9 +10,9 @@ use super::handles::{Counter, Family, Gauge, Histogram, Seconds};
 use super::registry::Bind;
 use super::registry::Registry;
 
-/// A struct of handles for each group. `by [...]` is the label of all its metrics; those of a family have their own.
+/// A struct of handles for each group. `by [...]` are the labels of all its metrics; those of a family have their own.
 macro_rules! groups {
-    ($( $title:literal by [$($by:literal)?] $(#[$doc:meta])* $group:ident { $(
+    ($( $title:literal by [$($by:literal),*] $(#[$doc:meta])* $group:ident { $(
         $field:ident: $kind:ty, $name:literal $([$($label:literal),+])? $help:literal, $moves:literal;
     )+ } )+) => {
         $(
@@ -21,12 +21,12 @@ macro_rules! groups {
             pub struct $group { $( #[doc = $help] pub $field: $kind, )+ }
 
             impl $group {
-                const BY: &[&str] = &[$($by)?];
+                const BY: &[&str] = &[$($by),*];
                 const METRICS: &[Metric] = &[
                     $( line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves), )+
                 ];
 
-                /// Binds all handles of the group, with this value of its label.
+                /// Binds all handles of the group, with these values of its labels.
                 pub(super) fn bind(registry: &Registry, by: &[Label]) -> $group {
                     $group { $(
                         $field: registry.bind(
@@ -301,6 +301,26 @@ groups! {
         resyncs: Counter, "tideline_feed_resyncs_total"
             "Times that the feed lost its place in the log and had all readers read the store.",
             "Should be 0: the feed was behind the log's retention, or the log could not be read.";
+    }
+
+    "Relay" by ["target", "partition"]
+    /// Handles of what the relay derives from one partition for one target.
+    Relay {
+        position: Gauge, "tideline_relay_position"
+            "Position in the partition's log up to which everything is derived and written.",
+            "Keeps pace with tideline_log_position.";
+        lag_seconds: Gauge, "tideline_relay_lag_seconds"
+            "Age of the oldest committed batch that is not derived and written everywhere, seconds; 0 if there is none.",
+            "Should be below a second: lists, inboxes and followers are late by this much. Rising = a partition that can't write, or more changes than the disk takes.";
+        backlog_bytes: Gauge, "tideline_relay_backlog_bytes"
+            "Bytes of the log above that position.",
+            "At relay_backlog_bytes_max changes of members are refused with `busy`. The log keeps as much.";
+        effects: Counter, "tideline_relay_effects_total"
+            "Writes in other partitions that changes have led to.",
+            "Load: beside tideline_commit_batches_total it shows how far changes spread.";
+        failures: Counter, "tideline_relay_failures_total"
+            "Steps of the relay that failed and are tried again.",
+            "A few `busy` under load are normal. Many = a partition refuses writes: see its log.";
     }
 
     "Feed" by []

@@ -46,7 +46,8 @@ pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use members::{
-    Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Settings, memberships,
+    Conversation, Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Pulse,
+    Settings, memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{hide, message, position, receipt, session, signal, sync, timeline};
+use super::{conversation, hide, message, position, receipt, session, signal, sync, timeline};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -167,6 +167,18 @@ methods! {
         "position.list", answers, "Read a device's positions, or list the devices";
     PositionRemove(position::Remove) -> position::Removed,
         "position.remove", changes, "Forget a device";
+    ConversationList(conversation::List) -> conversation::Listed,
+        "conversation.list", answers, "List one's conversations";
+    ConversationSync(conversation::Sync) -> conversation::Synced,
+        "conversation.sync", answers, "Read which conversations have changed";
+    ConversationCount(conversation::Count) -> conversation::Counted,
+        "conversation.count", answers, "Count conversations and what is unread";
+    ConversationGet(conversation::Get) -> Box<conversation::Got>,
+        "conversation.get", answers, "Read one conversation";
+    ConversationUpdate(conversation::Update) -> conversation::Updated,
+        "conversation.update", changes, "Change one's own attributes of a conversation";
+    ConversationHide(conversation::Hide) -> conversation::Hidden,
+        "conversation.hide", changes, "Take a conversation off one's list until a message comes";
     Sync(sync::Sync) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
     Subscribe(sync::Subscribe) -> sync::Following,

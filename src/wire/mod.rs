@@ -13,6 +13,7 @@ mod listed;
 mod append;
 mod check;
 mod close;
+pub mod conversation;
 mod dialect;
 mod entry;
 mod entry_schema;

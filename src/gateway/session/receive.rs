@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::super::Shared;
-use super::super::dispatch::{Caller, Outcome, message, signal};
+use super::super::dispatch::{Caller, Outcome, conversation, message, signal};
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
@@ -188,7 +188,7 @@ fn start(
             subscriptions.name(caller.who());
             opened
         }
-        Request::Sync(sync) if sync.wait_ms.is_some_and(|wait_ms| wait_ms > 0) && !may_wait => {
+        request if !may_wait && conversation::waits(&request) => {
             let limit = WAITS_MAX as u64;
             let failure = Failure::new(Reason::RateLimited)
                 .saying("too many waiting syncs on this connection")

@@ -127,6 +127,12 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
         | Request::MessageRecall(_)
+        | Request::ConversationList(_)
+        | Request::ConversationSync(_)
+        | Request::ConversationCount(_)
+        | Request::ConversationGet(_)
+        | Request::ConversationUpdate(_)
+        | Request::ConversationHide(_)
         | Request::MessageHide(_)
         | Request::MessageHidden(_)
         | Request::ConversationClear(_)
@@ -162,6 +168,10 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             updated.meta = None;
             Ok(Reply::TimelineUpdate(updated))
         }
+        Ok(Reply::ConversationUpdate(mut updated)) => {
+            updated.attributes = None;
+            Ok(Reply::ConversationUpdate(updated))
+        }
         Ok(Reply::PositionSet(mut stored)) => {
             stored.positions = None;
             Ok(Reply::PositionSet(stored))
@@ -176,6 +186,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageAppendBatch(_)
             | Reply::MessageDelete(_)
             | Reply::MessageRecall(_)
+            | Reply::ConversationCount(_)
+            | Reply::ConversationHide(_)
             | Reply::MessageHide(_)
             | Reply::ConversationClear(_)
             | Reply::ReadSet(_)
@@ -190,6 +202,9 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::TimelineList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
+            | Reply::ConversationList(_)
+            | Reply::ConversationSync(_)
+            | Reply::ConversationGet(_)
             | Reply::MessageHidden(_)
             | Reply::ReceiptList(_)
             | Reply::PositionList(_)
