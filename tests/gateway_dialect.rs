@@ -103,6 +103,8 @@ fn call(line: &str) -> Call {
         ["subscribe", timeline] => Ok(Request::Subscribe(sync::Subscribe {
             timeline: Some(timeline.to_owned()),
             timelines: None,
+            conversations: None,
+            device: None,
             after: None,
             rewind: None,
             epoch: None,

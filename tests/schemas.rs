@@ -226,6 +226,9 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "message" => Push::Message(of::<push::Messages>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
+        "conversation.changed" => {
+            Push::ConversationChanged(of::<push::ConversationChanged>(params))
+        }
         "subscribed" => Push::Subscribed(many(params)),
         "signal" => Push::Signal(of::<push::Signal>(params)),
         "presence" => Push::Presence(of::<push::Presence>(params)),

@@ -54,7 +54,7 @@ pub use message::{
     Meta, Page, Range, Recall, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage,
     UpdateMeta,
 };
-pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
+pub use position::{Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
 

@@ -85,6 +85,8 @@ pub enum State {
     EpochChanged,
     /// No such timeline any more; only in `sync`.
     Deleted,
+    /// The device has no position in this conversation: its newest messages; only in `sync` by device.
+    New,
 }
 
 /// The subscription, unless `state` says otherwise.

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
 use super::params::{one_of, or_default, page_default, page_limit, yes, yes_or};
-use super::position::positions_at;
+use super::position::{Place, places, positions_at};
 
 pub use super::positions::{Position, Positions};
 pub use super::subscriptions::{
@@ -26,8 +26,20 @@ use super::subscriptions::{check_count, check_starts};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "sync.params")]
 pub struct Sync {
-    /// The reader's positions, by timeline.
-    pub positions: Positions,
+    /// The reader's positions, by timeline; or `device`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Positions>,
+    /// The user's device whose stored positions count, in all of the user's conversations; 1 to 64 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub device: Option<String>,
+    /// Positions that the device has stored: they are set first, as by `position.set`. Nothing else moves them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, Place>>")]
+    pub ack: Option<Positions>,
+    /// So many of the newest messages of a conversation in which the device has no position; default 20.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewind: Option<u64>,
     /// Messages per timeline at most; clamped to the page limit.
     #[serde(default = "page_default", deserialize_with = "page_limit")]
     #[schemars(range(min = 1))]
@@ -39,7 +51,27 @@ pub struct Sync {
 
 impl Check for Sync {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        positions_at("positions", &self.positions, limits)?;
+        match (&self.positions, &self.device) {
+            (Some(positions), None) => {
+                positions_at("positions", positions, limits)?;
+                let only_by_device = match (&self.ack, self.rewind) {
+                    (Some(_), _) => Some("ack"),
+                    (None, Some(_)) => Some("rewind"),
+                    (None, None) => None,
+                };
+                if let Some(field) = only_by_device {
+                    return Err(Failure::invalid(field, "only with a device"));
+                }
+            }
+            (None, Some(device)) => {
+                check::device("device", device)?;
+                if let Some(ack) = &self.ack {
+                    places("ack", ack, limits)?;
+                }
+                check::number("rewind", self.rewind)?;
+            }
+            _ => return Err(Failure::invalid("positions", "either positions or device")),
+        }
         self.wait_ms = self.wait_ms.map(|wait_ms| wait_ms.min(limits.wait_ms_max));
         check::page_limit(&mut self.limit, limits)
     }
@@ -93,10 +125,18 @@ pub struct Subscribe {
     /// Many at once, each for itself: where it begins, by timeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timelines: Option<BTreeMap<String, Start>>,
+    /// All conversations of the user, also those that they join later; `subscribed` pushes tell those with news.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversations: Option<bool>,
+    /// With `conversations`: from the positions of this device; else from now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub device: Option<String>,
     /// Everything above this sequence; not with `rewind`, and not with `timelines`, which have their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// The newest so many messages; not with `after`.
+    /// The newest so many messages; not with `after`. With `device` of conversations where it has no position (default
+    /// 20).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewind: Option<u64>,
     /// The epoch that `after` belongs to. If it is not the current one, the answer's `state` says so.
@@ -156,25 +196,50 @@ impl Subscribe {
 
 impl Check for Subscribe {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        either_one_or_many(&self.timeline, &self.timelines)?;
+        one_of_three(&self.timeline, &self.timelines, self.conversations)?;
         self.start().check("")?;
+        let own = Start {
+            rewind: self.rewind.filter(|_| self.conversations.is_some()),
+            ..Start::default()
+        };
+        if self.timeline.is_none() && self.start() != own {
+            let message = "each of many timelines has its own after, rewind, epoch, changes_after";
+            return Err(Failure::invalid("timelines", message));
+        }
         if let Some(timelines) = &self.timelines {
-            if self.start() != Start::default() {
-                let message = "each of timelines has its own after, rewind, epoch, changes_after";
-                return Err(Failure::invalid("timelines", message));
-            }
             check_starts(timelines, limits)?;
+        }
+        match &self.device {
+            Some(_) if self.conversations.is_none() => {
+                return Err(Failure::invalid("device", "only with conversations"));
+            }
+            Some(device) => check::device("device", device)?,
+            None => {}
+        }
+        if self.conversations.is_some() && self.with.contains(&With::Presence) {
+            return Err(Failure::invalid(
+                "with",
+                "presence is not for all conversations",
+            ));
         }
         check::page_limit(&mut self.limit, limits)
     }
 }
 
-/// Checks the one timeline, and that there are not many too.
-fn either_one_or_many<T>(one: &Option<String>, many: &Option<T>) -> Result<(), Failure> {
-    match (one, many) {
-        (Some(one), None) => check::timeline(one),
-        (None, Some(_)) => Ok(()),
-        _ => Err(Failure::invalid("timeline", "either timeline or timelines")),
+/// Checks the one timeline, and that there is nothing else beside it.
+fn one_of_three<T>(
+    one: &Option<String>,
+    many: &Option<T>,
+    conversations: Option<bool>,
+) -> Result<(), Failure> {
+    match (one, many, conversations) {
+        (Some(one), None, None) => check::timeline(one),
+        (None, Some(_), None) | (None, None, Some(true)) => Ok(()),
+        (None, None, Some(false)) => Err(Failure::invalid("conversations", "true or absent")),
+        _ => {
+            let message = "one of timeline, timelines and conversations";
+            Err(Failure::invalid("timeline", message))
+        }
     }
 }
 
@@ -190,6 +255,9 @@ pub struct Unsubscribe {
     /// Many at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timelines: Option<Vec<String>>,
+    /// All conversations, as they were subscribed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversations: Option<bool>,
     /// The epoch that is thought to be current; another one is refused. Only with `timeline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
@@ -198,11 +266,11 @@ pub struct Unsubscribe {
 
 impl Check for Unsubscribe {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        either_one_or_many(&self.timeline, &self.timelines)?;
+        one_of_three(&self.timeline, &self.timelines, self.conversations)?;
+        if self.epoch.is_some() && self.timeline.is_none() {
+            return Err(Failure::invalid("epoch", "only with timeline"));
+        }
         if let Some(timelines) = &self.timelines {
-            if self.epoch.is_some() {
-                return Err(Failure::invalid("epoch", "only with timeline"));
-            }
             check_count(timelines.len(), limits)?;
             for (index, timeline) in timelines.iter().enumerate() {
                 check::timeline_at(&format!("timelines[{index}]"), timeline)?;

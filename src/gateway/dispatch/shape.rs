@@ -122,6 +122,7 @@ pub(super) fn sync_state(from: timeline::SyncState) -> State {
         timeline::SyncState::TooOld => State::TooOld,
         timeline::SyncState::EpochChanged => State::EpochChanged,
         timeline::SyncState::Deleted => State::Deleted,
+        timeline::SyncState::New => State::New,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::timeline::{Changed, Error, Head, Resume, ResumeState, Target};
 use crate::wire::{Failure, Integers, Reason, sync};
 
 /// What all subscriptions of one call have in common.
+#[derive(Clone)]
 pub(in crate::gateway) struct Asked {
     /// Whose they are; empty = a back end's.
     pub(in crate::gateway) user: Arc<str>,
@@ -31,6 +32,48 @@ pub(in crate::gateway) struct Room {
     pub(in crate::gateway) bytes: usize,
     /// It may be passed by one message.
     pub(in crate::gateway) first_anyway: bool,
+}
+
+/// A subscription that begins without a look at the store, if the head in memory says that there is nothing to tell.
+pub(in crate::gateway) async fn quietly(
+    shared: &Shared,
+    asked: &Asked,
+    start: &sync::Start,
+    watch: Watch,
+) -> Result<Subscription, Watch> {
+    let cursor = watch.cursor();
+    let Ok(Some(head)) = shared.timelines.head(watch.timeline()).await else {
+        return Err(watch);
+    };
+    let is_quiet = match (start.after, start.rewind) {
+        (Some(after), _) => {
+            after == head.head
+                && start
+                    .epoch
+                    .as_ref()
+                    .is_none_or(|epoch| *epoch == head.epoch)
+                && start
+                    .changes_after
+                    .is_none_or(|after| after >= head.change_head)
+        }
+        (None, Some(rewind)) => head.head == 0 || rewind == 0,
+        (None, None) => true,
+    };
+    if !is_quiet {
+        return Err(watch);
+    }
+    let nothing = Changed {
+        state: ResumeState::Ok,
+        messages: Vec::new(),
+        changed: None,
+        position: head.head,
+        change_position: head.change_head,
+        more: false,
+        head,
+    };
+    let user = Arc::clone(&asked.user);
+    let cursor = cursor.resumed(&nothing);
+    Ok(shared.feed.subscription(watch, user, cursor, asked.with))
 }
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.

@@ -21,10 +21,13 @@ use super::Session;
 use super::answer::{Begun, Cost, Finished, Weight};
 use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
+use super::own_side::Looking;
 use super::parts::{Opened, Opening, Part, Rest};
 use super::subscriptions::Fetch;
 use crate::feed::{Next, Pull};
 use crate::metrics::Held;
+use crate::people::OwnSide;
+use crate::timeline::Error;
 use crate::wire::{Dialect, Id};
 
 /// Everything under way on one connection.
@@ -55,6 +58,7 @@ enum Kind {
     Many(BoxFuture<'static, Batch>),
     Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
     Open(BoxFuture<'static, Filled>),
+    Look(Opening, Looking),
 }
 
 /// Timelines of a subscribe that were read, and those that were not yet.
@@ -66,6 +70,7 @@ enum Done {
     Many(Batch, Cost),
     Fetched(Opening, Next, Pull),
     Filled(Filled),
+    Looked(Opening, Result<OwnSide, Error>),
 }
 
 impl Future for Job {
@@ -96,6 +101,10 @@ impl Future for Job {
                 ))
             }
             Kind::Open(filled) => filled.as_mut().poll(context).map(Done::Filled),
+            Kind::Look(at, looking) => looking
+                .as_mut()
+                .poll(context)
+                .map(|looked| Done::Looked(*at, looked)),
         }
     }
 }
@@ -215,6 +224,11 @@ impl Jobs {
         self.run(shared, Kind::Open(rest.fill().boxed()));
     }
 
+    /// Looks at the user of a subscription to all conversations.
+    pub(super) fn look(&mut self, shared: &Arc<Shared>, at: Opening, looking: Looking) {
+        self.run(shared, Kind::Look(at, looking));
+    }
+
     fn run(&mut self, shared: &Arc<Shared>, work: Kind) {
         self.fetches += 1;
         let cost = Cost {
@@ -291,6 +305,13 @@ impl Session {
                         ..
                     } = self;
                     subscriptions.arrived(at, next, pull, outbox, form, limit);
+                }
+                Done::Looked(at, looked) => {
+                    self.jobs.fetches -= 1;
+                    let form = self.form();
+                    let outbox = &mut self.outbox;
+                    self.subscriptions
+                        .looked_at_user(&self.shared, at, looked, outbox, form);
                 }
                 Done::Filled((parts, rest)) => {
                     self.jobs.fetches -= 1;

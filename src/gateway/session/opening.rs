@@ -15,6 +15,7 @@ use super::super::dispatch::{Caller, Outcome};
 use super::super::form::Form;
 use super::super::outbound::Outbox;
 use super::answer::{Pending, Weight};
+use super::conversations;
 use super::parts::{Opened, Opening, Part, Rest, Wanted};
 use super::subscriptions::Subscriptions;
 use crate::feed::Watch;
@@ -64,10 +65,13 @@ impl Subscriptions {
         };
         let mut places = Vec::new();
         for part in parts {
-            many.timelines.insert(part.timeline, part.shown);
+            many.timelines
+                .extend(part.shown.map(|shown| (part.timeline, shown)));
             places.extend(part.at.map(|at| (at, part.subscription)));
         }
-        outbox.push(form.dialect.push(&Push::Subscribed(many)));
+        if !many.more || !many.timelines.is_empty() {
+            outbox.push(form.dialect.push(&Push::Subscribed(many)));
+        }
         self.answered(Opened { places, rest });
     }
 }
@@ -89,6 +93,10 @@ pub(super) fn begin(
         create: request.create,
         with: lanes(&request.with),
     };
+    if request.conversations.is_some() {
+        let outcome = conversations::begin(shared, caller, subscriptions, &request);
+        return (Pending::Now(Some(outcome)), Weight::Light);
+    }
     let start = request.start();
     if let Some(timeline) = request.timeline {
         return one(shared, subscriptions, asked, &timeline, start);
@@ -110,6 +118,7 @@ pub(super) fn begin(
         shared: Arc::clone(shared),
         asked,
         wanted: wanted.collect::<Vec<_>>().into_iter(),
+        is_quiet: false,
     });
     let work = async move {
         let (parts, rest) = rest.fill().await;
@@ -119,7 +128,8 @@ pub(super) fn begin(
         };
         let mut places = Vec::new();
         for part in parts {
-            many.timelines.insert(part.timeline, part.shown);
+            many.timelines
+                .extend(part.shown.map(|shown| (part.timeline, shown)));
             places.extend(part.at.map(|at| (at, part.subscription)));
         }
         let reply = Reply::Subscribe(Following::Many(many));
@@ -172,7 +182,7 @@ fn place(
         return Err(Failure::new(Reason::AlreadySubscribed));
     }
     let limit = shared.options.limits.subscriptions_max;
-    let count = subscriptions.len() as u64;
+    let count = subscriptions.named() as u64;
     if count >= limit {
         let name = "subscriptions_max";
         return Err(Failure::too_large("timeline", name, limit, count + 1));
@@ -185,8 +195,12 @@ pub(super) fn end(subscriptions: &mut Subscriptions, request: sync::Unsubscribe)
     let sync::Unsubscribe {
         timeline,
         timelines,
+        conversations,
         epoch,
     } = request;
+    if conversations.is_some() {
+        subscriptions.unfollow_all();
+    }
     for timeline in timeline.into_iter().chain(timelines.into_iter().flatten()) {
         if let Err(actual) = subscriptions.close(&timeline, epoch.as_deref()) {
             return Err(Failure::new(Reason::EpochChanged).actual(Actual::Text(actual)));

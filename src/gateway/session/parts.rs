@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::super::Shared;
 use super::super::dispatch::shape::page_bytes;
-use super::super::dispatch::subscribe::{Asked, Room, subscribe};
+use super::super::dispatch::subscribe::{Asked, Room, quietly, subscribe};
 use crate::feed::{Subscription, Watch};
 use crate::wire::Reason;
 use crate::wire::sync::{Start, SubscribedOne};
@@ -34,6 +34,8 @@ pub(super) struct Rest {
     pub(super) shared: Arc<Shared>,
     pub(super) asked: Asked,
     pub(super) wanted: std::vec::IntoIter<Wanted>,
+    /// Those where nothing is new are not told.
+    pub(super) is_quiet: bool,
 }
 
 /// One of them: its place, or why it is refused.
@@ -45,7 +47,8 @@ pub(super) struct Wanted {
 /// One timeline's part of the reply or of a push.
 pub(super) struct Part {
     pub(super) timeline: String,
-    pub(super) shown: SubscribedOne,
+    /// `None` = there is nothing to tell.
+    pub(super) shown: Option<SubscribedOne>,
     /// `None` = it was refused before it had a place.
     pub(super) at: Option<Opening>,
     pub(super) subscription: Option<Subscription>,
@@ -69,14 +72,16 @@ impl Opened {
 impl Rest {
     /// Reads as many as fill a frame, at least one. Also what is left after them.
     pub(super) async fn fill(mut self: Box<Self>) -> (Vec<Part>, Option<Box<Rest>>) {
-        let mut bytes = page_bytes(&self.shared.options.limits);
+        let bytes_max = page_bytes(&self.shared.options.limits);
+        let mut bytes = bytes_max;
         let mut parts = Vec::new();
         while bytes > PART_BYTES
+            && parts.len() < PARTS_MAX
             && let Some(wanted) = self.wanted.next()
         {
             let room = Room {
                 bytes: bytes - PART_BYTES,
-                first_anyway: parts.is_empty(),
+                first_anyway: bytes == bytes_max,
             };
             let part = self.part(wanted, room).await;
             bytes = bytes.saturating_sub(part.bytes());
@@ -93,7 +98,20 @@ impl Rest {
     async fn part(&self, Wanted { timeline, place }: Wanted, room: Room) -> Part {
         let refused = |reason| SubscribedOne::Refused { reason };
         let (at, result) = match place {
-            Ok((at, watch, start)) => {
+            Ok((at, mut watch, start)) => {
+                if self.is_quiet {
+                    watch = match quietly(&self.shared, &self.asked, &start, watch).await {
+                        Ok(subscription) => {
+                            return Part {
+                                timeline,
+                                shown: None,
+                                at: Some(at),
+                                subscription: Some(subscription),
+                            };
+                        }
+                        Err(watch) => watch,
+                    };
+                }
                 let subscribed = subscribe(&self.shared, &self.asked, start, watch, room);
                 (Some(at), subscribed.await.map_err(|failure| failure.reason))
             }
@@ -108,7 +126,7 @@ impl Rest {
         };
         Part {
             timeline,
-            shown,
+            shown: Some(shown),
             at,
             subscription,
         }
@@ -119,16 +137,18 @@ impl Part {
     /// Nothing of what it has had room.
     fn is_cut(&self) -> bool {
         match &self.shown {
-            SubscribedOne::Subscribed(one) => {
+            Some(SubscribedOne::Subscribed(one)) => {
                 one.more && one.messages.is_empty() && one.changed.iter().all(Vec::is_empty)
             }
-            SubscribedOne::Refused { .. } => false,
+            _ => false,
         }
     }
 
     fn bytes(&self) -> usize {
-        let SubscribedOne::Subscribed(subscribed) = &self.shown else {
-            return PART_BYTES;
+        let subscribed = match &self.shown {
+            Some(SubscribedOne::Subscribed(subscribed)) => subscribed,
+            Some(SubscribedOne::Refused { .. }) => return PART_BYTES,
+            None => return 0,
         };
         let changed = subscribed.changed.iter().flatten();
         let messages = subscribed.messages.iter().chain(changed);
@@ -138,3 +158,5 @@ impl Part {
 
 /// Names, numbers and epoch of a part; the timeline's ID is in it twice.
 const PART_BYTES: usize = 1_400;
+/// Of many that have nothing to tell; others want their turn.
+const PARTS_MAX: usize = 1_000;
