@@ -209,7 +209,7 @@ impl<K: Kept> Map<K> {
     }
 
     /// A owner is in one generation only.
-    fn insert(&mut self, owner: Box<[u8]>, slot: Slot, count: usize) {
+    fn insert(&mut self, owner: Box<[u8]>, slot: Slot<K>, count: usize) {
         if self.count >= self.generation_max {
             self.old = std::mem::take(&mut self.young);
             self.count = 0;

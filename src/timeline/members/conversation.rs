@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::ids::PartitionId;
 use crate::model::{Direction, json_bytes};
-use crate::ordered::Reader;
+use crate::ordered;
 use crate::table::{Key, ReadError, Source as _, View, damaged, scan, split_key};
 
 use super::super::head::HeadRow;
@@ -185,7 +185,9 @@ impl Timelines {
             {
                 continue;
             }
-            let timeline = Reader::new(columns).string().map_err(|_| not_one())?;
+            let timeline = ordered::Reader::new(columns)
+                .string()
+                .map_err(|_| not_one())?;
             let user = rest.string().map_err(|_| not_one())?;
             let row = MemberRow::decode(&value).map_err(|_| not_one())?;
             members.push(MemberChange {
