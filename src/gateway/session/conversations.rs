@@ -46,7 +46,7 @@ pub(super) fn begin(
         rewind: request.rewind.or(request.device.as_ref().map(|_| REWIND)),
         device: request.device.clone(),
         at,
-        watch,
+        _watch: watch,
         told: None,
         is_dirty: true,
         is_looking: false,

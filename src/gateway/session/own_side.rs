@@ -19,7 +19,7 @@ pub(super) struct Conversations {
     pub(super) rewind: Option<u64>,
     /// The slot that hears of changes at the user.
     pub(super) at: Opening,
-    pub(super) watch: Watch,
+    pub(super) _watch: Watch,
     /// `None` = nothing was told yet.
     pub(super) told: Option<Told>,
     /// There may be changes that were not looked at.
