@@ -45,6 +45,14 @@ pub(super) struct PlaceRef<'p> {
 }
 
 impl Places {
+    /// A device without positions.
+    pub(super) fn of(device: Option<DeviceRow>) -> Places {
+        Places {
+            device,
+            ..Places::default()
+        }
+    }
+
     /// By timeline, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, PlaceRef<'_>)> {
         let place = |entry: &Entry| PlaceRef {

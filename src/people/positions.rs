@@ -234,8 +234,7 @@ pub(super) fn all(
     device: &str,
     now_ms: u64,
 ) -> Result<Places, ReadError> {
-    let mut places = Places::default();
-    places.device = DeviceRow::load(view, &home.device_key(device), now_ms)?;
+    let mut places = Places::of(DeviceRow::load(view, &home.device_key(device), now_ms)?);
     if places.device.is_none() {
         return Ok(places);
     }
