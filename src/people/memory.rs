@@ -1,8 +1,8 @@
 //! What lies at users, in memory, so that a look that finds nothing new reads no store.
 //!
-//! Owns: bounded maps of what rows say, one kind of rows each, and the log position up to which they are true. Promises:
-//! what one gives is as of the tail at the call, or it says that the rows must be read; it is fed with committed
-//! batches in order, also twice. Must not: hold what nobody asks for.
+//! Owns: bounded maps of what rows say, one kind of rows each, and the log position up to which they are true.
+//! Promises: what one gives is as of the tail at the call, or it says that the rows must be read; it is fed with
+//! committed batches in order, also twice. Must not: hold what nobody asks for.
 //!
 //! Why read rows may enter a map although batches are noted meanwhile: see the map of heads; here a batch that touches
 //! what is being read takes the mark away.
@@ -72,7 +72,7 @@ pub(super) enum Looked<K> {
 }
 
 impl<K: Kept> Memory<K> {
-    /// Up to about `memberships_max` of them.
+    /// Up to about so many rows.
     pub(super) fn new(partitions: &Partitions, rows_max: usize) -> Memory<K> {
         let ids: Vec<_> = partitions.ids().collect();
         let generation_max = (rows_max / ids.len().max(1) / 2).max(1);

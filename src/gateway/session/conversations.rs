@@ -1,8 +1,8 @@
 //! Following all of a user's conversations.
 //!
-//! Owns: which subscriptions are there because their timeline is one of the user's conversations. Promises: who joins
-//! one follows it, who leaves gets no more of it; only those with news are told; a change at the user that no other push
-//! tells is pushed once. Must not: touch what was subscribed by name.
+//! Owns: which subscriptions are there because their timeline is one of the user's conversations. Promises: a
+//! conversation that the user joins is followed, one that they leave is not; only those with news are told; a change
+//! at the user that no other push tells is pushed once. Must not: touch what was subscribed by name.
 
 use std::sync::Arc;
 
