@@ -21,5 +21,6 @@ pub mod relay;
 pub mod server;
 pub mod table;
 pub mod timeline;
+pub mod timers;
 pub mod verify;
 pub mod wire;

@@ -24,6 +24,7 @@ use crate::people::{Lists, People};
 use crate::relay::{Relay, Target};
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
+use crate::timers::Timers;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
 
@@ -32,6 +33,7 @@ pub struct Server {
     gateway: Gateway,
     feed: Feed,
     relay: Relay,
+    timers: Timers,
     partitions: Partitions,
     admin: Arc<Admin>,
     tasks: TaskTracker,
@@ -119,6 +121,7 @@ impl Server {
             &metrics,
             &tasks,
         );
+        let timers = Timers::start(&timelines, &metrics, &tasks);
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -154,6 +157,7 @@ impl Server {
             gateway,
             feed,
             relay,
+            timers,
             partitions,
             admin,
             tasks,
@@ -174,6 +178,7 @@ impl Server {
             gateway,
             feed,
             relay,
+            timers,
             partitions,
             admin,
             tasks,
@@ -188,7 +193,9 @@ impl Server {
         gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
         gateway.drain(drain).await;
-        // 4. Nobody listens to the feed any more. What the relay has not derived comes after the next start.
+        // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
+        //    feed any more.
+        timers.stop();
         feed.stop();
         relay.stop();
         tasks.close();

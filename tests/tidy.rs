@@ -46,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "timeline",
         ],
     ),
+    ("timers", &["metrics", "timeline"]),
     (
         "relay",
         &["ids", "ordered", "metrics", "model", "partition", "table"],

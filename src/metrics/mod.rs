@@ -5,6 +5,9 @@
 //! enums or a partition's number, never anything a client sent. Must not: import anything of ours, open a port, keep a
 //! registry for the whole process.
 
+#[macro_use]
+mod groups;
+
 mod catalogue;
 mod handles;
 mod members;
@@ -137,6 +140,12 @@ impl Metrics {
         Relay::bind(&self.registry, &[target, partition])
     }
 
+    /// The metrics of the timer of a partition.
+    #[must_use]
+    pub fn timer(&self, number: u16) -> Timer {
+        Timer::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
+    }
+
     /// Counts what was refused at a limit.
     pub fn refused(&self, limit: &'static str, count: u64) {
         self.families.refusals.of(&[limit]).increment(count);
@@ -227,6 +236,7 @@ mod tests {
             metrics.partition(0),
             metrics.follower(0),
             metrics.relay("lists", 0),
+            metrics.timer(0),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);

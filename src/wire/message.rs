@@ -15,7 +15,10 @@ use super::limits::Limits;
 use super::params::{one_of, or_default, page_default, page_limit};
 use crate::model::json_text_bytes;
 
-pub use super::append::{Append, AppendBatch, Appended, AppendedBatch, AppendedOne, BatchMessage};
+pub use super::append::{
+    Append, AppendBatch, AppendOutcome, Appended, AppendedBatch, AppendedOne, BatchMessage,
+    Scheduled,
+};
 
 /// A message in its newest form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +58,9 @@ pub struct Message<'a> {
     /// `true` in the tombstone of a message whose time was over, else absent.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub expired: bool,
+    /// From then on nobody is shown its entry, ms since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
 }
 
 impl Message<'_> {
@@ -71,6 +77,7 @@ impl Message<'_> {
             + own(16, &self.recalled_by)
             + own(11, &self.reason)
             + if self.expired { 16 } else { 0 }
+            + self.expires_at.map_or(0, |_| 32)
             + self.entry.as_ref().map_or(0, Entry::encoded_bytes_max)
     }
 }

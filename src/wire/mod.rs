@@ -31,6 +31,7 @@ mod positions;
 pub mod push;
 mod reason;
 pub mod receipt;
+pub mod schedule;
 pub mod schemas;
 pub mod session;
 pub mod signal;
