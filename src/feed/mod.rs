@@ -63,7 +63,11 @@ impl Feed {
         };
         let followers: Vec<_> = partitions.ids().map(follower).collect();
         let feed = Feed {
-            registry: Arc::new(Registry::new(fresh_bytes_max, Arc::clone(metrics))),
+            registry: Arc::new(Registry::new(
+                fresh_bytes_max,
+                timelines.clone(),
+                Arc::clone(metrics),
+            )),
             timelines,
             metrics: Arc::clone(metrics),
             followers: followers.into(),

@@ -16,7 +16,7 @@ use super::mailbox::{Mailbox, Who, lock};
 use super::schedule::Schedule;
 use super::topic::Topic;
 use crate::metrics::Metrics;
-use crate::timeline::TimelineEvent;
+use crate::timeline::{TimelineEvent, Timelines};
 
 /// Topics by name, in shards so that sessions and followers seldom meet.
 pub(super) struct Registry {
@@ -26,11 +26,17 @@ pub(super) struct Registry {
     budget: Budget,
     pub(super) schedule: Arc<Schedule>,
     ephemeral: Total,
+    /// For all subscriptions, so that none holds a handle of its own.
+    pub(super) timelines: Timelines,
     pub(super) metrics: Arc<Metrics>,
 }
 
 impl Registry {
-    pub(super) fn new(fresh_bytes_max: usize, metrics: Arc<Metrics>) -> Registry {
+    pub(super) fn new(
+        fresh_bytes_max: usize,
+        timelines: Timelines,
+        metrics: Arc<Metrics>,
+    ) -> Registry {
         Registry {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
@@ -38,6 +44,7 @@ impl Registry {
             budget: Budget::new(fresh_bytes_max, metrics.feed.ring_bytes.clone()),
             schedule: Arc::default(),
             ephemeral: Total::default(),
+            timelines,
             metrics,
         }
     }

@@ -10,7 +10,7 @@ use super::ephemeral::{Following, Pulled, With};
 use super::fresh::Fresh;
 use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Target, Timelines};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Target};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,13 +111,9 @@ impl Subscription {
     }
 
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
-    pub fn read(
-        &self,
-        next: &Next,
-        timelines: &Timelines,
-    ) -> impl Future<Output = Pull> + Send + use<> {
+    pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
         let topic = Arc::clone(&self.watch.topic);
-        let (registry, timelines) = (Arc::clone(&self.watch.registry), timelines.clone());
+        let registry = Arc::clone(&self.watch.registry);
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
@@ -126,7 +122,7 @@ impl Subscription {
         let user = Arc::clone(&self.user);
         let meta = matches!(next, Next::Meta);
         async move {
-            let metrics = &registry.metrics;
+            let (timelines, metrics) = (&registry.timelines, &registry.metrics);
             if meta {
                 let target = Target {
                     timeline: topic.name.as_ref().to_owned(),

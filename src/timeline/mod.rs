@@ -301,37 +301,6 @@ impl Timelines {
             .await
     }
 
-    /// What comes after a reader's position, and what changed behind it.
-    pub async fn resume(&self, resume: Resume) -> Result<Changed, Error> {
-        self.resume_into(resume, true).await
-    }
-
-    /// The same; without `first_anyway` there may be no message, if the first one is larger than the bytes.
-    pub async fn resume_into(
-        &self,
-        mut resume: Resume,
-        first_anyway: bool,
-    ) -> Result<Changed, Error> {
-        let partition = self.place(&resume.timeline);
-        loop {
-            let (site, asked) = (self.site(partition), resume.clone());
-            let page = self
-                .read(partition, move |view| {
-                    site.resume(view, &asked, first_anyway)
-                })
-                .await?;
-            let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
-            let went_on = resume
-                .changes_after
-                .is_some_and(|at| page.change_position > at);
-            if !(is_empty && page.more && went_on) {
-                return Ok(page);
-            }
-            // A long stretch of changes that this reader does not need: go on behind it with a fresh view.
-            resume.changes_after = Some(page.change_position);
-        }
-    }
-
     /// What a committed batch did, one event per watched timeline that it touched, from the batch alone. The feed's
     /// tailer calls it for every batch of a partition in order; it also keeps the heads in memory up to date (see
     /// [`Timelines::note`]). Of timelines that are not watched little more than the name is read.

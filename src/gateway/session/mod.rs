@@ -147,10 +147,7 @@ impl Session {
             caller: Caller::default(),
             jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(form.dialect.frames()),
-            subscriptions: Subscriptions::new(
-                shared.timelines.clone(),
-                Arc::clone(&shared.metrics),
-            ),
+            subscriptions: Subscriptions::new(Arc::clone(&shared.metrics)),
             signals: Pace::default(),
             news: Vec::new(),
             unread: shared.answers.share(),

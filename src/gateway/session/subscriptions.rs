@@ -14,7 +14,6 @@ use super::parts::{Opening, Rest};
 use super::slots::{Named, Slots};
 use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
-use crate::timeline::Timelines;
 use crate::wire::push;
 
 /// All subscriptions of a connection.
@@ -31,7 +30,6 @@ pub(super) struct Subscriptions {
     pub(super) followed: usize,
     /// The user of the newest subscription, so that all of the same user share one text.
     pub(super) user: Arc<str>,
-    timelines: Timelines,
     metrics: Arc<Metrics>,
 }
 
@@ -61,7 +59,7 @@ pub(super) struct Fetch {
 }
 
 impl Subscriptions {
-    pub(super) fn new(timelines: Timelines, metrics: Arc<Metrics>) -> Subscriptions {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Subscriptions {
         Subscriptions {
             mailbox: Arc::default(),
             slots: Slots::new(),
@@ -71,7 +69,6 @@ impl Subscriptions {
             conversations: None,
             followed: 0,
             user: Arc::from(""),
-            timelines,
             metrics,
         }
     }
@@ -252,7 +249,7 @@ impl Subscriptions {
                         return None;
                     }
                     live.reading = true;
-                    let pull = Box::pin(live.subscription.read(&next, &self.timelines));
+                    let pull = Box::pin(live.subscription.read(&next));
                     return Some(Fetch { at, next, pull });
                 }
             }
