@@ -14,8 +14,9 @@ use crate::table::{Key, ReadError, Source as _, View, damaged, scan, split_key};
 use super::super::head::HeadRow;
 use super::super::stored;
 use super::super::tables::{MEMBERS, Name, incarnation_of};
+use super::super::time::shown;
 use super::super::unread::{Unread, mask, unread};
-use super::super::write::{Site, load_meta};
+use super::super::write::Site;
 use super::super::{Error, Message, TimelineInfo, Timelines};
 use super::membership::MemberChange;
 use super::reader::Reader;
@@ -230,17 +231,17 @@ impl Site {
             member: Some(member.clone()),
         };
         let sees = reader.sees(head);
-        let meta = load_meta(view, &name)?;
         let last_message = match sees.holds(head.last) {
             true => {
-                let mut message = last_message(view, &name, &sees, columns)?;
+                let message = last_message(view, &name, &sees, columns)?;
+                let mut message = shown(message, &self.time);
                 mask(view, (&name, &sees), (user, &reader), [&mut message])?;
                 Some(message)
             }
             false => None,
         };
         Ok(Some(Conversation {
-            info: self.info(timeline, &sees, meta),
+            info: self.info(view, timeline, &sees)?,
             incarnation: head.incarnation,
             last_message,
             members_count: u64::from(head.members),
