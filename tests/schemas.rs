@@ -15,8 +15,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, member, message,
-    openrpc, position, push, receipt, schemas, session, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, hide,
+    member, message, openrpc, position, push, receipt, schedule, schemas, session, signal, sync,
+    timeline,
 };
 
 fn root() -> PathBuf {
@@ -172,13 +173,21 @@ fn reply(method: &str, result: &Value) -> Reply {
         "member.remove" => Reply::MemberRemove(of::<member::Removed>(result)),
         "member.get" => Reply::MemberGet(Box::new(of::<member::Got>(result))),
         "member.list" => Reply::MemberList(of::<member::Listed>(result)),
-        "message.append" => Reply::MessageAppend(of::<message::Appended>(result)),
+        "message.append" => Reply::MessageAppend(of::<message::AppendOutcome>(result)),
         "message.append_batch" => Reply::MessageAppendBatch(of::<message::AppendedBatch>(result)),
         "message.get" => Reply::MessageGet(Box::new(of::<message::Got>(result))),
         "message.range" => Reply::MessageRange(of::<message::Page>(result)),
         "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
         "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
+        "conversation.list" => Reply::ConversationList(of::<conversation::Listed>(result)),
+        "conversation.sync" => Reply::ConversationSync(of::<conversation::Synced>(result)),
+        "conversation.count" => Reply::ConversationCount(of::<conversation::Counted>(result)),
+        "conversation.get" => Reply::ConversationGet(Box::new(of::<conversation::Got>(result))),
+        "conversation.update" => Reply::ConversationUpdate(of::<conversation::Updated>(result)),
+        "conversation.hide" => Reply::ConversationHide(of::<conversation::Hidden>(result)),
+        "schedule.list" => Reply::ScheduleList(of::<schedule::Listed>(result)),
+        "schedule.cancel" => Reply::ScheduleCancel(of::<schedule::Cancelled>(result)),
         "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
         "message.hidden" => Reply::MessageHidden(of::<hide::HiddenPage>(result)),
         "conversation.clear" => Reply::ConversationClear(of::<hide::Cleared>(result)),
@@ -190,6 +199,8 @@ fn reply(method: &str, result: &Value) -> Reply {
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
         "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
+        "signal" => Reply::Signal(of::<signal::Signalled>(result)),
+        "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),
     }
 }
@@ -199,6 +210,8 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "message" => Push::Message(of::<push::Messages>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
+        "signal" => Push::Signal(of::<push::Signal>(params)),
+        "presence" => Push::Presence(of::<push::Presence>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),

@@ -46,10 +46,15 @@ const LAYERS: &[(&str, &[&str])] = &[
             "timeline",
         ],
     ),
+    ("timers", &["metrics", "timeline"]),
+    (
+        "relay",
+        &["ids", "ordered", "metrics", "model", "partition", "table"],
+    ),
     (
         "people",
         &[
-            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
         ],
     ),
     ("wire", ZERO),

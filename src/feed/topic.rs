@@ -11,7 +11,8 @@ use tokio::sync::OnceCell;
 
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::{Fresh, group};
-use super::mailbox::{Mailbox, lock};
+use super::mailbox::lock;
+use super::watchers::Watchers;
 use crate::timeline::TimelineEvent;
 
 /// A timeline that is watched.
@@ -20,7 +21,7 @@ pub(super) struct Topic {
     pub(super) name: Arc<str>,
     state: Mutex<State>,
     /// Apart from the state, so that readers do not wait while hundreds of others are woken.
-    watchers: Mutex<Watchers>,
+    pub(super) watchers: Watchers,
 }
 
 #[derive(Debug, Default)]
@@ -39,43 +40,16 @@ struct State {
     shared: Option<(PageKey, Weak<OnceCell<Arc<Page>>>)>,
 }
 
-#[derive(Debug, Default)]
-struct Watchers {
-    entries: Vec<Option<(Arc<Mailbox>, u32)>>,
-    free: Vec<usize>,
-}
-
 impl Topic {
     pub(super) fn new(name: Arc<str>) -> Topic {
         Topic {
             name,
             state: Mutex::default(),
-            watchers: Mutex::default(),
+            watchers: Watchers::default(),
         }
     }
 
-    /// Adds a watcher; the number returned takes it away again.
-    pub(super) fn join(&self, mailbox: &Arc<Mailbox>, slot: u32) -> usize {
-        let mut watchers = lock(&self.watchers);
-        let entry = Some((Arc::clone(mailbox), slot));
-        if let Some(place) = watchers.free.pop() {
-            watchers.entries[place] = entry;
-            place
-        } else {
-            watchers.entries.push(entry);
-            watchers.entries.len() - 1
-        }
-    }
-
-    /// Takes a watcher away; `true` if it was the last one.
-    pub(super) fn leave(&self, place: usize) -> bool {
-        let mut watchers = lock(&self.watchers);
-        watchers.entries[place] = None;
-        watchers.free.push(place);
-        watchers.free.len() == watchers.entries.len()
-    }
-
-    /// Takes in what one committed batch did to this timeline; gives the groups that are new. [`Topic::wake`] is to
+    /// Takes in what one committed batch did to this timeline; gives the groups that are new. [`Watchers::wake`] is to
     /// follow.
     pub(super) fn apply(&self, event: TimelineEvent) -> Vec<Arc<Fresh>> {
         let mut state = lock(&self.state);
@@ -91,7 +65,7 @@ impl Topic {
             state.doubt += 1;
             state.ring.clear();
         }
-        self.wake();
+        self.watchers.wake();
     }
 
     /// What comes next for a cursor.
@@ -138,15 +112,6 @@ impl Topic {
         } else {
             state.ring.retain(|kept| !same(kept));
         }
-    }
-
-    /// Tells every watcher that there may be something; how many there are.
-    pub(super) fn wake(&self) -> usize {
-        let watchers = lock(&self.watchers);
-        for (mailbox, slot) in watchers.entries.iter().flatten() {
-            mailbox.post(*slot);
-        }
-        watchers.entries.len() - watchers.free.len()
     }
 }
 
@@ -239,6 +204,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::feed::budget::Budget;
+    use crate::feed::mailbox::Mailbox;
     use crate::feed::registry::publish;
     use crate::metrics::Metrics;
     use crate::timeline::{Head, Message};
@@ -369,8 +335,9 @@ mod tests {
     fn watchers_are_told_until_they_leave() {
         let (topic, budget) = topic();
         let (one, two) = (Arc::new(Mailbox::default()), Arc::new(Mailbox::default()));
-        let first = topic.join(&one, 5);
-        let second = topic.join(&two, 6);
+        let now = std::time::Instant::now();
+        let first = topic.watchers.join(&one, 5);
+        let second = topic.watchers.join(&two, 6);
         publish(&topic, event("A", 1, 0, &[1]), &budget);
         let take = |mailbox: &Arc<Mailbox>| {
             let mut slots = Vec::new();
@@ -379,9 +346,9 @@ mod tests {
             slots
         };
         assert_eq!((take(&one), take(&two)), (vec![5], vec![6]));
-        assert!(!topic.leave(first));
+        assert!(!topic.watchers.leave(first, now).0);
         publish(&topic, event("A", 2, 0, &[2]), &budget);
         assert_eq!((take(&one), take(&two)), (vec![], vec![6]));
-        assert!(topic.leave(second));
+        assert!(topic.watchers.leave(second, now).0);
     }
 }

@@ -6,58 +6,9 @@
 use ::metrics::Label;
 
 use super::Metric;
+use super::groups::line;
 use super::handles::{Counter, Family, Gauge, Histogram, Seconds};
-use super::registry::Bind;
 use super::registry::Registry;
-
-/// A struct of handles for each group. `by [...]` is the label of all its metrics; those of a family have their own.
-macro_rules! groups {
-    ($( $title:literal by [$($by:literal)?] $(#[$doc:meta])* $group:ident { $(
-        $field:ident: $kind:ty, $name:literal $([$($label:literal),+])? $help:literal, $moves:literal;
-    )+ } )+) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug)]
-            pub struct $group { $( #[doc = $help] pub $field: $kind, )+ }
-
-            impl $group {
-                const BY: &[&str] = &[$($by)?];
-                const METRICS: &[Metric] = &[
-                    $( line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves), )+
-                ];
-
-                /// Binds all handles of the group, with this value of its label.
-                pub(super) fn bind(registry: &Registry, by: &[Label]) -> $group {
-                    $group { $(
-                        $field: registry.bind(
-                            &line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves),
-                            by,
-                        ),
-                    )+ }
-                }
-            }
-        )+
-
-        /// The metrics by part of the server.
-        pub(super) const GROUPS: &[(&str, &[Metric])] = &[$( ($title, $group::METRICS), )+];
-    };
-}
-
-const fn line<K: Bind>(
-    name: &'static str,
-    by: &'static [&'static str],
-    own: &'static [&'static str],
-    help: &'static str,
-    moves: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        kind: K::KIND,
-        labels: if own.is_empty() { by } else { own },
-        help,
-        moves,
-    }
-}
 
 /// All metrics.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
@@ -92,6 +43,15 @@ groups! {
         page_messages: Family<Histogram>, "tideline_page_messages" ["source"]
             "Messages in one page from the store, by what asked: `range`, `sync` (timelines with news), `subscribe`, `push` (a lagging subscription).",
             "Small pages of `push` in large numbers = readers lag by a little all the time. At the page's limit = they are far behind.";
+        signals: Family<Counter>, "tideline_signals_total" ["result"]
+            "Signals by what became of them: `sent`, `unheard` (nobody asked for signals of the timeline), `dropped` (more than the timeline's 20 a second, or all that wait take too much memory).",
+            "`dropped` = rooms so large that not all can be seen typing; raise nothing. A connection that sends too many gets `rate_limited` instead.";
+        ephemeral_pushes: Family<Counter>, "tideline_ephemeral_pushes_total" ["kind"]
+            "Pushes that are never stored, handed to connections, by kind: `signal`, `presence`.",
+            "The cost of signals and presence: compare with tideline_deliveries_total. High `presence` = large groups whose clients all ask for it.";
+        ephemeral_missed: Family<Counter>, "tideline_ephemeral_missed_total" ["kind"]
+            "Pushes that are never stored and that a connection did not get because it was too slow, by kind.",
+            "Clients on bad networks. After missed presence a client is sent the number alone.";
         reclaimed_rows: Family<Counter>, "tideline_reclaimed_rows_total" ["reason"]
             "Rows that compaction gave up whole, by reason: `expired`, `table_deleted`, `marked` (trimmed or deleted timelines, message IDs past their window); `surplus` shortens rows only.",
             "Follows what expires and what is deleted, with the delay of merges.";
@@ -294,6 +254,46 @@ groups! {
             "Should be 0: the feed was behind the log's retention, or the log could not be read.";
     }
 
+    "Relay" by ["target", "partition"]
+    /// Handles of what the relay derives from one partition for one target.
+    Relay {
+        position: Gauge, "tideline_relay_position"
+            "Position in the partition's log up to which everything is derived and written.",
+            "Keeps pace with tideline_log_position.";
+        lag_seconds: Gauge, "tideline_relay_lag_seconds"
+            "Age of the oldest committed batch that is not derived and written everywhere, seconds; 0 if there is none.",
+            "Should be below a second: lists, inboxes and followers are late by this much. Rising = a partition that can't write, or more changes than the disk takes.";
+        backlog_bytes: Gauge, "tideline_relay_backlog_bytes"
+            "Bytes of the log above that position.",
+            "At relay_backlog_bytes_max changes of members are refused with `busy`. The log keeps as much.";
+        effects: Counter, "tideline_relay_effects_total"
+            "Writes in other partitions that changes have led to.",
+            "Load: beside tideline_commit_batches_total it shows how far changes spread.";
+        failures: Counter, "tideline_relay_failures_total"
+            "Steps of the relay that failed and are tried again.",
+            "A few `busy` under load are normal. Many = a partition refuses writes: see its log.";
+    }
+
+    "Timers" by ["partition"]
+    /// Handles of the timer of one partition.
+    Timer {
+        delivered: Counter, "tideline_timer_delivered_total"
+            "Scheduled messages that were appended when their time came.",
+            "Follows what clients schedule.";
+        refused: Counter, "tideline_timer_refused_total"
+            "Scheduled messages that were refused when their time came: the timeline was gone, or the sender no member of it any more.",
+            "Much of it = an application schedules into timelines that do not last. `schedule.list` shows the reasons to the senders.";
+        expired: Counter, "tideline_timer_expired_total"
+            "Messages that were made tombstones because their time was over.",
+            "Follows what clients append with expires_in_ms.";
+        late_seconds: Histogram, "tideline_timer_late_seconds"
+            "Seconds from when the oldest work of a step was due to the step, of steps that found some.",
+            "Should be below 1. Rising = more is due than the writer does beside its other work, or the server was stopped when it was due.";
+        failures: Counter, "tideline_timer_failures_total"
+            "Steps that failed; they are tried again.",
+            "Should be 0. The log has the error: a full disk, a stopped partition.";
+    }
+
     "Feed" by []
     /// Handles of the feed: watched timelines and their subscribers.
     Feed {
@@ -306,6 +306,15 @@ groups! {
         waits: Gauge, "tideline_sync_waits"
             "Waiting sync calls.",
             "Follows the number of polling clients.";
+        presence_users: Gauge, "tideline_presence_users"
+            "Users who are online, counted once in each timeline where a subscription asked for presence.",
+            "Follows the number of clients. What presence keeps in memory is about 200 bytes for each.";
+        ephemeral_bytes: Gauge, "tideline_ephemeral_bytes"
+            "Bytes of pushes that are never stored (signals, presence) and wait for slow readers, about.",
+            "At 32 MiB signals are dropped and presence is a number without names.";
+        gather_seconds: Histogram, "tideline_presence_gather_seconds"
+            "Seconds to put together what changed in one timeline's presence and to wake who asked for it.",
+            "At most once a second and timeline. Rises with the number of subscribers.";
         ring_bytes: Gauge, "tideline_feed_ring_bytes"
             "Bytes of fresh messages that are kept for subscribers.",
             "At fresh_bytes_max readers that lag read from the store.";

@@ -5,6 +5,9 @@
 //! enums or a partition's number, never anything a client sent. Must not: import anything of ours, open a port, keep a
 //! registry for the whole process.
 
+#[macro_use]
+mod groups;
+
 mod catalogue;
 mod handles;
 mod members;
@@ -61,6 +64,8 @@ pub struct Metrics {
     pub pages: Pages,
     /// Answers of `sync`.
     pub sync_answers: SyncAnswers,
+    /// Signals, and pushes that are never stored.
+    pub ephemeral: Ephemeral,
     /// The server as a whole.
     pub server: Server,
     /// Watched timelines and their subscribers.
@@ -95,6 +100,7 @@ impl Default for Metrics {
         Metrics {
             pages: Pages::of(&families),
             sync_answers: SyncAnswers::of(&families),
+            ephemeral: Ephemeral::of(&families),
             families,
             server: Server::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),
@@ -124,6 +130,20 @@ impl Metrics {
     #[must_use]
     pub fn follower(&self, number: u16) -> Follower {
         Follower::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
+    }
+
+    /// The metrics of what the relay derives from the partition with this number for a target.
+    #[must_use]
+    pub fn relay(&self, target: &'static str, number: u16) -> Relay {
+        let target = Label::from_static_parts("target", target);
+        let partition = Label::new(PARTITION, number.to_string());
+        Relay::bind(&self.registry, &[target, partition])
+    }
+
+    /// The metrics of the timer of a partition.
+    #[must_use]
+    pub fn timer(&self, number: u16) -> Timer {
+        Timer::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
     /// Counts what was refused at a limit.
@@ -212,7 +232,12 @@ mod tests {
     #[test]
     fn everything_is_rendered_from_the_start_and_sorted() {
         let metrics = Arc::new(Metrics::default());
-        let _bound = (metrics.partition(0), metrics.follower(0));
+        let _bound = (
+            metrics.partition(0),
+            metrics.follower(0),
+            metrics.relay("lists", 0),
+            metrics.timer(0),
+        );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);
         let text = metrics.render();

@@ -3,7 +3,9 @@
 //! Owns: the walk. Promises: every timeline that exists is met once, in the order of names. Must not: write, or judge
 //! what it meets (`verify.rs` does).
 
-use crate::ids::{HistoryId, PartitionId};
+use std::sync::Arc;
+
+use crate::ids::{Clock, HistoryId, PartitionId};
 use crate::model::Direction;
 use crate::ordered::Reader;
 use crate::table::{Key, ReadError, View, damaged, scan, split_key};
@@ -13,6 +15,7 @@ use super::members::Configured;
 use super::members::settings_row::SettingsRow;
 use super::stored;
 use super::tables::{HEADS, Name};
+use super::time::{Time, shown};
 use super::write::load_meta;
 use super::{Message, TimelineInfo};
 
@@ -48,6 +51,7 @@ impl<'v> StoredTimelines<'v> {
         only: Option<&str>,
         each: &mut dyn FnMut(Dumped<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        let time = Time::new(Arc::new(Clock::system()), 0);
         for row in self.heads() {
             let (timeline, head) = row?;
             if only.is_some_and(|only| only != timeline) {
@@ -72,7 +76,7 @@ impl<'v> StoredTimelines<'v> {
             };
             each(Dumped::Timeline(&info))?;
             for message in self.messages(&name, &head) {
-                each(Dumped::Message(&info, message?))?;
+                each(Dumped::Message(&info, shown(message?, &time)))?;
             }
         }
         Ok(())

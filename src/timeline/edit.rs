@@ -10,6 +10,7 @@ use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record}
 use super::head::HeadRow;
 use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
+use super::time::shown;
 use super::unread;
 use super::write::{Site, check_size, merge, put_head, version};
 use super::{Burial, Error, Message, Target, UpdateMessage};
@@ -22,7 +23,8 @@ impl Site {
     ) -> Result<Message, Error> {
         let name = Name::new(&update.timeline);
         let (mut head, reader) = self.admit(txn, &name, update.epoch.as_deref(), &update.user)?;
-        let mut message = load(txn, &name, &reader.sees(head), update.sequence)?;
+        let message = load(txn, &name, &reader.sees(head), update.sequence)?;
+        let mut message = shown(message, &self.time);
         let Some(entry) = &mut message.entry else {
             return Err(Error::Deleted);
         };
@@ -61,6 +63,7 @@ impl Site {
         let name = Name::new(&target.timeline);
         let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
         let message = load(txn, &name, &reader.sees(head), sequence)?;
+        let message = shown(message, &self.time);
         if message.entry.is_none() {
             return Ok(false);
         }

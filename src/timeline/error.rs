@@ -40,8 +40,16 @@ pub enum Error {
     MemberNotFound,
     /// The timeline's settings do not let this user do it, or not any more.
     Forbidden,
+    /// A message is to be appended in the past, or further ahead than one may be scheduled.
+    DeliverAt,
+    /// No such scheduled message of this sender.
+    ScheduledNotFound,
     /// An update of a deleted message.
     Deleted,
+    /// The user is no member of the timeline, or there is none.
+    ConversationNotFound,
+    /// A cursor that this user was not given, in this parameter.
+    WrongCursor(&'static str),
     /// The caller is not a member of the timeline.
     NotAMember,
     /// More than there may be of something.

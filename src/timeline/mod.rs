@@ -23,6 +23,7 @@ mod retention;
 mod stored;
 mod sync;
 mod tables;
+mod time;
 mod unread;
 mod verify;
 mod virtual_tables;
@@ -41,15 +42,17 @@ use fresh_ids::IdMaker;
 use head::Epochs;
 use heads::Heads;
 use retention::{TimelineRetention, Window};
+use time::Time;
 use write::Site;
 
 pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
 pub use members::{
-    AddMembers, Configured, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, ListMembers,
-    ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember, NextMembers,
-    Policies, Policy, RemoveMembers, Settings, SettingsPatch, UpdateMember, memberships,
+    AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
+    ListMembers, ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember,
+    NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
+    memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
@@ -57,6 +60,7 @@ pub use message::{
     UpdateMeta,
 };
 pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
+pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
 
@@ -76,6 +80,7 @@ struct Inner {
     policies: Policies,
     heads: Heads,
     ids: IdMaker,
+    time: Arc<Time>,
 }
 
 impl Timelines {
@@ -101,7 +106,8 @@ impl Timelines {
                 window: Window::new(&limits),
                 policies,
                 heads,
-                ids: IdMaker::new(clock),
+                ids: IdMaker::new(Arc::clone(&clock)),
+                time: Arc::new(Time::new(clock, partitions.ids().count())),
                 partitions,
             }),
         }
@@ -116,7 +122,7 @@ impl Timelines {
     /// The clock that the server's own IDs are made by, ms since 1970.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
-        self.inner.ids.clock.now_ms()
+        self.inner.time.now_ms()
     }
 
     /// The row rules that the partitions must be opened with, where nothing of users' tables is to be reclaimed.
@@ -152,7 +158,8 @@ impl Timelines {
     #[must_use]
     pub fn prepare(&self, append: Append) -> Prepared {
         let partition = self.place(&append.timeline);
-        Prepared::new(partition, append, || self.inner.ids.next())
+        let now_ms = || self.inner.time.now_ms();
+        Prepared::new(partition, append, now_ms, || self.inner.ids.next())
     }
 
     /// Queues appends of one partition together, in order. Each is done or refused for itself; the answers, in the
@@ -360,6 +367,7 @@ impl Timelines {
             epochs: Arc::clone(&self.inner.epochs),
             window: self.inner.window,
             policies: self.inner.policies.clone(),
+            time: Arc::clone(&self.inner.time),
         }
     }
 

@@ -145,7 +145,7 @@ impl Timelines {
 
     /// The heads of standing timelines of one partition, of which there are `count` names: in order, those that
     /// `matter`.
-    async fn head_rows<'n>(
+    pub(super) async fn head_rows<'n>(
         &self,
         partition: PartitionId,
         count: usize,

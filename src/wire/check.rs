@@ -18,6 +18,8 @@ pub(crate) const USER_BYTES_MAX: usize = 128;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a message ID.
 pub(crate) const MESSAGE_ID_BYTES_MAX: usize = 64;
+/// How long an entry may be shown before it expires, ms: 100 years.
+pub(crate) const EXPIRES_IN_MS_MAX: u64 = 100 * 365 * 86_400_000;
 /// Names in an entry.
 pub(crate) const NAMES_MAX: usize = 128;
 /// Bytes of a device's name.
@@ -80,6 +82,17 @@ pub(crate) fn message_id(field: impl Fn() -> String, id: Option<&str>) -> Result
     }
 }
 
+/// How long an entry is shown, ms.
+pub(crate) fn expires_in(field: impl Fn() -> String, ms: Option<u64>) -> Result<(), Failure> {
+    match ms {
+        Some(0) => Err(Failure::invalid(field(), "must be at least 1")),
+        Some(ms) if ms > EXPIRES_IN_MS_MAX => {
+            Err(Failure::invalid(field(), "more than 100 years").over(EXPIRES_IN_MS_MAX, ms))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn epoch(field: &str, epoch: Option<&str>) -> Result<(), Failure> {
     let Some(epoch) = epoch else { return Ok(()) };
     bytes_between(field, epoch, EPOCH_BYTES_MAX)?;
@@ -136,6 +149,22 @@ pub(crate) fn entry(field: &str, entry: &Entry<'_>, limits: &Limits) -> Result<u
     entry_size(field, &entry.columns, limits)
 }
 
+/// An object like an entry whose size has a limit of its own: names, count, size.
+pub(crate) fn small_entry(
+    field: &str,
+    entry: &Entry<'_>,
+    name: &'static str,
+    bytes_max: u64,
+) -> Result<(), Failure> {
+    names_count(field, entry.columns.len())?;
+    names(field, entry.columns.iter().map(|(name, _)| name.as_str()))?;
+    let bytes = json_bytes(&entry.columns) as u64;
+    match bytes > bytes_max {
+        true => Err(Failure::too_large(field, name, bytes_max, bytes)),
+        false => Ok(()),
+    }
+}
+
 /// A change of an entry or meta: names, count, size of what is set.
 pub(crate) fn patch(field: &str, patch: &Patch, limits: &Limits) -> Result<(), Failure> {
     names_count(field, patch.put.len() + patch.remove.len())?;
@@ -144,6 +173,36 @@ pub(crate) fn patch(field: &str, patch: &Patch, limits: &Limits) -> Result<(), F
     all.sort_unstable();
     names(field, all.into_iter())?;
     entry_size(field, &patch.put, limits).map(|_| ())
+}
+
+/// What an update sets and removes: not nothing, and no name in both. Leaves all that is removed in `remove`, in order.
+pub(crate) fn set_and_remove(
+    set: &mut Patch,
+    remove: &mut Vec<String>,
+    limits: &Limits,
+) -> Result<(), Failure> {
+    patch("set", set, limits)?;
+    name_list("remove", remove)?;
+    if set.is_empty() && remove.is_empty() {
+        return Err(Failure::invalid(
+            "set",
+            "neither set nor remove says anything",
+        ));
+    }
+    remove.sort_unstable();
+    remove.dedup();
+    let removed = |name: &&String| remove.binary_search(name).is_ok();
+    let mut names = set.put.iter().map(|(name, _)| name).chain(&set.remove);
+    if let Some(name) = names.find(removed) {
+        let field = format!("set.{name}");
+        return Err(Failure::invalid(
+            field,
+            "the name is both in set and in remove",
+        ));
+    }
+    remove.append(&mut set.remove);
+    remove.sort_unstable();
+    Ok(())
 }
 
 /// Names of columns, in any order, repeated or not.

@@ -15,7 +15,10 @@ use super::limits::Limits;
 use super::params::{one_of, or_default, page_default, page_limit};
 use crate::model::json_text_bytes;
 
-pub use super::append::{Append, AppendBatch, Appended, AppendedBatch, AppendedOne, BatchMessage};
+pub use super::append::{
+    Append, AppendBatch, AppendOutcome, Appended, AppendedBatch, AppendedOne, BatchMessage,
+    Scheduled,
+};
 
 /// A message in its newest form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +58,9 @@ pub struct Message<'a> {
     /// `true` in the tombstone of a message whose time was over, else absent.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub expired: bool,
+    /// From then on nobody is shown its entry, ms since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
 }
 
 impl Message<'_> {
@@ -71,6 +77,7 @@ impl Message<'_> {
             + own(16, &self.recalled_by)
             + own(11, &self.reason)
             + if self.expired { 16 } else { 0 }
+            + self.expires_at.map_or(0, |_| 32)
             + self.entry.as_ref().map_or(0, Entry::encoded_bytes_max)
     }
 }
@@ -234,33 +241,7 @@ impl Check for Update {
         check::epoch("epoch", self.epoch.as_deref())?;
         check::sequence(self.sequence)?;
         check::number("expect_change", self.expect_change)?;
-        check::patch("set", &self.set, limits)?;
-        check::name_list("remove", &self.remove)?;
-        if self.set.is_empty() && self.remove.is_empty() {
-            return Err(Failure::invalid(
-                "set",
-                "neither set nor remove says anything",
-            ));
-        }
-        self.remove.sort_unstable();
-        self.remove.dedup();
-        let removed = |name: &String| self.remove.binary_search(name).is_ok();
-        let mut set = self
-            .set
-            .put
-            .iter()
-            .map(|(name, _)| name)
-            .chain(&self.set.remove);
-        if let Some(name) = set.find(|name| removed(name)) {
-            let field = format!("set.{name}");
-            return Err(Failure::invalid(
-                field,
-                "the name is both in set and in remove",
-            ));
-        }
-        self.remove.append(&mut self.set.remove);
-        self.remove.sort_unstable();
-        Ok(())
+        check::set_and_remove(&mut self.set, &mut self.remove, limits)
     }
 }
 

@@ -13,7 +13,10 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{hide, member, message, position, receipt, session, sync, timeline};
+use super::{
+    conversation, hide, member, message, position, receipt, schedule, session, signal, sync,
+    timeline,
+};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -149,7 +152,7 @@ methods! {
         "member.get", answers, "Read one member";
     MemberList(member::List) -> member::Listed,
         "member.list", answers, "Read the members, or what changed among them";
-    MessageAppend(message::Append) -> message::Appended,
+    MessageAppend(message::Append) -> message::AppendOutcome,
         "message.append", changes, "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,
         "message.append_batch", changes, "Append messages, all or none";
@@ -163,6 +166,10 @@ methods! {
         "message.delete", changes, "Make a message a tombstone";
     MessageRecall(message::Recall) -> message::Deleted,
         "message.recall", changes, "Take a message back, and say so in its place";
+    ScheduleList(schedule::List) -> schedule::Listed,
+        "schedule.list", answers, "List the messages that one has scheduled";
+    ScheduleCancel(schedule::Cancel) -> schedule::Cancelled,
+        "schedule.cancel", changes, "Take back a scheduled message";
     MessageHide(hide::Hide) -> hide::Hid,
         "message.hide", changes, "Hide messages from oneself";
     MessageHidden(hide::Hidden) -> hide::HiddenPage,
@@ -179,12 +186,28 @@ methods! {
         "position.list", answers, "Read a device's positions, or list the devices";
     PositionRemove(position::Remove) -> position::Removed,
         "position.remove", changes, "Forget a device";
+    ConversationList(conversation::List) -> conversation::Listed,
+        "conversation.list", answers, "List one's conversations";
+    ConversationSync(conversation::Sync) -> conversation::Synced,
+        "conversation.sync", answers, "Read which conversations have changed";
+    ConversationCount(conversation::Count) -> conversation::Counted,
+        "conversation.count", answers, "Count conversations and what is unread";
+    ConversationGet(conversation::Get) -> Box<conversation::Got>,
+        "conversation.get", answers, "Read one conversation";
+    ConversationUpdate(conversation::Update) -> conversation::Updated,
+        "conversation.update", changes, "Change one's own attributes of a conversation";
+    ConversationHide(conversation::Hide) -> conversation::Hidden,
+        "conversation.hide", changes, "Take a conversation off one's list until a message comes";
     Sync(sync::Sync) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
     Subscribe(sync::Subscribe) -> Box<sync::Subscribed>,
         "subscribe", answers, "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
         "unsubscribe", changes, "End a subscription";
+    Signal(signal::Signal) -> signal::Signalled,
+        "signal", changes, "Say something in passing";
+    PresenceGet(signal::Get) -> signal::Got,
+        "presence.get", answers, "Read who is online";
     Discover(session::Nothing) -> session::Discovered,
         "rpc.discover", answers, "Read this description";
 }

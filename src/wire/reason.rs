@@ -33,6 +33,10 @@ listed! {
         MessageNotFound,
         /// No such member. Read the list of members again.
         MemberNotFound,
+        /// The caller is no member of this timeline, or there is none. Drop it from the list.
+        ConversationNotFound,
+        /// No such message is scheduled by this user: appended, cancelled or never scheduled. Read the timeline.
+        ScheduledNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
         /// again.
         ConditionFailed,
@@ -101,6 +105,13 @@ impl Reason {
             TimelineNotFound => (404, false, "timeline_not_found", "no such timeline"),
             MessageNotFound => (404, false, "message_not_found", "no such message"),
             MemberNotFound => (404, false, "member_not_found", "no such member"),
+            ConversationNotFound => (404, false, "conversation_not_found", "no such conversation"),
+            ScheduledNotFound => (
+                404,
+                false,
+                "scheduled_not_found",
+                "no such scheduled message",
+            ),
             ConditionFailed => (
                 409,
                 false,

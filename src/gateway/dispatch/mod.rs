@@ -5,11 +5,14 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
 //! session.
 
+pub(super) mod conversation;
 mod member;
 pub(super) mod message;
 mod position;
 mod receipt;
+mod schedule;
 pub(crate) mod shape;
+pub(super) mod signal;
 pub(super) mod subscribe;
 mod sync;
 mod timeline;
@@ -19,6 +22,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
+use crate::feed::Who;
 use crate::table::StoreError;
 use crate::timeline::{Error, Target};
 use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
@@ -32,8 +36,12 @@ pub(super) type Outcome = Result<Reply, Failure>;
 pub(super) struct Caller {
     /// Stamped on what is appended; empty = none.
     pub(super) user: String,
+    /// What the client calls its device.
+    pub(super) device: Option<String>,
     /// How large integers go back.
     pub(super) integers: Integers,
+    /// What the connection has changed of members, for lists that must show it.
+    member_changes: Arc<conversation::MemberChanges>,
 }
 
 impl Caller {
@@ -53,6 +61,13 @@ impl Caller {
             return Err(failure.saying("this call is about its user, and there is none"));
         }
         Ok(self.user.clone())
+    }
+
+    /// The user and the device as others see them; `None` without a user.
+    pub(super) fn who(&self) -> Option<Arc<Who>> {
+        let user = (!self.user.is_empty()).then(|| self.user.as_str().into())?;
+        let device = self.device.as_deref().map(Arc::from);
+        Some(Arc::new(Who { user, device }))
     }
 }
 
@@ -76,16 +91,34 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
             time: shared.clock.now_ms(),
         }))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
-        Request::TimelineCreate(create) => timeline::create(shared, caller, create),
+        Request::TimelineCreate(create) if create.members.is_empty() => {
+            timeline::create(shared, caller, create)
+        }
+        Request::TimelineCreate(create) => {
+            let name = create.timeline.clone();
+            conversation::changing_members(shared, caller, &name, || {
+                timeline::create(shared, caller, create)
+            })
+        }
         Request::TimelineGet(get) => timeline::get(shared, caller, get),
         Request::TimelineUpdate(update) => timeline::update(shared, caller, update),
         Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
         Request::TimelineConfigure(configure) => timeline::configure(shared, caller, configure),
-        Request::MemberAdd(add) => member::add(shared, caller, add),
+        Request::MemberAdd(add) => {
+            let name = add.timeline.clone();
+            conversation::changing_members(shared, caller, &name, || {
+                member::add(shared, caller, add)
+            })
+        }
         Request::MemberUpdate(update) => member::update(shared, caller, update),
-        Request::MemberRemove(remove) => member::remove(shared, caller, remove),
+        Request::MemberRemove(remove) => {
+            let name = remove.timeline.clone();
+            conversation::changing_members(shared, caller, &name, || {
+                member::remove(shared, caller, remove)
+            })
+        }
         Request::MemberGet(get) => member::get(shared, caller, get),
         Request::MemberList(list) => member::list(shared, caller, list),
         Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),
@@ -96,12 +129,22 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageRange(range) => message::range(shared, caller, range),
         Request::MessageUpdate(update) => message::update(shared, caller, update),
         Request::MessageDelete(delete) => message::delete(shared, caller, delete),
+        Request::Signal(signal) => signal::signal(shared, caller, signal, None),
+        Request::PresenceGet(get) => signal::presence(shared, caller, get),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
+        Request::ConversationList(list) => conversation::list(shared, caller, list),
+        Request::ConversationSync(sync) => conversation::sync(shared, caller, sync),
+        Request::ConversationCount(count) => conversation::count(shared, caller, count),
+        Request::ConversationGet(get) => conversation::get(shared, caller, get),
+        Request::ConversationUpdate(update) => conversation::update(shared, caller, update),
+        Request::ConversationHide(hide) => conversation::hide(shared, caller, hide),
         Request::MessageHide(hide) => receipt::hide(shared, caller, hide),
         Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden),
         Request::ConversationClear(clear) => receipt::clear(shared, caller, clear),
         Request::ReadSet(set) => receipt::set(shared, caller, set),
         Request::ReceiptList(list) => receipt::list(shared, caller, list),
+        Request::ScheduleList(list) => schedule::list(shared, caller, list),
+        Request::ScheduleCancel(cancel) => schedule::cancel(shared, caller, cancel),
         Request::PositionSet(set) => position::set(shared, caller, set),
         Request::PositionList(list) => position::list(shared, caller, list),
         Request::PositionRemove(remove) => position::remove(shared, caller, remove),
@@ -126,13 +169,16 @@ fn session_open(
     if let Some(user) = open.user {
         caller.user = user;
     }
+    if let Some(device) = open.device {
+        caller.device = Some(device);
+    }
     if let Some(integers) = open.integers {
         caller.integers = integers;
     }
     let session = uuid::Uuid::new_v4().simple().to_string();
     tracing::debug!(
         session,
-        device = open.device,
+        device = caller.device,
         client = open.client,
         "session opened"
     );
@@ -159,7 +205,16 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::MessageNotFound => Reason::MessageNotFound.into(),
         Error::MemberNotFound => Reason::MemberNotFound.into(),
         Error::Forbidden => Failure::new(Reason::Forbidden).saying(NOT_EDITED),
+        Error::ConversationNotFound => Reason::ConversationNotFound.into(),
+        Error::WrongCursor(field) => {
+            Failure::invalid(field, "not a cursor that this user was given")
+        }
         Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
+        Error::ScheduledNotFound => Reason::ScheduledNotFound.into(),
+        Error::DeliverAt => Failure::invalid(
+            "deliver_at",
+            "must not be in the past, nor more than 366 days ahead",
+        ),
         Error::ConditionFailed { actual } => {
             Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))
         }

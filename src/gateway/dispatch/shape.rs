@@ -31,6 +31,7 @@ pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'s
         recalled_by,
         reason: reason.filter(|reason: &Cow<'_, str>| !reason.is_empty()),
         expired,
+        expires_at: from.expires_at,
     }
 }
 
@@ -61,6 +62,7 @@ pub(in crate::gateway) fn shared_message(
             .filter(|reason| !reason.is_empty())
             .map(Cow::Borrowed),
         expired: from.burial == Some(Burial::Expired),
+        expires_at: from.expires_at,
     }
 }
 

@@ -8,10 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tokio_util::task::TaskTracker;
 
 use crate::ids::{Clock, PartitionId};
 use crate::partition::{Options, Partitions};
 use crate::people::{DEVICES_MAX, DevicePosition, People, Place, SetPositions};
+use crate::relay::{self, Relay};
 use crate::table::Catalog;
 use crate::timeline::{Error, Limits, Timelines};
 
@@ -39,8 +41,16 @@ impl World {
         let rules = People::rules(&limits, Catalog::default());
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
+        let tasks = TaskTracker::new();
+        let relay = Relay::start(
+            &partitions,
+            Vec::new(),
+            relay::Options::default(),
+            &Arc::default(),
+            &tasks,
+        );
         World {
-            people: People::new(partitions.clone(), timelines),
+            people: People::new(partitions.clone(), timelines, relay),
             partitions,
             clock,
         }

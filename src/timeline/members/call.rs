@@ -296,6 +296,8 @@ impl Timelines {
         let message = AppendOne {
             entry: entry?,
             message_id: None,
+            expires_in_ms: None,
+            deliver_at: None,
         };
         Some(self.prepare(Append {
             timeline: target.timeline.clone(),

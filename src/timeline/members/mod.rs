@@ -8,6 +8,7 @@ pub(super) mod call;
 pub(super) mod change;
 pub(super) mod change_row;
 pub(super) mod configure;
+mod conversation;
 mod list;
 mod membership;
 mod reader;
@@ -19,6 +20,7 @@ pub use call::{
     AddMembers, Configured, Create, ListMembers, ListedMembers, Member, MembersChanged, NewMember,
     NextMembers, RemoveMembers, SettingsPatch, UpdateMember,
 };
+pub use conversation::{Conversation, Pulse};
 pub use membership::{MemberChange, memberships};
 pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;

@@ -205,6 +205,8 @@ impl Plainly {
             messages: vec![AppendOne {
                 entry: Vec::new(),
                 message_id: None,
+                expires_in_ms: None,
+                deliver_at: None,
             }],
             expect_head: None,
             create: true,

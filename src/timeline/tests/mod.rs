@@ -8,5 +8,6 @@ mod commands;
 mod image;
 mod members;
 mod model;
+mod time;
 mod verify;
 mod virtual_tables;

@@ -133,6 +133,14 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
         | Request::MessageRecall(_)
+        | Request::ConversationList(_)
+        | Request::ConversationSync(_)
+        | Request::ConversationCount(_)
+        | Request::ConversationGet(_)
+        | Request::ConversationUpdate(_)
+        | Request::ConversationHide(_)
+        | Request::ScheduleList(_)
+        | Request::ScheduleCancel(_)
         | Request::MessageHide(_)
         | Request::MessageHidden(_)
         | Request::ConversationClear(_)
@@ -143,6 +151,8 @@ fn beyond_short(request: &Request) -> usize {
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
+        | Request::Signal(_)
+        | Request::PresenceGet(_)
         | Request::Discover(_) => 0,
     }
 }
@@ -166,6 +176,10 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             updated.meta = None;
             Ok(Reply::TimelineUpdate(updated))
         }
+        Ok(Reply::ConversationUpdate(mut updated)) => {
+            updated.attributes = None;
+            Ok(Reply::ConversationUpdate(updated))
+        }
         Ok(Reply::PositionSet(mut stored)) => {
             stored.positions = None;
             Ok(Reply::PositionSet(stored))
@@ -185,13 +199,17 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MemberRemove(_)
             | Reply::MessageAppend(_)
             | Reply::MessageAppendBatch(_)
+            | Reply::ScheduleCancel(_)
             | Reply::MessageDelete(_)
             | Reply::MessageRecall(_)
+            | Reply::ConversationCount(_)
+            | Reply::ConversationHide(_)
             | Reply::MessageHide(_)
             | Reply::ConversationClear(_)
             | Reply::ReadSet(_)
             | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
+            | Reply::Signal(_)
             | Reply::Ping(_)),
         ) => Ok(short),
         Ok(
@@ -202,10 +220,15 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MemberList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
+            | Reply::ConversationList(_)
+            | Reply::ConversationSync(_)
+            | Reply::ConversationGet(_)
+            | Reply::ScheduleList(_)
             | Reply::MessageHidden(_)
             | Reply::ReceiptList(_)
             | Reply::PositionList(_)
             | Reply::Sync(_)
+            | Reply::PresenceGet(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
     }
