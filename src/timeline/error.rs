@@ -36,14 +36,14 @@ pub enum Error {
         /// What it would be.
         actual_bytes: u64,
     },
-    /// A message is to be appended in the past, or further ahead than one may be scheduled.
-    DeliverAt,
-    /// No such scheduled message of this sender.
-    ScheduledNotFound,
     /// The user is no member.
     MemberNotFound,
     /// The timeline's settings do not let this user do it, or not any more.
     Forbidden,
+    /// A message is to be appended in the past, or further ahead than one may be scheduled.
+    DeliverAt,
+    /// No such scheduled message of this sender.
+    ScheduledNotFound,
     /// An update of a deleted message.
     Deleted,
     /// The user is no member of the timeline, or there is none.

@@ -143,6 +143,21 @@ impl Timelines {
         Ok(head.map(|head| self.site(partition).epochs.head(partition, &head)))
     }
 
+    /// The same of a timeline that its user sees as everybody does; `None` also where only the store tells what they
+    /// may see.
+    pub async fn open_head(&self, timeline: &str, user: &str) -> Result<Option<Head>, Error> {
+        let partition = self.place(timeline);
+        let site = self.site(partition);
+        let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
+        let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
+        let is_open = |head: &HeadRow| {
+            let bound = head.members > 0 || site.is_members_only(&Name::new(timeline), head);
+            user.is_empty() || !bound
+        };
+        let head = head.filter(is_open);
+        Ok(head.map(|head| site.epochs.head(partition, &head)))
+    }
+
     /// The heads of standing timelines of one partition, of which there are `count` names: in order, those that
     /// `matter`.
     pub(super) async fn head_rows<'n>(

@@ -31,12 +31,12 @@ listed! {
         TimelineNotFound,
         /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
         MessageNotFound,
+        /// No such member. Read the list of members again.
+        MemberNotFound,
         /// The caller is no member of this timeline, or there is none. Drop it from the list.
         ConversationNotFound,
         /// No such message is scheduled by this user: appended, cancelled or never scheduled. Read the timeline.
         ScheduledNotFound,
-        /// No such member. Read the list of members again.
-        MemberNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
         /// again.
         ConditionFailed,
@@ -104,6 +104,7 @@ impl Reason {
             NotAMember => (403, false, "not_a_member", "the user is not a member"),
             TimelineNotFound => (404, false, "timeline_not_found", "no such timeline"),
             MessageNotFound => (404, false, "message_not_found", "no such message"),
+            MemberNotFound => (404, false, "member_not_found", "no such member"),
             ConversationNotFound => (404, false, "conversation_not_found", "no such conversation"),
             ScheduledNotFound => (
                 404,
@@ -111,7 +112,6 @@ impl Reason {
                 "scheduled_not_found",
                 "no such scheduled message",
             ),
-            MemberNotFound => (404, false, "member_not_found", "no such member"),
             ConditionFailed => (
                 409,
                 false,

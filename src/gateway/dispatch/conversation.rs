@@ -48,7 +48,6 @@ const RELAY_WAIT: Duration = Duration::from_secs(2);
 
 /// Starts a call that changes members of a timeline. It is refused while the relay is too far behind, and noted once
 /// it is done.
-#[expect(dead_code, reason = "methods that change members use it")]
 pub(super) fn changing_members(
     shared: &Arc<Shared>,
     caller: &Caller,

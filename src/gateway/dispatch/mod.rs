@@ -91,16 +91,34 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
             time: shared.clock.now_ms(),
         }))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
-        Request::TimelineCreate(create) => timeline::create(shared, caller, create),
+        Request::TimelineCreate(create) if create.members.is_empty() => {
+            timeline::create(shared, caller, create)
+        }
+        Request::TimelineCreate(create) => {
+            let name = create.timeline.clone();
+            conversation::changing_members(shared, caller, &name, || {
+                timeline::create(shared, caller, create)
+            })
+        }
         Request::TimelineGet(get) => timeline::get(shared, caller, get),
         Request::TimelineUpdate(update) => timeline::update(shared, caller, update),
         Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
         Request::TimelineConfigure(configure) => timeline::configure(shared, caller, configure),
-        Request::MemberAdd(add) => member::add(shared, caller, add),
+        Request::MemberAdd(add) => {
+            let name = add.timeline.clone();
+            conversation::changing_members(shared, caller, &name, || {
+                member::add(shared, caller, add)
+            })
+        }
         Request::MemberUpdate(update) => member::update(shared, caller, update),
-        Request::MemberRemove(remove) => member::remove(shared, caller, remove),
+        Request::MemberRemove(remove) => {
+            let name = remove.timeline.clone();
+            conversation::changing_members(shared, caller, &name, || {
+                member::remove(shared, caller, remove)
+            })
+        }
         Request::MemberGet(get) => member::get(shared, caller, get),
         Request::MemberList(list) => member::list(shared, caller, list),
         Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),

@@ -42,7 +42,11 @@ pub(in crate::gateway) async fn quietly(
     watch: Watch,
 ) -> Result<Subscription, Watch> {
     let cursor = watch.cursor();
-    let Ok(Some(head)) = shared.timelines.head(watch.timeline()).await else {
+    let known = shared
+        .timelines
+        .open_head(watch.timeline(), &asked.user)
+        .await;
+    let Ok(Some(head)) = known else {
         return Err(watch);
     };
     let is_quiet = match (start.after, start.rewind) {

@@ -34,7 +34,7 @@ impl Site {
             return Ok(None);
         }
         let added = add(txn, &name, &mut head, std::mem::take(members), history)?;
-        finish(self, txn, &name, head, added, announce.take()).map(Some)
+        finish(txn, (self, &name), head, added, announce.take()).map(Some)
     }
 
     /// Removes those who are members, then the announcement if there were any.
@@ -71,7 +71,7 @@ impl Site {
         entries.record(txn, Action::Delete);
         let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
         head.set_members(head.members.saturating_sub(count));
-        finish(self, txn, &name, head, left.len(), announce)
+        finish(txn, (self, &name), head, left.len(), announce)
     }
 
     /// Changes a member's role and attributes. Gives the row as it is then.
@@ -194,9 +194,8 @@ pub(in crate::timeline) fn put_change(
 
 /// Appends the announcement if something changed, and puts the head.
 fn finish(
-    site: &Site,
     txn: &mut Txn<'_>,
-    name: &Name,
+    (site, name): (&Site, &Name),
     mut head: HeadRow,
     changed: usize,
     announce: Option<Prepared>,
