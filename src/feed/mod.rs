@@ -79,11 +79,12 @@ impl Feed {
         Registry::watch(&self.registry, timeline, mailbox, slot)
     }
 
-    /// A subscription on a watched timeline, from a cursor that a `resume` after the watch has given.
+    /// A user's subscription on a watched timeline, from a cursor that a `resume` after the watch has given.
     #[must_use]
-    pub fn subscription(&self, watch: Watch, cursor: Cursor) -> Subscription {
+    pub fn subscription(&self, watch: Watch, user: Arc<str>, cursor: Cursor) -> Subscription {
         Subscription::new(
             watch,
+            user,
             cursor,
             self.timelines.clone(),
             Arc::clone(&self.metrics),

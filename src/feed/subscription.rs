@@ -9,7 +9,7 @@ use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::Fresh;
 use super::registry::Watch;
 use crate::metrics::Metrics;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Timelines};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Target, Timelines};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub enum Pull {
 /// One client's subscription on one timeline.
 pub struct Subscription {
     watch: Watch,
+    /// Whose it is; empty = a back end's.
+    user: Arc<str>,
     cursor: Cursor,
     timelines: Timelines,
     metrics: Arc<Metrics>,
@@ -46,12 +48,14 @@ pub struct Subscription {
 impl Subscription {
     pub(super) fn new(
         watch: Watch,
+        user: Arc<str>,
         cursor: Cursor,
         timelines: Timelines,
         metrics: Arc<Metrics>,
     ) -> Subscription {
         Subscription {
             watch,
+            user,
             cursor,
             timelines,
             metrics,
@@ -90,11 +94,16 @@ impl Subscription {
             sequence: self.cursor.sequence,
             change: self.cursor.change,
         };
+        let user = Arc::clone(&self.user);
         let meta = matches!(next, Next::Meta);
         async move {
             if meta {
-                let epoch = Some(key.epoch.as_ref().to_owned());
-                return match timelines.get(&topic.name, epoch).await {
+                let target = Target {
+                    timeline: topic.name.as_ref().to_owned(),
+                    epoch: Some(key.epoch.as_ref().to_owned()),
+                    user: user.as_ref().to_owned(),
+                };
+                return match timelines.get(target).await {
                     Ok(info) => Pull::Meta(info.meta, info.version),
                     Err(error) => Pull::Ended(ended(&error)),
                 };
@@ -159,6 +168,7 @@ pub const PAGE_BYTES: usize = 256 << 10;
 fn resume(timeline: &str, key: PageKey) -> Resume {
     Resume {
         timeline: timeline.to_owned(),
+        user: String::new(),
         after: Some(key.sequence),
         rewind: None,
         epoch: Some(key.epoch.as_ref().to_owned()),

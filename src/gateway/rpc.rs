@@ -28,7 +28,7 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
         let Some(user) = user.to_str().ok().filter(|user| check_user(user).is_ok()) else {
             return say(
                 StatusCode::BAD_REQUEST,
-                "Tideline-User must be 1 to 255 bytes of text",
+                "Tideline-User must be 1 to 128 bytes of text",
             );
         };
         caller.user = user.to_owned();

@@ -18,6 +18,8 @@ use super::{Append, Appended, Error, Meta};
 pub struct Prepared {
     partition: PartitionId,
     name: Name,
+    /// Decides whether they may append.
+    user: String,
     messages: Vec<PreparedMessage>,
     expect_head: Option<u64>,
     create: bool,
@@ -85,6 +87,7 @@ impl Prepared {
             partition,
             name: Name::new(&timeline),
             messages: messages.into_iter().map(prepare).collect(),
+            user: sender,
             expect_head,
             create,
             epoch,
@@ -111,7 +114,11 @@ impl Prepared {
     pub(super) fn run(&mut self, txn: &mut Txn<'_>, site: &Site) -> Result<u64, Error> {
         let found = HeadRow::load_to_write(txn, &self.name)?;
         let standing = found.filter(|head| !head.dropped);
-        site.check_epoch_or_create(&standing, self.create, self.epoch.as_deref())?;
+        let epoch = self.epoch.as_deref();
+        if site.is_shut_out(txn, &self.name, standing.as_ref(), &self.user)? {
+            return Err(site.as_unknown(self.create, epoch));
+        }
+        site.check_epoch_or_create(&standing, self.create, epoch)?;
         let mut head = standing.unwrap_or_else(|| new_head(txn, found));
 
         let mut known = 0;

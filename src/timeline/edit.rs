@@ -11,7 +11,7 @@ use super::head::HeadRow;
 use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
 use super::write::{Site, check_size, merge, put_head, version};
-use super::{Burial, Error, Message, UpdateMessage};
+use super::{Burial, Error, Message, Target, UpdateMessage};
 
 impl Site {
     pub(super) fn update_message(
@@ -20,8 +20,8 @@ impl Site {
         update: UpdateMessage,
     ) -> Result<Message, Error> {
         let name = Name::new(&update.timeline);
-        let mut head = self.standing(txn, &name, update.epoch.as_deref())?;
-        let mut message = load(txn, &name, &head, update.sequence)?;
+        let (mut head, reader) = self.admit(txn, &name, update.epoch.as_deref(), &update.user)?;
+        let mut message = load(txn, &name, &reader.sees(head), update.sequence)?;
         let Some(entry) = &mut message.entry else {
             return Err(Error::Deleted);
         };
@@ -46,14 +46,13 @@ impl Site {
     pub(super) fn bury_message(
         &self,
         txn: &mut Txn<'_>,
-        timeline: &str,
+        target: &Target,
         sequence: u64,
         burial: Burial,
-        epoch: Option<&str>,
     ) -> Result<bool, Error> {
-        let name = Name::new(timeline);
-        let mut head = self.standing(txn, &name, epoch)?;
-        let message = load(txn, &name, &head, sequence)?;
+        let name = Name::new(&target.timeline);
+        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let message = load(txn, &name, &reader.sees(head), sequence)?;
         if message.entry.is_none() {
             return Ok(false);
         }

@@ -34,13 +34,36 @@ pub(super) struct HeadRow {
     pub(super) last_at: u64,
     /// The timeline was deleted; its rows have expired.
     pub(super) dropped: bool,
+    /// How many members there are.
+    pub(super) members: u32,
+    /// The last number of a change of members or of who may read; 0 if none.
+    pub(super) member_version: u64,
+    /// Rows of senders and mentions are kept up to this sequence; equal to `last` once there are members.
+    pub(super) counted: u64,
+    /// What is set explicitly; see [`MEMBERS_ONLY`] and the others.
+    pub(super) flags: u8,
+    /// Messages from here on are written into inboxes; 0 = none are.
+    pub(super) inbox_from: u64,
+    /// Where in the log this row was last written, while there are members; else 0.
+    pub(super) position: u64,
 }
+
+/// Its settings say that only members may read.
+pub(super) const MEMBERS_ONLY: u8 = 2;
+/// Its settings say that others may read too, whatever the policy says.
+pub(super) const OPEN_TO_ALL: u8 = 4;
 
 const LAST_AT: &str = "$at";
 const CHANGE: &str = "$change";
+const COUNTED: &str = "$counted";
 const DROPPED: &str = "$dropped";
+const FLAGS: &str = "$flags";
 const FLOOR: &str = "$floor";
+const INBOX_FROM: &str = "$inbox";
 const INCARNATION: &str = "$inc";
+const MEMBERS: &str = "$members";
+const MEMBER_VERSION: &str = "$mver";
+const POSITION: &str = "$pos";
 const LAST: &str = "$seq";
 
 impl HeadRow {
@@ -53,6 +76,12 @@ impl HeadRow {
             floor: 1,
             last_at: 0,
             dropped: false,
+            members: 0,
+            member_version: 0,
+            counted: 0,
+            flags: 0,
+            inbox_from: 0,
+            position: 0,
         }
     }
 
@@ -73,9 +102,15 @@ impl HeadRow {
         };
         number(LAST_AT, self.last_at, 0);
         number(CHANGE, self.change, 0);
+        number(COUNTED, self.counted, 0);
         number(DROPPED, u64::from(self.dropped), 0);
+        number(FLAGS, u64::from(self.flags), 0);
         number(FLOOR, self.floor, 1);
+        number(INBOX_FROM, self.inbox_from, 0);
         number(INCARNATION, self.incarnation, 0);
+        number(MEMBERS, u64::from(self.members), 0);
+        number(MEMBER_VERSION, self.member_version, 0);
+        number(POSITION, self.position, 0);
         number(LAST, self.last, 0);
         row
     }
@@ -91,9 +126,15 @@ impl HeadRow {
             match cell.name {
                 LAST_AT => head.last_at = number,
                 CHANGE => head.change = number,
+                COUNTED => head.counted = number,
                 DROPPED => head.dropped = number != 0,
+                FLAGS => head.flags = u8::try_from(number).map_err(|_| Malformed)?,
                 FLOOR => head.floor = number,
+                INBOX_FROM => head.inbox_from = number,
                 INCARNATION => head.incarnation = number,
+                MEMBERS => head.members = u32::try_from(number).map_err(|_| Malformed)?,
+                MEMBER_VERSION => head.member_version = number,
+                POSITION => head.position = number,
                 LAST => head.last = number,
                 _ => return Err(Malformed),
             }
@@ -123,8 +164,14 @@ impl HeadRow {
 
     /// Writes a name's row. All writes of head rows come by here.
     pub(super) fn store(&self, txn: &mut Txn<'_>, name: &Name, version: i64) {
-        put(txn, name.head_key(), self.encode(), version);
-        txn.memo::<Lately>().note(name, *self);
+        let mut head = *self;
+        head.position = if head.members > 0 {
+            txn.position().0
+        } else {
+            0
+        };
+        put(txn, name.head_key(), head.encode(), version);
+        txn.memo::<Lately>().note(name, head);
     }
 
     /// Reads a standing timeline's row.
@@ -253,9 +300,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn heads_come_back(numbers in any::<[u64; 5]>(), dropped: bool) {
-            let [incarnation, last, change, floor, last_at] = numbers;
-            let head = HeadRow { incarnation, last, change, floor, last_at, dropped };
+        fn heads_come_back(
+            numbers in any::<[u64; 9]>(), dropped: bool, members: u32, flags: u8,
+        ) {
+            let [incarnation, last, change, floor, last_at, rest @ ..] = numbers;
+            let [member_version, counted, inbox_from, position] = rest;
+            let head = HeadRow {
+                incarnation, last, change, floor, last_at, dropped,
+                members, member_version, counted, flags, inbox_from, position,
+            };
             prop_assert_eq!(HeadRow::decode(&head.encode().finish(5)), Ok(head));
         }
 

@@ -13,6 +13,28 @@ pub type Meta = Columns;
 /// The user who appends; empty = nobody in particular.
 pub type Sender = String;
 
+/// Which timeline a call is about, and who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// Refuse unless this is the timeline's epoch.
+    pub epoch: Option<String>,
+    /// The user, who may see only some of it; empty = a back end.
+    pub user: String,
+}
+
+/// A back end's call, of whatever epoch.
+impl From<&str> for Target {
+    fn from(timeline: &str) -> Target {
+        Target {
+            timeline: timeline.to_owned(),
+            epoch: None,
+            user: String::new(),
+        }
+    }
+}
+
 /// One message to append.
 #[derive(Clone, Debug)]
 pub struct AppendOne {
@@ -64,6 +86,8 @@ pub struct EntryLimits {
 /// An edit of one message.
 #[derive(Clone, Debug)]
 pub struct UpdateMessage {
+    /// Who asks; empty = a back end.
+    pub user: String,
     /// Where.
     pub timeline: String,
     /// Which message.
@@ -83,6 +107,8 @@ pub struct UpdateMessage {
 /// An update of a timeline's meta: columns are merged into what is there.
 #[derive(Clone, Debug)]
 pub struct UpdateMeta {
+    /// Who asks; empty = a back end.
+    pub user: String,
     /// Where.
     pub timeline: String,
     /// Columns that get a new value, unique names.
@@ -206,6 +232,8 @@ pub struct TimelineInfo {
 /// Which timelines a list should hold.
 #[derive(Clone, Debug)]
 pub struct List {
+    /// Who asks; empty = a back end.
+    pub user: String,
     /// Only names that begin with this.
     pub prefix: String,
     /// Only names above this.
@@ -228,6 +256,8 @@ pub struct Listed {
 /// Which messages a page should hold. `from` inclusive and `to` exclusive in both directions.
 #[derive(Clone, Debug)]
 pub struct Range {
+    /// Who asks; empty = a back end.
+    pub user: String,
     /// Where.
     pub timeline: String,
     /// Default: the floor forward, the head backward.
@@ -260,6 +290,8 @@ pub struct Page {
 /// A reader's position in one timeline, for `subscribe` and for a subscription's next page.
 #[derive(Clone, Debug)]
 pub struct Resume {
+    /// Who asks; empty = a back end.
+    pub user: String,
     /// Where.
     pub timeline: String,
     /// `Some(n)`: everything above n. `None` with `rewind` `None`: from now.

@@ -9,8 +9,10 @@ mod dump;
 mod edit;
 mod error;
 mod events;
+mod fresh_ids;
 mod head;
 mod heads;
+mod members;
 mod message;
 mod page;
 mod read;
@@ -28,11 +30,11 @@ mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Clock, PartitionId};
 use crate::table::{Batch, Catalog, Partitions, Purpose, Rules, TableRules, Txn, View};
 
+use fresh_ids::IdMaker;
 use head::Epochs;
 use heads::Heads;
 use retention::{TimelineRetention, Window};
@@ -41,10 +43,13 @@ use write::Site;
 pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
+pub use members::{
+    Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Settings, memberships,
+};
 pub use message::{
     Append, AppendOne, Appended, Burial, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
     Message, Meta, Page, Range, Recall, Resume, ResumeState, Sender, SyncPosition, SyncState,
-    Synced, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
+    Synced, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
 pub use verify::Verified;
 
@@ -61,20 +66,33 @@ struct Inner {
     partitions: Partitions,
     epochs: Arc<Epochs>,
     window: Window,
+    policies: Policies,
     heads: Heads,
     ids: IdMaker,
 }
 
 impl Timelines {
-    /// The timelines on these partitions. `clock` is for the IDs that the server makes; times of messages are the
-    /// log's.
+    /// The timelines on these partitions, without policies. `clock` is for the IDs that the server makes; times of
+    /// messages are the log's.
     #[must_use]
     pub fn new(partitions: Partitions, limits: Limits, clock: Arc<Clock>) -> Timelines {
+        Timelines::with_policies(partitions, limits, Policies::default(), clock)
+    }
+
+    /// The same with settings for timelines that have none of their own.
+    #[must_use]
+    pub fn with_policies(
+        partitions: Partitions,
+        limits: Limits,
+        policies: Policies,
+        clock: Arc<Clock>,
+    ) -> Timelines {
         let heads = Heads::new(&partitions, limits.heads_max);
         Timelines {
             inner: Arc::new(Inner {
                 epochs: Arc::new(Epochs::new(partitions.history())),
                 window: Window::new(&limits),
+                policies,
                 heads,
                 ids: IdMaker::new(clock),
                 partitions,
@@ -156,17 +174,14 @@ impl Timelines {
     /// Makes a timeline; `false` if it existed already (its meta stays as it is).
     pub fn create(
         &self,
-        timeline: String,
+        target: Target,
         meta: Option<Meta>,
-        epoch: Option<String>,
     ) -> impl Future<Output = Result<(TimelineInfo, bool), Error>> + Send + use<> {
         let bytes = SMALL_BYTES + meta.as_deref().map_or(0, crate::model::json_bytes);
-        self.submit(
-            Purpose::Adds,
-            self.place(&timeline),
-            bytes,
-            move |txn, site| site.create(txn, timeline, meta, epoch.as_deref()),
-        )
+        let partition = self.place(&target.timeline);
+        self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
+            site.create(txn, target, meta)
+        })
     }
 
     /// Merges columns into a timeline's meta. Gives the whole new meta and its version.
@@ -184,30 +199,20 @@ impl Timelines {
     /// Deletes a timeline; `false` if there was none.
     pub fn delete(
         &self,
-        timeline: String,
-        epoch: Option<String>,
+        target: Target,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.submit(
-            Purpose::MakesRoom,
-            self.place(&timeline),
-            SMALL_BYTES,
-            move |txn, site| site.delete(txn, &timeline, epoch.as_deref()),
-        )
+        self.make_room(target, |txn, site, target| site.delete(txn, target))
     }
 
     /// Gives up the messages below `before`. Gives the floor after it.
     pub fn trim(
         &self,
-        timeline: String,
+        target: Target,
         before: u64,
-        epoch: Option<String>,
     ) -> impl Future<Output = Result<u64, Error>> + Send + use<> {
-        self.submit(
-            Purpose::MakesRoom,
-            self.place(&timeline),
-            SMALL_BYTES,
-            move |txn, site| site.trim(txn, &timeline, before, epoch.as_deref()),
-        )
+        self.make_room(target, move |txn, site, target| {
+            site.trim(txn, target, before)
+        })
     }
 
     /// Edits a message. Gives its new form.
@@ -225,18 +230,12 @@ impl Timelines {
     /// Makes a message a tombstone; `false` if it was one already.
     pub fn delete_message(
         &self,
-        timeline: String,
+        target: Target,
         sequence: u64,
-        epoch: Option<String>,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.submit(
-            Purpose::MakesRoom,
-            self.place(&timeline),
-            SMALL_BYTES,
-            move |txn, site| {
-                site.bury_message(txn, &timeline, sequence, Burial::Deleted, epoch.as_deref())
-            },
-        )
+        self.make_room(target, move |txn, site, target| {
+            site.bury_message(txn, target, sequence, Burial::Deleted)
+        })
     }
 
     /// Makes a message a tombstone that says who recalled it; `false` if it was a tombstone already.
@@ -248,35 +247,32 @@ impl Timelines {
         let bytes = SMALL_BYTES + recall.reason.len();
         self.submit(Purpose::MakesRoom, partition, bytes, move |txn, site| {
             let burial = Burial::Recalled {
-                by: recall.user,
+                by: recall.user.clone(),
                 reason: recall.reason,
             };
-            let epoch = recall.epoch.as_deref();
-            site.bury_message(txn, &recall.timeline, recall.sequence, burial, epoch)
+            let target = Target {
+                timeline: recall.timeline,
+                epoch: recall.epoch,
+                user: recall.user,
+            };
+            site.bury_message(txn, &target, recall.sequence, burial)
         })
     }
 
     /// What is known of a timeline.
-    pub async fn get(&self, timeline: &str, epoch: Option<String>) -> Result<TimelineInfo, Error> {
-        let partition = self.place(timeline);
-        let (site, timeline) = (self.site(partition), timeline.to_owned());
-        self.read(partition, move |view| {
-            site.get(view, timeline, epoch.as_deref())
-        })
-        .await
+    pub async fn get(&self, target: Target) -> Result<TimelineInfo, Error> {
+        let partition = self.place(&target.timeline);
+        let site = self.site(partition);
+        self.read(partition, move |view| site.get(view, target))
+            .await
     }
 
     /// One message, also a tombstone.
-    pub async fn get_message(
-        &self,
-        timeline: &str,
-        sequence: u64,
-        epoch: Option<String>,
-    ) -> Result<Message, Error> {
-        let partition = self.place(timeline);
-        let (site, timeline) = (self.site(partition), timeline.to_owned());
+    pub async fn get_message(&self, target: Target, sequence: u64) -> Result<Message, Error> {
+        let partition = self.place(&target.timeline);
+        let site = self.site(partition);
         self.read(partition, move |view| {
-            site.get_message(view, &timeline, sequence, epoch.as_deref())
+            site.get_message(view, &target, sequence)
         })
         .await
     }
@@ -347,6 +343,21 @@ impl Timelines {
         async move { submitted.await.map_err(Error::from) }
     }
 
+    /// Queues a small write that is done also while the disk is full.
+    fn make_room<R, F>(
+        &self,
+        target: Target,
+        write: F,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut Txn<'_>, &Site, &Target) -> Result<R, Error> + Send + 'static,
+    {
+        let partition = self.place(&target.timeline);
+        let write = move |txn: &mut Txn<'_>, site: &Site| write(txn, site, &target);
+        self.submit(Purpose::MakesRoom, partition, SMALL_BYTES, write)
+    }
+
     /// Reads one page from a fresh view.
     async fn read<R: Send + 'static>(
         &self,
@@ -362,6 +373,7 @@ impl Timelines {
             partition,
             epochs: Arc::clone(&self.inner.epochs),
             window: self.inner.window,
+            policies: self.inner.policies.clone(),
         }
     }
 
@@ -380,34 +392,3 @@ impl Timelines {
 
 /// About what a small write holds in the queue.
 const SMALL_BYTES: usize = 512;
-
-/// Makes UUIDv7 texts without asking the system for each: the random part is a hash of a seed and a counter.
-struct IdMaker {
-    clock: Arc<Clock>,
-    seed: [u8; 16],
-    counter: AtomicU64,
-}
-
-impl IdMaker {
-    fn new(clock: Arc<Clock>) -> IdMaker {
-        IdMaker {
-            clock,
-            seed: *uuid::Uuid::new_v4().as_bytes(),
-            counter: AtomicU64::new(0),
-        }
-    }
-
-    fn next(&self) -> String {
-        let mut input = [0; 24];
-        input[..16].copy_from_slice(&self.seed);
-        let count = self.counter.fetch_add(1, Ordering::Relaxed);
-        input[16..].copy_from_slice(&count.to_be_bytes());
-        let hash = xxhash_rust::xxh3::xxh3_128(&input).to_be_bytes();
-        let mut random = [0; 10];
-        random.copy_from_slice(&hash[..10]);
-        uuid::Builder::from_unix_timestamp_millis(self.clock.now_ms(), &random)
-            .into_uuid()
-            .hyphenated()
-            .to_string()
-    }
-}

@@ -12,40 +12,46 @@ use super::head::HeadRow;
 use super::page::{Room, Run};
 use super::tables::{HEADS, Name};
 use super::write::{Site, load_meta};
-use super::{Error, List, Listed, Message, Page, Range, TimelineInfo, Timelines};
+use super::{Error, List, Listed, Message, Page, Range, Target, TimelineInfo, Timelines};
 
 /// Head rows that one view looks at, at most: deleted timelines are skipped.
 /// Tests go through the cut with few.
 const HEADS_SCANNED_MAX: usize = if cfg!(test) { 2 } else { 4_096 };
 
 impl Site {
-    pub(super) fn get(
+    /// The head of a timeline as a user sees it.
+    fn seen(
         &self,
         view: &View,
-        timeline: String,
+        name: &Name,
         epoch: Option<&str>,
-    ) -> Result<TimelineInfo, Error> {
-        let name = Name::new(&timeline);
-        let head = self.standing(view, &name, epoch)?;
+        user: &str,
+    ) -> Result<HeadRow, Error> {
+        let (head, reader) = self.admit(view, name, epoch, user)?;
+        Ok(reader.sees(head))
+    }
+
+    pub(super) fn get(&self, view: &View, target: Target) -> Result<TimelineInfo, Error> {
+        let name = Name::new(&target.timeline);
+        let head = self.seen(view, &name, target.epoch.as_deref(), &target.user)?;
         let meta = load_meta(view, &name)?;
-        Ok(self.info(timeline, &head, meta))
+        Ok(self.info(target.timeline, &head, meta))
     }
 
     pub(super) fn get_message(
         &self,
         view: &View,
-        timeline: &str,
+        target: &Target,
         sequence: u64,
-        epoch: Option<&str>,
     ) -> Result<Message, Error> {
-        let name = Name::new(timeline);
-        let head = self.standing(view, &name, epoch)?;
+        let name = Name::new(&target.timeline);
+        let head = self.seen(view, &name, target.epoch.as_deref(), &target.user)?;
         load(view, &name, &head, sequence)
     }
 
     pub(super) fn range(&self, view: &View, mut range: Range) -> Result<Page, Error> {
         let name = Name::new(&range.timeline);
-        let head = self.standing(view, &name, range.epoch.as_deref())?;
+        let head = self.seen(view, &name, range.epoch.as_deref(), &range.user)?;
         let below = head.floor - 1;
         let (first, end) = if range.backward {
             let first = range.from.map_or(head.last, |from| from.min(head.last));
@@ -92,14 +98,16 @@ impl Site {
                     return Ok((found, None));
                 }
                 scanned += 1;
-                if !head.dropped {
+                let name = Name::new(&timeline);
+                if !head.dropped && !self.is_shut_out(view, &name, Some(&head), &list.user)? {
                     if found.len() == list.limit {
                         let last: Option<&TimelineInfo> = found.last();
                         let reached = last.map(|info| info.timeline.clone());
                         return Ok((found, reached));
                     }
-                    let meta = load_meta(view, &Name::new(&timeline))?;
-                    found.push(self.info(timeline.clone(), &head, meta));
+                    let seen = self.reader(view, &name, &head, &list.user)?.sees(head);
+                    let meta = load_meta(view, &name)?;
+                    found.push(self.info(timeline.clone(), &seen, meta));
                 }
                 if scanned == HEADS_SCANNED_MAX {
                     return Ok((found, Some(timeline)));

@@ -36,8 +36,9 @@ impl Site {
         first_anyway: bool,
     ) -> Result<Changed, Error> {
         let name = Name::new(&resume.timeline);
-        let head = HeadRow::standing(view, &name)?.ok_or(Error::TimelineNotFound)?;
-        Ok(self.resume_at(view, &name, &head, resume, first_anyway)?)
+        let (head, reader) = self.admit(view, &name, None, &resume.user)?;
+        let seen = reader.sees(head);
+        Ok(self.resume_at(view, &name, &seen, resume, first_anyway)?)
     }
 
     fn resume_at(

@@ -12,7 +12,11 @@ use crate::table::{DropContext, Entry, Malformed, Retention};
 use super::Limits;
 use super::head::HeadRow;
 use super::stored::{IdRow, changed_sequence};
-use super::tables::{CHANGES, HEADS, IDS, MESSAGES, METAS, Name, incarnation_of};
+use super::tables::{
+    CHANGES, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MEMBER_CHANGES, MEMBERS,
+    MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SENDERS, SETTINGS,
+    incarnation_of,
+};
 
 /// How long message IDs are remembered.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +58,7 @@ impl Retention for TimelineRetention {
     }
 
     fn is_looked_up(&self, table: TableId) -> bool {
-        matches!(table, HEADS | METAS | IDS)
+        matches!(table, HEADS | METAS | IDS | SETTINGS | MEMBERS)
     }
 }
 
@@ -66,7 +70,7 @@ impl TimelineRetention {
         entry: &Entry,
         context: &DropContext<'_>,
     ) -> Result<bool, Malformed> {
-        if !matches!(table, MESSAGES | IDS | CHANGES) {
+        if !is_of_incarnation(table) {
             return Ok(false);
         }
         let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
@@ -94,6 +98,15 @@ impl TimelineRetention {
             _ => Ok(false),
         }
     }
+}
+
+/// Tables whose keys have an incarnation behind the timeline: their rows end with it.
+fn is_of_incarnation(table: TableId) -> bool {
+    let of_messages = matches!(table, MESSAGES | IDS | CHANGES);
+    let of_members = matches!(table, SETTINGS | MEMBERS | MEMBER_CHANGES | FOLLOWERS);
+    let of_unread = matches!(table, SENDERS | MENTIONS | HIDES | HIDES_BY_NUMBER | GONE);
+    let of_marks = matches!(table, REACTIONS | REACTION_SUMS | PINS);
+    of_messages || of_members || of_unread || of_marks
 }
 
 #[cfg(test)]
@@ -151,6 +164,21 @@ mod tests {
                 assert!(dropped(Some(HeadRow::new(INCARNATION + 1))));
                 assert!(!dropped(Some(HeadRow::dropped(INCARNATION - 1))));
             }
+        }
+    }
+
+    #[test]
+    fn members_and_pins_end_with_their_incarnation() {
+        let name = Name::new("room");
+        let member = name.member_key(INCARNATION, "ann");
+        let pin = Key::new(PINS, name.as_bytes(), 9)
+            .number(INCARNATION)
+            .number(1);
+        for key in [member, pin] {
+            let dropped = |head| is_dropped(&key, vec![], Some(head), 0);
+            assert!(!dropped(head()));
+            assert!(dropped(HeadRow::dropped(INCARNATION)));
+            assert!(dropped(HeadRow::new(INCARNATION + 1)));
         }
     }
 

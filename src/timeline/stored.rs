@@ -126,7 +126,7 @@ pub(super) fn put_all(row: &mut RowWriter, columns: &[(String, Value)]) {
 }
 
 /// A number that is not there if it is 0.
-fn put_number(row: &mut RowWriter, name: &str, number: u64) {
+pub(super) fn put_number(row: &mut RowWriter, name: &str, number: u64) {
     if number != 0 {
         row.put(name, ValueRef::Integer(number.cast_signed()));
     }
@@ -150,7 +150,7 @@ fn cell_bytes_about((name, value): &(String, Value)) -> usize {
     name.len() + 4 + ValueRef::from(value).cell_bytes_about()
 }
 
-fn number(value: ValueRef<'_>) -> Result<u64, Malformed> {
+pub(super) fn number(value: ValueRef<'_>) -> Result<u64, Malformed> {
     match value {
         ValueRef::Integer(number) => Ok(number.cast_unsigned()),
         _ => Err(Malformed),

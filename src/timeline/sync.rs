@@ -33,11 +33,12 @@ enum News {
 
 impl Timelines {
     /// Those of `positions` that have news or are not of their timeline's history, beginning at index `start` and going
-    /// round. `limit` is per timeline; ends when about `bytes_max` are reached, and then says `true`: those not shown
+    /// round, as `user` sees them. `limit` is per timeline; ends when about `bytes_max` are reached, and then says `true`: those not shown
     /// may have news too.
     pub async fn sync(
         &self,
         positions: &[SyncPosition<'_>],
+        user: &str,
         limit: usize,
         bytes_max: usize,
         start: usize,
@@ -53,7 +54,7 @@ impl Timelines {
                 break;
             }
             for (partition, positions) in self.by_partition(chunk) {
-                self.sync_partition(partition, &positions, limit, &mut reply)
+                self.sync_partition(partition, &positions, (user, limit), &mut reply)
                     .await?;
             }
         }
@@ -64,12 +65,12 @@ impl Timelines {
         &self,
         partition: PartitionId,
         positions: &[SyncPosition<'_>],
-        limit: usize,
+        (user, limit): (&str, usize),
         reply: &mut Reply,
     ) -> Result<(), Error> {
         let site = self.site(partition);
         let has_news = |index: usize, head: Option<&HeadRow>| {
-            !matches!(site.news(&positions[index], head), News::None)
+            !matches!(site.news(&positions[index], head, user), News::None)
         };
         let name = |index: usize| positions[index].timeline;
         let count = positions.len();
@@ -77,10 +78,11 @@ impl Timelines {
         let mut asked = Vec::new();
         for (index, head) in heads {
             let position = &positions[index];
-            match site.news(position, head.as_ref()) {
+            match site.news(position, head.as_ref(), user) {
                 News::None => {}
                 News::Some => asked.push(Resume {
                     timeline: position.timeline.to_owned(),
+                    user: user.to_owned(),
                     after: Some(position.after),
                     rewind: None,
                     epoch: position.epoch.map(str::to_owned),
@@ -178,7 +180,7 @@ impl Timelines {
 }
 
 impl Site {
-    fn news(&self, position: &SyncPosition<'_>, head: Option<&HeadRow>) -> News {
+    fn news(&self, position: &SyncPosition<'_>, head: Option<&HeadRow>, user: &str) -> News {
         let Some(head) = head else {
             // The reader never had anything of it: nothing yet.
             let is_new = position.after == 0 && position.epoch.is_none();
@@ -190,7 +192,12 @@ impl Site {
         let has_changes = position
             .changes_after
             .is_some_and(|after| head.change > after);
-        if is_foreign || has_changes || head.last != position.after {
+        // Whether they may still read only their row tells.
+        let is_bound = || {
+            let name = Name::new(position.timeline);
+            !user.is_empty() && self.is_members_only(&name, head)
+        };
+        if is_foreign || has_changes || head.last != position.after || is_bound() {
             News::Some
         } else {
             News::None
@@ -216,6 +223,9 @@ impl Site {
                 }
                 Err(error) => return Err(error),
             };
+            if is_quiet(&resume, &page) {
+                continue;
+            }
             let got_nowhere = page.more
                 && page.messages.is_empty()
                 && resume
@@ -237,6 +247,17 @@ impl Site {
         }
         Ok(())
     }
+}
+
+/// Whether a page was read only to learn that its reader may still have it.
+fn is_quiet(resume: &Resume, page: &Changed) -> bool {
+    page.state == ResumeState::Ok
+        && !page.more
+        && page.messages.is_empty()
+        && resume.after == Some(page.head.head)
+        && resume
+            .changes_after
+            .is_none_or(|after| after >= page.head.change_head)
 }
 
 /// A reply while it is being filled.

@@ -10,7 +10,20 @@
 //! 3 messages  (timeline, incarnation, sequence)
 //! 4 IDs       (timeline, incarnation, sender, message ID)            only for IDs that clients gave
 //! 5 changes   (timeline, incarnation, change number)                 the last change of a message
+//! 6 settings  (timeline, incarnation)                                only if some were ever set
+//! 7 members   (timeline, incarnation, user)
+//! 8 member changes  (timeline, incarnation, member version)          the last change of a member
+//! 9 senders   (timeline, incarnation, sender, sequence)
+//! 10 mentions (timeline, incarnation, user or `*`, sequence)
+//! 11 hides    (timeline, incarnation, user, joined, sequence)        12 the same by number: (…, joined, number)
+//! 13 gone     (timeline, incarnation, sender or "" for all, level, block)
+//! 14 reactions  (timeline, incarnation, sequence, name, user)        15 their sums: (timeline, incarnation, sequence)
+//! 20 followers  (timeline, incarnation, user)                        22 pins: (timeline, incarnation, sequence)
 //! ```
+//! Numbers that are given and whose rows are described where they are written: 18 due, 19 expiring, 21 jobs,
+//! 23 scheduled; at a user 32 conversations, 33 device positions, 34 devices, 35 follows; 40 relay cursors. 16 and 17 are
+//! the table layer's own.
+//!
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
 
 use std::borrow::Cow;
@@ -27,6 +40,18 @@ pub(super) const METAS: TableId = TableId(2);
 pub(super) const MESSAGES: TableId = TableId(3);
 pub(super) const IDS: TableId = TableId(4);
 pub(super) const CHANGES: TableId = TableId(5);
+pub(super) const SETTINGS: TableId = TableId(6);
+pub(super) const MEMBERS: TableId = TableId(7);
+pub(super) const MEMBER_CHANGES: TableId = TableId(8);
+pub(super) const SENDERS: TableId = TableId(9);
+pub(super) const MENTIONS: TableId = TableId(10);
+pub(super) const HIDES: TableId = TableId(11);
+pub(super) const HIDES_BY_NUMBER: TableId = TableId(12);
+pub(super) const GONE: TableId = TableId(13);
+pub(super) const REACTIONS: TableId = TableId(14);
+pub(super) const REACTION_SUMS: TableId = TableId(15);
+pub(super) const FOLLOWERS: TableId = TableId(20);
+pub(super) const PINS: TableId = TableId(22);
 
 /// A timeline's ID as the first key column of its rows.
 #[derive(Clone, Debug)]
@@ -65,6 +90,11 @@ impl Name {
     pub(super) fn change_key(&self, incarnation: u64, change: u64) -> Key {
         self.numbered(CHANGES, incarnation, INTEGER_BYTES_MAX)
             .number(change)
+    }
+
+    pub(super) fn member_key(&self, incarnation: u64, user: &str) -> Key {
+        let more = ordered::text_bytes(user.len());
+        self.numbered(MEMBERS, incarnation, more).string(user)
     }
 
     /// `columns`: see [`id_columns`].

@@ -9,10 +9,11 @@ use crate::model::{Value, json_bytes};
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
 use super::head::{Epochs, HeadRow};
+use super::members::Policies;
 use super::retention::Window;
 use super::stored::MetaRow;
 use super::tables::{METAS, Name};
-use super::{Columns, EntryLimits, Error, Meta, TimelineInfo, UpdateMeta};
+use super::{Columns, EntryLimits, Error, Meta, Target, TimelineInfo, UpdateMeta};
 
 /// What a call knows of where it runs.
 #[derive(Clone)]
@@ -20,6 +21,7 @@ pub(super) struct Site {
     pub(super) partition: PartitionId,
     pub(super) epochs: std::sync::Arc<Epochs>,
     pub(super) window: Window,
+    pub(super) policies: Policies,
 }
 
 impl Site {
@@ -57,32 +59,34 @@ impl Site {
         }
     }
 
-    /// The head of a timeline that must exist.
-    pub(super) fn standing(
-        &self,
-        rows: &impl Source,
-        name: &Name,
-        epoch: Option<&str>,
-    ) -> Result<HeadRow, Error> {
-        let head = HeadRow::standing(rows, name)?.ok_or(Error::TimelineNotFound)?;
-        self.check_epoch(&head, epoch)?;
-        Ok(head)
+    /// The answer to a user who is shut out from what might create a timeline: that of a name that nobody used.
+    pub(super) fn as_unknown(&self, create: bool, epoch: Option<&str>) -> Error {
+        let checked = self.check_epoch_or_create(&None, create, epoch);
+        checked.err().unwrap_or(Error::TimelineNotFound)
     }
 
     pub(super) fn create(
         &self,
         txn: &mut Txn<'_>,
-        timeline: String,
+        target: Target,
         meta: Option<Meta>,
-        epoch: Option<&str>,
     ) -> Result<(TimelineInfo, bool), Error> {
+        let Target {
+            timeline,
+            epoch,
+            user,
+        } = target;
         let name = Name::new(&timeline);
         let found = HeadRow::load(txn, &name)?;
         let standing = found.filter(|head| !head.dropped);
-        self.check_epoch_or_create(&standing, true, epoch)?;
+        if self.is_shut_out(txn, &name, standing.as_ref(), &user)? {
+            return Err(self.as_unknown(true, epoch.as_deref()));
+        }
+        self.check_epoch_or_create(&standing, true, epoch.as_deref())?;
         if let Some(head) = standing {
+            let seen = self.reader(txn, &name, &head, &user)?.sees(head);
             let meta = load_meta(txn, &name)?;
-            return Ok((self.info(timeline, &head, meta), false));
+            return Ok((self.info(timeline, &seen, meta), false));
         }
         let head = new_head(txn, found);
         let mut meta = meta.unwrap_or_default();
@@ -98,7 +102,7 @@ impl Site {
         update: UpdateMeta,
     ) -> Result<(Meta, u64), Error> {
         let name = Name::new(&update.timeline);
-        let head = self.standing(txn, &name, update.epoch.as_deref())?;
+        let (head, _) = self.admit(txn, &name, update.epoch.as_deref(), &update.user)?;
         let mut row = load_meta(txn, &name)?;
         if update
             .expect_version
@@ -118,17 +122,13 @@ impl Site {
         Ok((row.meta, row.version))
     }
 
-    pub(super) fn delete(
-        &self,
-        txn: &mut Txn<'_>,
-        timeline: &str,
-        epoch: Option<&str>,
-    ) -> Result<bool, Error> {
-        let name = Name::new(timeline);
-        let Some(head) = HeadRow::standing(txn, &name)? else {
-            return Ok(false);
+    pub(super) fn delete(&self, txn: &mut Txn<'_>, target: &Target) -> Result<bool, Error> {
+        let name = Name::new(&target.timeline);
+        let epoch = target.epoch.as_deref();
+        let (head, _) = match self.admit(txn, &name, epoch, &target.user) {
+            Err(Error::TimelineNotFound) => return Ok(false),
+            admitted => admitted?,
         };
-        self.check_epoch(&head, epoch)?;
         put_head(txn, &name, &HeadRow::dropped(head.incarnation));
         delete(txn, name.meta_key());
         Ok(true)
@@ -137,18 +137,18 @@ impl Site {
     pub(super) fn trim(
         &self,
         txn: &mut Txn<'_>,
-        timeline: &str,
+        target: &Target,
         before: u64,
-        epoch: Option<&str>,
     ) -> Result<u64, Error> {
-        let name = Name::new(timeline);
-        let mut head = self.standing(txn, &name, epoch)?;
+        let name = Name::new(&target.timeline);
+        let epoch = target.epoch.as_deref();
+        let (mut head, reader) = self.admit(txn, &name, epoch, &target.user)?;
         let floor = before.min(head.last + 1);
         if floor > head.floor {
             head.floor = floor;
             put_head(txn, &name, &head);
         }
-        Ok(head.floor)
+        Ok(reader.floor.max(head.floor))
     }
 
     pub(super) fn info(&self, timeline: String, head: &HeadRow, meta: MetaRow) -> TimelineInfo {

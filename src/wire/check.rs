@@ -12,7 +12,9 @@ use crate::model::{Value, json_bytes};
 
 /// Sequences, change numbers and times stay below 2^53, so that every client can hold them.
 pub(crate) const NUMBER_MAX: u64 = (1 << 53) - 1;
-/// Bytes of a timeline ID, a user or the name of a column.
+/// Bytes of a user.
+pub(crate) const USER_BYTES_MAX: usize = 128;
+/// Bytes of a timeline ID or the name of a column.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a message ID.
 pub(crate) const MESSAGE_ID_BYTES_MAX: usize = 64;
@@ -27,7 +29,7 @@ pub(crate) trait Check {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure>;
 }
 
-/// Checks a user that is no parameter (of an HTTP header): 1 to 255 bytes without control characters.
+/// Checks a user that is no parameter (of an HTTP header): 1 to 128 bytes without control characters.
 ///
 /// # Errors
 /// `invalid_params` with field `user`.
@@ -36,7 +38,7 @@ pub fn check_user(text: &str) -> Result<(), Failure> {
 }
 
 pub(crate) fn user(field: &str, text: &str) -> Result<(), Failure> {
-    bytes_between(field, text, NAME_BYTES_MAX)?;
+    bytes_between(field, text, USER_BYTES_MAX)?;
     no_control(field, text)
 }
 

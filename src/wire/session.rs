@@ -1,6 +1,6 @@
 //! The session family: `session.open`, `ping`, `rpc.discover`.
 //!
-//! Owns: parameters and results of these methods. Promises: a user that leaves here is 1 to 255 bytes without control
+//! Owns: parameters and results of these methods. Promises: a user that leaves here is 1 to 128 bytes without control
 //! characters. Must not: know whether a token is valid, or what a session is; the gateway does.
 
 use std::borrow::Cow;
@@ -21,9 +21,9 @@ pub struct Open {
     /// Proves who the user is; refused while no authentication is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// The user who sends, 1 to 255 bytes; believed only while no authentication is configured.
+    /// The user who sends, 1 to 128 bytes; believed only while no authentication is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 128))]
     pub user: Option<String>,
     /// Names the device, up to 255 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]

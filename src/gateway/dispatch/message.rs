@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Outcome, Shared, Work, refusal};
 use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, Recall, UpdateMessage};
-use crate::wire::{self, Integers, Method, Reply, message};
+use crate::wire::{self, Method, Reply, message};
 
 /// An append, ready to be queued, and how it is answered.
 pub(in crate::gateway) struct Appending {
@@ -161,26 +161,25 @@ pub(in crate::gateway) fn append_batch(
     }
 }
 
-pub(super) fn get(shared: &Arc<Shared>, request: message::Get, integers: Integers) -> Work {
-    let timelines = shared.timelines.clone();
+pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: message::Get) -> Work {
+    let (timelines, integers) = (shared.timelines.clone(), caller.integers);
+    let message::Get {
+        timeline,
+        sequence,
+        epoch,
+    } = request;
+    let target = caller.target(timeline, epoch);
     Work::Read(Box::pin(async move {
-        let message::Get {
-            timeline,
-            sequence,
-            epoch,
-        } = request;
-        let message = timelines
-            .get_message(&timeline, sequence, epoch)
-            .await
-            .map_err(refusal)?;
+        let read = timelines.get_message(target, sequence).await;
+        let message = read.map_err(refusal)?;
         Ok(Reply::MessageGet(Box::new(message::Got {
             message: shape::message(message, integers),
         })))
     }))
 }
 
-pub(super) fn range(shared: &Arc<Shared>, request: message::Range, integers: Integers) -> Work {
-    let shared = Arc::clone(shared);
+pub(super) fn range(shared: &Arc<Shared>, caller: &Caller, request: message::Range) -> Work {
+    let (shared, user, integers) = (Arc::clone(shared), caller.user.clone(), caller.integers);
     Work::Read(Box::pin(async move {
         let message::Range {
             timeline,
@@ -194,6 +193,7 @@ pub(super) fn range(shared: &Arc<Shared>, request: message::Range, integers: Int
         let page = shared
             .timelines
             .range(Range {
+                user,
                 timeline,
                 from,
                 to,
@@ -217,7 +217,8 @@ pub(super) fn range(shared: &Arc<Shared>, request: message::Range, integers: Int
     }))
 }
 
-pub(super) fn update(shared: &Arc<Shared>, request: message::Update, integers: Integers) -> Work {
+pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: message::Update) -> Work {
+    let integers = caller.integers;
     let message::Update {
         timeline,
         sequence,
@@ -227,6 +228,7 @@ pub(super) fn update(shared: &Arc<Shared>, request: message::Update, integers: I
         epoch,
     } = request;
     let queued = shared.timelines.update_message(UpdateMessage {
+        user: caller.user.clone(),
         timeline,
         sequence,
         set: set.put,
@@ -243,13 +245,14 @@ pub(super) fn update(shared: &Arc<Shared>, request: message::Update, integers: I
     }))
 }
 
-pub(super) fn delete(shared: &Arc<Shared>, request: message::Delete) -> Work {
+pub(super) fn delete(shared: &Arc<Shared>, caller: &Caller, request: message::Delete) -> Work {
     let message::Delete {
         timeline,
         sequence,
         epoch,
     } = request;
-    let queued = shared.timelines.delete_message(timeline, sequence, epoch);
+    let target = caller.target(timeline, epoch);
+    let queued = shared.timelines.delete_message(target, sequence);
     Work::Write(Box::pin(async move {
         let deleted = queued.await.map_err(refusal)?;
         Ok(Reply::MessageDelete(message::Deleted { deleted }))

@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 
 use super::Shared;
 use crate::table::StoreError;
-use crate::timeline::Error;
+use crate::timeline::{Error, Target};
 use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
 use crate::wire::{Actual, Failure, Integers, Reason, Reply, Request, openrpc};
 
@@ -31,6 +31,27 @@ pub(super) struct Caller {
     pub(super) user: String,
     /// How large integers go back.
     pub(super) integers: Integers,
+}
+
+impl Caller {
+    /// The timeline that a call is about, as this caller may see it.
+    fn target(&self, timeline: String, epoch: Option<String>) -> Target {
+        Target {
+            timeline,
+            epoch,
+            user: self.user.clone(),
+        }
+    }
+
+    /// The user, for methods about "me".
+    #[expect(dead_code, reason = "the first such method uses it")]
+    pub(super) fn user(&self) -> Result<String, Failure> {
+        if self.user.is_empty() {
+            let failure = Failure::new(Reason::Unauthenticated);
+            return Err(failure.saying("this is about a user, and the call has none"));
+        }
+        Ok(self.user.clone())
+    }
 }
 
 /// Work that a request has become.
@@ -47,29 +68,28 @@ pub(super) enum Work {
 
 /// Starts a request.
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
-    let integers = caller.integers;
     match request {
         Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
         Request::Ping(Nothing {}) => Work::Now(Ok(Reply::Ping(Pong {
             time: shared.clock.now_ms(),
         }))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
-        Request::TimelineCreate(create) => timeline::create(shared, create),
-        Request::TimelineGet(get) => timeline::get(shared, get, integers),
-        Request::TimelineUpdate(update) => timeline::update(shared, update, integers),
-        Request::TimelineDelete(delete) => timeline::delete(shared, delete),
-        Request::TimelineTrim(trim) => timeline::trim(shared, trim),
-        Request::TimelineList(list) => timeline::list(shared, list, integers),
+        Request::TimelineCreate(create) => timeline::create(shared, caller, create),
+        Request::TimelineGet(get) => timeline::get(shared, caller, get),
+        Request::TimelineUpdate(update) => timeline::update(shared, caller, update),
+        Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
+        Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
+        Request::TimelineList(list) => timeline::list(shared, caller, list),
         Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),
         Request::MessageAppendBatch(batch) => {
             message::append_batch(shared, caller, batch).alone(shared)
         }
-        Request::MessageGet(get) => message::get(shared, get, integers),
-        Request::MessageRange(range) => message::range(shared, range, integers),
-        Request::MessageUpdate(update) => message::update(shared, update, integers),
-        Request::MessageDelete(delete) => message::delete(shared, delete),
+        Request::MessageGet(get) => message::get(shared, caller, get),
+        Request::MessageRange(range) => message::range(shared, caller, range),
+        Request::MessageUpdate(update) => message::update(shared, caller, update),
+        Request::MessageDelete(delete) => message::delete(shared, caller, delete),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
-        Request::Sync(sync) => sync::sync(shared, sync, integers),
+        Request::Sync(sync) => sync::sync(shared, caller, sync),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
         )

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::shape::{self, page_bytes, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Subscription, Watch};
-use crate::timeline::{Changed, Error, Head, Resume, ResumeState};
+use crate::timeline::{Changed, Error, Head, Resume, ResumeState, Target};
 use crate::wire::{Failure, Integers, Reason, Reply, sync};
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
@@ -17,7 +17,7 @@ pub(in crate::gateway) async fn subscribe(
     shared: Arc<Shared>,
     request: sync::Subscribe,
     watch: Watch,
-    integers: Integers,
+    (user, integers): (String, Integers),
 ) -> Result<(Reply, Option<Subscription>), Failure> {
     let sync::Subscribe {
         timeline,
@@ -28,7 +28,9 @@ pub(in crate::gateway) async fn subscribe(
         limit,
         create,
     } = request;
+    let follower = Arc::from(user.as_str());
     let resume = Resume {
+        user,
         timeline,
         after,
         rewind,
@@ -50,8 +52,11 @@ pub(in crate::gateway) async fn subscribe(
     let metrics = &shared.metrics;
     metrics.families.resumes.of(&[state]).increment(1);
     metrics.pages.subscribe.count(changed.messages.len());
-    let subscription = (changed.state != ResumeState::EpochChanged)
-        .then(|| shared.feed.subscription(watch, cursor.resumed(&changed)));
+    let subscription = (changed.state != ResumeState::EpochChanged).then(|| {
+        shared
+            .feed
+            .subscription(watch, follower, cursor.resumed(&changed))
+    });
     Ok((reply(resume.timeline, changed, integers), subscription))
 }
 
@@ -67,7 +72,12 @@ async fn begin(shared: &Shared, resume: &Resume) -> Result<Changed, Failure> {
         return Ok(empty(resume, nothing, ResumeState::EpochChanged));
     }
     for _ in 0..CREATIONS_MAX {
-        let queued = shared.timelines.create(resume.timeline.clone(), None, None);
+        let target = Target {
+            timeline: resume.timeline.clone(),
+            epoch: None,
+            user: resume.user.clone(),
+        };
+        let queued = shared.timelines.create(target, None);
         let (made, is_new) = queued.await.map_err(refusal)?;
         if is_new {
             // Perhaps it is deleted by now. It was there, and the subscription ends as any other does.

@@ -11,14 +11,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::shape::{self, page_bytes, size};
-use super::{Shared, Work, refusal};
+use super::{Caller, Shared, Work, refusal};
 use crate::feed::{Mailbox, Watch};
 use crate::metrics::Metrics;
 use crate::timeline::{SyncPosition, Synced};
 use crate::wire::{Failure, Integers, Reply, sync};
 
-pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync, integers: Integers) -> Work {
-    let shared = Arc::clone(shared);
+pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Work {
+    let (shared, user, integers) = (Arc::clone(shared), caller.user.clone(), caller.integers);
     let sync::Sync {
         positions,
         limit,
@@ -28,12 +28,12 @@ pub(super) fn sync(shared: &Arc<Shared>, request: sync::Sync, integers: Integers
     shared.metrics.server.sync_positions.count(positions.len());
     match wait_ms {
         None | Some(0) => Work::Read(Box::pin(async move {
-            let looked = look(&shared, &asked(&positions), limit).await;
+            let looked = look(&shared, &asked(&positions), (&user, limit)).await;
             looked.map(|looked| reply(&shared.metrics, looked, integers))
         })),
         Some(wait_ms) => Work::Wait(Box::pin(async move {
             let time = Duration::from_millis(wait_ms);
-            let looked = wait(&shared, &asked(&positions), limit, time).await;
+            let looked = wait(&shared, &asked(&positions), (&user, limit), time).await;
             looked.map(|looked| reply(&shared.metrics, looked, integers))
         })),
     }
@@ -52,11 +52,11 @@ fn asked(positions: &sync::Positions) -> Vec<SyncPosition<'_>> {
 
 type Looked = (Vec<Synced>, bool);
 
-/// One look at the store. Begins at another timeline each time, so that none starves behind a busy one.
+/// One look at the store, for a user and with a limit. Begins at another timeline each time, so that none starves behind a busy one.
 async fn look(
     shared: &Shared,
     positions: &[SyncPosition<'_>],
-    limit: usize,
+    asker: (&str, usize),
 ) -> Result<Looked, Failure> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let start = match positions.len() {
@@ -65,9 +65,10 @@ async fn look(
         count => TURN.fetch_add(7_919, Ordering::Relaxed) % count,
     };
     let bytes = page_bytes(&shared.options.limits);
+    let (user, limit) = asker;
     shared
         .timelines
-        .sync(positions, limit, bytes, start)
+        .sync(positions, user, limit, bytes, start)
         .await
         .map_err(refusal)
 }
@@ -75,11 +76,11 @@ async fn look(
 async fn wait(
     shared: &Shared,
     positions: &[SyncPosition<'_>],
-    limit: usize,
+    asker: (&str, usize),
     time: Duration,
 ) -> Result<Looked, Failure> {
     let until = Instant::now() + time;
-    let first = look(shared, positions, limit).await?;
+    let first = look(shared, positions, asker).await?;
     if !first.0.is_empty() || first.1 {
         return Ok(first);
     }
@@ -92,7 +93,7 @@ async fn wait(
     let mut asked = positions.to_vec();
     loop {
         // After watching, and after each word from a watch: the store knows whether it is news for this position.
-        let looked = look(shared, &asked, limit).await?;
+        let looked = look(shared, &asked, asker).await?;
         if !looked.0.is_empty() || looked.1 {
             drop(watches);
             return Ok(looked);

@@ -6,20 +6,20 @@
 use std::sync::Arc;
 
 use super::shape::{self, entry_limits, page_bytes, size};
-use super::{Shared, Work, refusal};
+use super::{Caller, Shared, Work, refusal};
 use crate::timeline::{List, UpdateMeta};
-use crate::wire::{Integers, Reply, timeline};
+use crate::wire::{Reply, timeline};
 
-pub(super) fn create(shared: &Arc<Shared>, request: timeline::Create) -> Work {
+pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, request: timeline::Create) -> Work {
     let timeline::Create {
         timeline,
         meta,
         epoch,
     } = request;
-    let queued =
-        shared
-            .timelines
-            .create(timeline, meta.map(|meta| meta.columns.into_owned()), epoch);
+    let meta = meta.map(|meta| meta.columns.into_owned());
+    let queued = shared
+        .timelines
+        .create(caller.target(timeline, epoch), meta);
     Work::Write(Box::pin(async move {
         let (info, created) = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineCreate(timeline::Created {
@@ -31,16 +31,18 @@ pub(super) fn create(shared: &Arc<Shared>, request: timeline::Create) -> Work {
     }))
 }
 
-pub(super) fn get(shared: &Arc<Shared>, request: timeline::Get, integers: Integers) -> Work {
-    let timelines = shared.timelines.clone();
+pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: timeline::Get) -> Work {
+    let (timelines, integers) = (shared.timelines.clone(), caller.integers);
+    let timeline::Get { timeline, epoch } = request;
+    let target = caller.target(timeline, epoch);
     Work::Read(Box::pin(async move {
-        let timeline::Get { timeline, epoch } = request;
-        let info = timelines.get(&timeline, epoch).await.map_err(refusal)?;
+        let info = timelines.get(target).await.map_err(refusal)?;
         Ok(Reply::TimelineGet(Box::new(shape::info(info, integers))))
     }))
 }
 
-pub(super) fn update(shared: &Arc<Shared>, request: timeline::Update, integers: Integers) -> Work {
+pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: timeline::Update) -> Work {
+    let integers = caller.integers;
     let timeline::Update {
         timeline,
         meta,
@@ -48,6 +50,7 @@ pub(super) fn update(shared: &Arc<Shared>, request: timeline::Update, integers: 
         epoch,
     } = request;
     let queued = shared.timelines.update(UpdateMeta {
+        user: caller.user.clone(),
         timeline,
         set: meta.put,
         remove: meta.remove,
@@ -70,30 +73,32 @@ pub(super) fn update(shared: &Arc<Shared>, request: timeline::Update, integers: 
     }))
 }
 
-pub(super) fn delete(shared: &Arc<Shared>, request: timeline::Delete) -> Work {
+pub(super) fn delete(shared: &Arc<Shared>, caller: &Caller, request: timeline::Delete) -> Work {
     let timeline::Delete { timeline, epoch } = request;
-    let queued = shared.timelines.delete(timeline, epoch);
+    let queued = shared.timelines.delete(caller.target(timeline, epoch));
     Work::Write(Box::pin(async move {
         let deleted = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineDelete(timeline::Deleted { deleted }))
     }))
 }
 
-pub(super) fn trim(shared: &Arc<Shared>, request: timeline::Trim) -> Work {
+pub(super) fn trim(shared: &Arc<Shared>, caller: &Caller, request: timeline::Trim) -> Work {
     let timeline::Trim {
         timeline,
         before,
         epoch,
     } = request;
-    let queued = shared.timelines.trim(timeline, before, epoch);
+    let queued = shared
+        .timelines
+        .trim(caller.target(timeline, epoch), before);
     Work::Write(Box::pin(async move {
         let floor = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineTrim(timeline::Trimmed { floor }))
     }))
 }
 
-pub(super) fn list(shared: &Arc<Shared>, request: timeline::List, integers: Integers) -> Work {
-    let shared = Arc::clone(shared);
+pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::List) -> Work {
+    let (shared, user, integers) = (Arc::clone(shared), caller.user.clone(), caller.integers);
     Work::Read(Box::pin(async move {
         let timeline::List {
             prefix,
@@ -103,6 +108,7 @@ pub(super) fn list(shared: &Arc<Shared>, request: timeline::List, integers: Inte
         let listed = shared
             .timelines
             .list(List {
+                user,
                 prefix: prefix.unwrap_or_default(),
                 after,
                 limit: size(limit),

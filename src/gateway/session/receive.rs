@@ -22,7 +22,7 @@ use super::jobs::WAITS_MAX;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
 use crate::wire::{
-    Actual, Call, Close, Failure, Id, Incoming, Integers, Reason, Reply, Request, Together, sync,
+    Actual, Call, Close, Failure, Id, Incoming, Reason, Reply, Request, Together, sync,
 };
 
 impl Session {
@@ -174,9 +174,7 @@ fn start(
     may_wait: bool,
 ) -> (Pending, Weight) {
     match request {
-        Request::Subscribe(subscribe) => {
-            subscribing(shared, subscriptions, subscribe, caller.integers)
-        }
+        Request::Subscribe(subscribe) => subscribing(shared, subscriptions, subscribe, caller),
         Request::Unsubscribe(unsubscribe) => {
             let sync::Unsubscribe { timeline, epoch } = unsubscribe;
             let outcome = match subscriptions.close(&timeline, epoch.as_deref()) {
@@ -201,7 +199,7 @@ fn subscribing(
     shared: &Arc<Shared>,
     subscriptions: &mut Subscriptions,
     request: sync::Subscribe,
-    integers: Integers,
+    caller: &Caller,
 ) -> (Pending, Weight) {
     let refuse = |failure| (Pending::Now(Some(Err(failure))), Weight::Light);
     if subscriptions.contains(&request.timeline) {
@@ -222,7 +220,8 @@ fn subscribing(
     let watch = shared
         .feed
         .watch(&request.timeline, &subscriptions.mailbox, opening.slot);
-    let work = subscribe::subscribe(Arc::clone(shared), request, watch, integers).boxed();
+    let asker = (caller.user.clone(), caller.integers);
+    let work = subscribe::subscribe(Arc::clone(shared), request, watch, asker).boxed();
     (Pending::Subscribing(opening, work), Weight::Page)
 }
 

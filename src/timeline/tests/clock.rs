@@ -54,6 +54,7 @@ impl Bed {
 
     async fn edit(&self, timeline: &str) -> Result<Option<u64>, Error> {
         let update = UpdateMessage {
+            user: String::new(),
             timeline: timeline.to_owned(),
             sequence: 1,
             set: Vec::new(),
@@ -84,7 +85,7 @@ async fn one_wrong_time_is_not_every_timelines() {
     assert_eq!(bed.append("meanwhile").await, AHEAD_MS);
     assert_eq!(bed.edit("before").await.unwrap(), Some(AHEAD_MS));
     assert_eq!(bed.edit("after").await.unwrap(), Some(NOW_MS + 1));
-    let info = bed.timelines.get("after", None).await.unwrap();
+    let info = bed.timelines.get("after".into()).await.unwrap();
     assert_eq!(
         (info.created_at, info.last_at),
         (NOW_MS + 1, Some(NOW_MS + 1))

@@ -16,7 +16,8 @@ use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
 use crate::timeline::{
     Append, AppendOne, Burial, Columns, EntryLimits, Limits, List, Message, Range, Recall, Resume,
-    ResumeState, SyncPosition, SyncState, TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
+    ResumeState, SyncPosition, SyncState, Target, TimelineEvent, Timelines, UpdateMessage,
+    UpdateMeta,
 };
 
 pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
@@ -127,6 +128,13 @@ pub(super) fn step() -> impl Strategy<Value = (usize, Epoch, Command)> {
 }
 
 const READERS: usize = 3;
+
+fn target(timeline: &str, epoch: &Option<String>) -> Target {
+    Target {
+        epoch: epoch.clone(),
+        ..timeline.into()
+    }
+}
 
 /// What a reader keeps of one timeline.
 #[derive(Clone, Debug, Default)]
@@ -330,7 +338,7 @@ impl World {
             Command::Create(meta) => {
                 let real = self
                     .timelines
-                    .create(owned, meta.clone(), epoch.clone())
+                    .create(target(name, &epoch), meta.clone())
                     .await;
                 let predicted = self.model.create(name, meta, &epoch);
                 if let Ok((info, true)) = &real {
@@ -347,6 +355,7 @@ impl World {
                     .get(name)
                     .map_or(1, |it| it.info.version);
                 let update = UpdateMeta {
+                    user: String::new(),
                     timeline: owned,
                     set,
                     remove,
@@ -361,7 +370,7 @@ impl World {
                 }
             }
             Command::Delete => {
-                let real = self.timelines.delete(owned, epoch.clone()).await;
+                let real = self.timelines.delete(target(name, &epoch)).await;
                 same(&real, &self.model.delete(name, &epoch));
                 if let Ok(true) = real {
                     self.expect(name, None, vec![], vec![]);
@@ -369,7 +378,7 @@ impl World {
             }
             Command::Trim(before) => {
                 let floor = self.model.timelines.get(name).map_or(0, |it| it.head.floor);
-                let real = self.timelines.trim(owned, before, epoch.clone()).await;
+                let real = self.timelines.trim(target(name, &epoch), before).await;
                 same(&real, &self.model.trim(name, before, &epoch));
                 if real.is_ok_and(|real| real > floor) {
                     self.expect(name, None, vec![], vec![]);
@@ -383,6 +392,7 @@ impl World {
         let (sequence, done) = match command {
             Command::Edit(sequence, set, remove, expect_change) => {
                 let update = UpdateMessage {
+                    user: String::new(),
                     timeline: name.to_owned(),
                     sequence,
                     set,
@@ -396,10 +406,9 @@ impl World {
                 (sequence, real.is_ok())
             }
             Command::DeleteMessage(sequence) => {
-                let owned = name.to_owned();
                 let real = self
                     .timelines
-                    .delete_message(owned, sequence, epoch.clone())
+                    .delete_message(target(name, &epoch), sequence)
                     .await;
                 let model = self.model.bury(name, sequence, Burial::Deleted, &epoch);
                 same(&real, &model);
@@ -470,16 +479,17 @@ impl World {
         assert_eq!(head, known);
         match command {
             Command::Get(sequence) => {
-                let real = self.timelines.get(name, epoch.clone()).await;
+                let real = self.timelines.get(target(name, &epoch)).await;
                 same(real, self.model.info(name, &epoch));
                 let real = self
                     .timelines
-                    .get_message(name, sequence, epoch.clone())
+                    .get_message(target(name, &epoch), sequence)
                     .await;
                 same(real, self.model.message(name, sequence, &epoch));
             }
             Command::Range(from, to, limit, backward, columns) => {
                 let range = Range {
+                    user: String::new(),
                     timeline: name.to_owned(),
                     from,
                     to,
@@ -496,6 +506,7 @@ impl World {
             }
             Command::Resume(after, rewind, changes_after, limit) => {
                 let resume = Resume {
+                    user: String::new(),
                     timeline: name.to_owned(),
                     after: after.filter(|_| rewind.is_none()),
                     rewind,
@@ -526,6 +537,7 @@ impl World {
         let (mut real, mut next) = (Vec::new(), Some(after.to_owned()));
         while let Some(after) = next {
             let list = List {
+                user: String::new(),
                 prefix: prefix.to_owned(),
                 after: Some(after),
                 limit,
@@ -545,6 +557,7 @@ impl World {
         let copy = self.readers[reader].entry(name).or_default();
         for _ in 0..1_000 {
             let resume = Resume {
+                user: String::new(),
                 timeline: name.to_owned(),
                 after: Some(copy.position),
                 rewind: None,
@@ -601,7 +614,7 @@ impl World {
             let first_has_news = self.model.sync(first, 2).is_some();
             let (synced, more) = self
                 .timelines
-                .sync(&positions, 2, bytes, start)
+                .sync(&positions, "", 2, bytes, start)
                 .await
                 .unwrap();
             let names: Vec<_> = synced
@@ -712,8 +725,8 @@ fn writes_take_effect_in_the_order_of_the_calls_and_events_tell_all() {
         for n in 1..=100 {
             writes.push(world.timelines.append(append(n, true)));
         }
-        let edit = world.timelines.delete_message("room".to_owned(), 40, None);
-        let deleted = world.timelines.delete("room".to_owned(), None);
+        let edit = world.timelines.delete_message("room".into(), 40);
+        let deleted = world.timelines.delete("room".into());
         let refused = world.timelines.append(append(101, false));
         let last = world.timelines.append(append(7, true));
         assert!(edit.await.unwrap() && deleted.await.unwrap());
@@ -768,6 +781,7 @@ fn pages_end_at_their_bytes_but_hold_one_message() {
         };
         world.timelines.append(append).await.unwrap();
         let mut range = Range {
+            user: String::new(),
             timeline: "room".to_owned(),
             from: None,
             to: None,

@@ -100,6 +100,7 @@ impl Bed {
 
     fn edit(&self, name: &str, sequence: u64) {
         let update = || UpdateMessage {
+            user: String::new(),
             timeline: name.to_owned(),
             sequence,
             set: vec![("edited".to_owned(), Value::Integer(1))],
@@ -115,11 +116,11 @@ impl Bed {
     }
 
     fn trim(&self, name: &str, before: u64) {
-        self.run(|timelines| timelines.trim(name.to_owned(), before, None));
+        self.run(|timelines| timelines.trim(name.into(), before));
     }
 
     fn delete(&self, name: &str) {
-        assert!(self.run(|timelines| timelines.delete(name.to_owned(), None)));
+        assert!(self.run(|timelines| timelines.delete(name.into())));
     }
 
     /// One round of life: every timeline grows and changes; some are trimmed, some deleted and made again; time passes.
@@ -133,7 +134,7 @@ impl Bed {
             for back in [1, 5, 9, 9] {
                 self.edit(name, last - back);
             }
-            self.run(|timelines| timelines.delete_message(name.to_owned(), last - 2, None));
+            self.run(|timelines| timelines.delete_message(name.into(), last - 2));
             if (round + at).is_multiple_of(2) {
                 self.trim(name, last - 19);
             }
@@ -199,6 +200,7 @@ fn whole(
     let mut from = None;
     loop {
         let range = Range {
+            user: String::new(),
             timeline: name.to_owned(),
             from,
             to: None,

@@ -346,6 +346,7 @@ impl Model {
     pub(super) fn sync(&self, position: &SyncPosition<'_>, limit: usize) -> Option<Synced> {
         let resume = Resume {
             timeline: position.timeline.to_owned(),
+            user: String::new(),
             after: Some(position.after),
             rewind: None,
             epoch: position.epoch.map(str::to_owned),

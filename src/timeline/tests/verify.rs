@@ -45,6 +45,7 @@ fn with_timeline(bend: impl FnOnce(&mut Txn<'_>, &Name, HeadRow) + Send + 'stati
         epoch: None,
     };
     let edit = UpdateMessage {
+        user: String::new(),
         timeline: "room".to_owned(),
         sequence: 4,
         set: vec![("n".to_owned(), Value::Integer(40))],

@@ -445,7 +445,7 @@ fn a_page_over_many_deleted_timelines_ends_and_the_next_one_goes_on() {
             });
             futures_util::future::try_join_all(made).await.unwrap();
             let gone = timelines.filter(|at| *at != 700 && *at != 5_600);
-            let gone = gone.map(|at| world.timelines.delete(named(at), None));
+            let gone = gone.map(|at| world.timelines.delete(named(at).as_str().into()));
             futures_util::future::try_join_all(gone).await.unwrap();
         }
         each_partition(&world.partitions, Partitions::rotate).await;
@@ -511,7 +511,7 @@ fn a_page_never_mixes_two_timelines_of_one_name() {
                 let messages = append(name, (0..3).map(entry).collect());
                 timelines.append(messages.clone()).await.unwrap();
                 timelines.append(messages).await.unwrap();
-                let deleted = timelines.delete(name.to_owned(), None);
+                let deleted = timelines.delete(name.into());
                 let again = timelines.append(append(name, vec![entry(0); 5]));
                 assert!(deleted.await.unwrap() && again.await.is_ok());
             }

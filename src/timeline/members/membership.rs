@@ -1,0 +1,59 @@
+//! What a committed batch did to members.
+//!
+//! Owns: reading that out of a batch's change records. Promises: the batch alone is enough. Must not: read the store.
+
+use crate::entry::EntryKind;
+use crate::ordered::Reader;
+use crate::table::{Batch, Change, Malformed, split_key};
+
+use super::super::tables::{MEMBERS, incarnation_of};
+use super::row::MemberRow;
+
+/// One change of one member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberChange {
+    /// Of which timeline.
+    pub timeline: String,
+    /// Of which of its name.
+    pub incarnation: u64,
+    /// Who.
+    pub user: String,
+    /// What is stored of them now; `None` = they have left.
+    pub row: Option<MemberRow>,
+}
+
+/// The members that a batch added, changed or removed, in order: one may come more than once.
+///
+/// # Errors
+/// If a record or row of the batch can't be read.
+pub fn memberships(batch: &Batch) -> Result<Vec<MemberChange>, Malformed> {
+    let mut found = Vec::new();
+    for record in batch.changes() {
+        let change = Change::decode(record)?;
+        if change.table != MEMBERS {
+            continue;
+        }
+        for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
+            let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
+            found.push(member(columns, entry.kind, entry.value)?);
+        }
+    }
+    Ok(found)
+}
+
+fn member(columns: &[u8], kind: EntryKind, value: &[u8]) -> Result<MemberChange, Malformed> {
+    let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
+    let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
+    let user = rest.string().map_err(|_| Malformed)?;
+    let row = match kind {
+        EntryKind::Put => Some(MemberRow::decode(value)?),
+        EntryKind::Tombstone => None,
+        EntryKind::Delta => return Err(Malformed),
+    };
+    Ok(MemberChange {
+        timeline: timeline.into_owned(),
+        incarnation,
+        user: user.into_owned(),
+        row,
+    })
+}

@@ -1,0 +1,14 @@
+//! Who belongs to a timeline, what its settings are, and what a user may see of it.
+//!
+//! Owns: member rows, settings, policies, and the floor of each reader. Promises: every read of a client goes by
+//! [`reader`], and every write decides on membership in its own batch; a timeline without members and settings costs
+//! no look-up. Must not: know unread counts or a user's own list.
+
+mod membership;
+mod reader;
+mod row;
+mod settings;
+
+pub use membership::{MemberChange, memberships};
+pub use row::MemberRow;
+pub use settings::{Edit, EditBy, FanOut, Kept, Policies, Policy, Settings};

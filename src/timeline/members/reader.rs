@@ -1,0 +1,102 @@
+//! What a user may see of a timeline.
+//!
+//! Owns: the rules of `members_only` and of a member's own floor. Promises: whoever is shut out learns nothing, not
+//! even that the timeline exists; a timeline without members that is open to all costs no look-up. Must not: hold more
+//! than one view's or batch's state.
+
+use crate::table::Source;
+
+use super::super::Error;
+use super::super::head::{HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
+use super::super::tables::Name;
+use super::super::write::Site;
+use super::row::MemberRow;
+
+/// A user in front of a timeline that they may read.
+pub(in crate::timeline) struct Reader {
+    /// The lowest sequence that they may see: never below the timeline's floor.
+    pub(in crate::timeline) floor: u64,
+    /// Their row, if they are a member.
+    #[expect(dead_code, reason = "unread counts use it")]
+    pub(in crate::timeline) member: Option<MemberRow>,
+}
+
+impl Reader {
+    /// The timeline's head as they see it: with their own floor. For reading only.
+    pub(in crate::timeline) fn sees(&self, head: HeadRow) -> HeadRow {
+        HeadRow {
+            floor: self.floor.max(head.floor),
+            ..head
+        }
+    }
+}
+
+impl Site {
+    /// What a user may see; an empty one is a back end, which sees everything. [`Error::TimelineNotFound`] for those
+    /// whom `members_only` shuts out.
+    pub(in crate::timeline) fn reader(
+        &self,
+        rows: &impl Source,
+        name: &Name,
+        head: &HeadRow,
+        user: &str,
+    ) -> Result<Reader, Error> {
+        let member = match user {
+            "" => None,
+            user => match MemberRow::load(rows, name, head, user)? {
+                None if self.is_members_only(name, head) => return Err(Error::TimelineNotFound),
+                member => member,
+            },
+        };
+        let own = member.as_ref().map_or(0, MemberRow::floor);
+        Ok(Reader {
+            floor: head.floor.max(own),
+            member,
+        })
+    }
+
+    /// The head of a timeline that must exist, and its reader, who must be let in.
+    pub(in crate::timeline) fn admit(
+        &self,
+        rows: &impl Source,
+        name: &Name,
+        epoch: Option<&str>,
+        user: &str,
+    ) -> Result<(HeadRow, Reader), Error> {
+        let head = HeadRow::standing(rows, name)?.ok_or(Error::TimelineNotFound)?;
+        let reader = self.reader(rows, name, &head, user)?;
+        self.check_epoch(&head, epoch)?;
+        Ok((head, reader))
+    }
+
+    /// Whether a user must not learn of a timeline, or must not bring it about by writing to it.
+    pub(in crate::timeline) fn is_shut_out(
+        &self,
+        rows: &impl Source,
+        name: &Name,
+        standing: Option<&HeadRow>,
+        user: &str,
+    ) -> Result<bool, Error> {
+        let Some(head) = standing else {
+            return Ok(!user.is_empty() && self.policy_shuts_out(name));
+        };
+        match self.reader(rows, name, head, user) {
+            Ok(_) => Ok(false),
+            Err(Error::TimelineNotFound) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether only members may read and write a timeline.
+    pub(in crate::timeline) fn is_members_only(&self, name: &Name, head: &HeadRow) -> bool {
+        match head.flags & (MEMBERS_ONLY | OPEN_TO_ALL) {
+            0 => self.policy_shuts_out(name),
+            own => own == MEMBERS_ONLY,
+        }
+    }
+
+    fn policy_shuts_out(&self, name: &Name) -> bool {
+        let policy = self.policies.of_name(name);
+        policy.and_then(|policy| policy.members_only) == Some(true)
+    }
+}

@@ -1,0 +1,172 @@
+//! A member of a timeline as a row.
+//!
+//! Owns: the columns of member rows. Promises: the app's attributes and our columns never meet, because ours begin with
+//! `$`. Must not: decide who becomes a member.
+//!
+//! ```text
+//! member  the attributes' columns, $at, $cleared, $from, $hides, $joined, $read, $received, $role, $version
+//!         absent = 0; role: `member`
+//! ```
+
+use crate::model::ValueRef;
+use crate::table::{Malformed, ReadError, Row, RowWriter, Source, damaged};
+
+use super::super::Columns;
+use super::super::head::HeadRow;
+use super::super::stored::{around, number, put_all, put_number};
+use super::super::tables::Name;
+
+/// What is stored of a member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberRow {
+    /// The member version at which they joined: tells this membership from earlier ones of the user.
+    pub joined: u64,
+    /// ms.
+    pub joined_at: u64,
+    /// Free text.
+    pub role: String,
+    /// The app's, sorted by name.
+    pub attributes: Columns,
+    /// The first sequence that they may see.
+    pub visible_from: u64,
+    /// Up to here they have read.
+    pub read: u64,
+    /// Up to here they have received; not below `read`.
+    pub received: u64,
+    /// Nothing at or below is shown to them; 0 = nothing was cleared.
+    pub cleared: u64,
+    /// How many messages they hid.
+    pub hides: u64,
+    /// The member version of the last change of this row that others may see.
+    pub version: u64,
+}
+
+/// The role of a member for whom none is given.
+pub(in crate::timeline) const DEFAULT_ROLE: &str = "member";
+
+const JOINED_AT: &str = "$at";
+const CLEARED: &str = "$cleared";
+const VISIBLE_FROM: &str = "$from";
+const HIDES: &str = "$hides";
+const JOINED: &str = "$joined";
+const READ: &str = "$read";
+const RECEIVED: &str = "$received";
+const ROLE: &str = "$role";
+const VERSION: &str = "$version";
+
+impl MemberRow {
+    /// The first sequence that they may see now, as far as that depends on the member.
+    #[must_use]
+    pub fn floor(&self) -> u64 {
+        self.visible_from.max(self.cleared + 1)
+    }
+
+    /// To be finished with the time of the change as version.
+    #[must_use]
+    #[cfg_attr(not(test), expect(dead_code, reason = "adding members uses it"))]
+    pub(in crate::timeline) fn encode(&self) -> RowWriter {
+        let mut row = RowWriter::new(128);
+        let (before, behind) = around(&self.attributes, "$");
+        put_all(&mut row, before);
+        put_number(&mut row, JOINED_AT, self.joined_at);
+        put_number(&mut row, CLEARED, self.cleared);
+        put_number(&mut row, VISIBLE_FROM, self.visible_from);
+        put_number(&mut row, HIDES, self.hides);
+        put_number(&mut row, JOINED, self.joined);
+        put_number(&mut row, READ, self.read);
+        put_number(&mut row, RECEIVED, self.received);
+        if self.role != DEFAULT_ROLE {
+            row.put(ROLE, ValueRef::String(&self.role));
+        }
+        put_number(&mut row, VERSION, self.version);
+        put_all(&mut row, behind);
+        row
+    }
+
+    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<MemberRow, Malformed> {
+        let mut member = MemberRow {
+            joined: 0,
+            joined_at: 0,
+            role: String::new(),
+            attributes: Columns::new(),
+            visible_from: 0,
+            read: 0,
+            received: 0,
+            cleared: 0,
+            hides: 0,
+            version: 0,
+        };
+        for cell in Row::parse(value)?.columns() {
+            let cell = cell?;
+            match cell.name {
+                JOINED_AT => member.joined_at = number(cell.value)?,
+                CLEARED => member.cleared = number(cell.value)?,
+                VISIBLE_FROM => member.visible_from = number(cell.value)?,
+                HIDES => member.hides = number(cell.value)?,
+                JOINED => member.joined = number(cell.value)?,
+                READ => member.read = number(cell.value)?,
+                RECEIVED => member.received = number(cell.value)?,
+                ROLE => match cell.value {
+                    ValueRef::String(role) => role.clone_into(&mut member.role),
+                    _ => return Err(Malformed),
+                },
+                VERSION => member.version = number(cell.value)?,
+                name => {
+                    let attribute = (name.to_owned(), cell.value.to_value());
+                    member.attributes.push(attribute);
+                }
+            }
+        }
+        if member.role.is_empty() {
+            DEFAULT_ROLE.clone_into(&mut member.role);
+        }
+        Ok(member)
+    }
+
+    /// A user's row in a timeline, if they are a member.
+    pub(in crate::timeline) fn load(
+        rows: &impl Source,
+        name: &Name,
+        head: &HeadRow,
+        user: &str,
+    ) -> Result<Option<MemberRow>, ReadError> {
+        if head.members == 0 {
+            return Ok(None);
+        }
+        let key = name.member_key(head.incarnation, user);
+        let Some(value) = rows.row(&key)? else {
+            return Ok(None);
+        };
+        let member = MemberRow::decode(&value);
+        let member = member.map_err(|_| damaged(key.as_bytes(), "not a member"))?;
+        Ok(Some(member))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::arbitrary;
+
+    proptest! {
+        #[test]
+        fn members_come_back(
+            attributes in arbitrary::columns(),
+            role in "[a-z]{1,9}",
+            numbers in any::<[u32; 8]>(),
+            bytes: Vec<u8>,
+        ) {
+            let [joined, joined_at, visible_from, read, received, cleared, hides, version] =
+                numbers.map(u64::from);
+            let member = MemberRow {
+                joined, joined_at, role, attributes, visible_from, read, received, cleared, hides,
+                version,
+            };
+            let value = member.encode().finish(7);
+            prop_assert_eq!(MemberRow::decode(&value), Ok(member));
+            let _ = MemberRow::decode(&bytes).is_ok();
+        }
+    }
+}

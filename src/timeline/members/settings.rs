@@ -1,0 +1,163 @@
+//! Settings of timelines, and the policies that they default to.
+//!
+//! Owns: which settings there are, and how a policy is found. Promises: of each setting the timeline's own
+//! counts, else that of the policy with the longest matching prefix, else the default. Must not: do what a setting
+//! says.
+
+use super::super::tables::Name;
+
+/// The settings of a timeline or of a policy; `None` = not set here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// How much is kept.
+    pub retention: Option<Kept>,
+    /// Only members may read and write.
+    pub members_only: Option<bool>,
+    /// How messages reach inboxes.
+    pub fan_out: Option<FanOut>,
+    /// Up to how many members `auto` writes into inboxes.
+    pub fan_out_members_max: Option<u64>,
+    /// Who may edit and delete messages.
+    pub edit: Option<Edit>,
+}
+
+/// Limits of what is kept; `None` = no such limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// No message is older, ms.
+    pub age_ms: Option<u64>,
+    /// No more messages.
+    pub messages: Option<u64>,
+    /// No more bytes of stored messages.
+    pub bytes: Option<u64>,
+}
+
+/// How messages reach inboxes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FanOut {
+    /// They don't: readers merge the sources.
+    #[default]
+    Read,
+    /// Each message is written into each inbox.
+    Write,
+    /// As `Write` until there are too many members, from then on as `Read`.
+    Auto,
+}
+
+/// Who may edit and delete messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// Whose messages.
+    pub by: EditBy,
+    /// How long after the append, ms; `None` = for ever.
+    pub window_ms: Option<u64>,
+}
+
+/// Whose messages a user may edit and delete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EditBy {
+    /// Everybody's.
+    #[default]
+    Anyone,
+    /// Their own.
+    Sender,
+}
+
+impl Settings {
+    /// These, and where nothing is set here those of a policy.
+    #[must_use]
+    pub fn or(self, policy: &Settings) -> Settings {
+        let Settings {
+            retention,
+            members_only,
+            fan_out,
+            fan_out_members_max,
+            edit,
+        } = self;
+        Settings {
+            retention: retention.or(policy.retention),
+            members_only: members_only.or(policy.members_only),
+            fan_out: fan_out.or(policy.fan_out),
+            fan_out_members_max: fan_out_members_max.or(policy.fan_out_members_max),
+            edit: edit.or(policy.edit),
+        }
+    }
+}
+
+/// Settings for all timelines whose IDs begin alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How the IDs begin; without control characters.
+    pub prefix: String,
+    /// What is not set here is the default.
+    pub settings: Settings,
+}
+
+/// All policies of a server. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Policies {
+    /// The longest prefix first.
+    policies: std::sync::Arc<[Policy]>,
+}
+
+impl Policies {
+    /// These policies; of equal prefixes the first counts.
+    #[must_use]
+    pub fn new(mut policies: Vec<Policy>) -> Policies {
+        policies.sort_by_key(|policy| std::cmp::Reverse(policy.prefix.len()));
+        Policies {
+            policies: policies.into(),
+        }
+    }
+
+    /// The settings of the policy that a timeline has, if there is one.
+    #[must_use]
+    pub fn of(&self, timeline: &str) -> Option<&Settings> {
+        self.find(timeline.as_bytes())
+    }
+
+    /// The same by the encoded name, which begins with the text's bytes.
+    pub(in crate::timeline) fn of_name(&self, name: &Name) -> Option<&Settings> {
+        self.find(&name.as_bytes()[1..])
+    }
+
+    fn find(&self, timeline: &[u8]) -> Option<&Settings> {
+        let matching = |policy: &&Policy| timeline.starts_with(policy.prefix.as_bytes());
+        let policy = self.policies.iter().find(matching)?;
+        Some(&policy.settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_counts_and_own_settings_come_first() {
+        let policy = |prefix: &str, members_only| Policy {
+            prefix: prefix.to_owned(),
+            settings: Settings {
+                members_only,
+                fan_out_members_max: Some(prefix.len() as u64),
+                ..Settings::default()
+            },
+        };
+        let policies = vec![policy("room/", Some(true)), policy("room/open/", None)];
+        let policies = Policies::new(policies);
+        let of = |timeline: &str| {
+            let by_name = policies.of_name(&Name::new(timeline));
+            assert_eq!(policies.of(timeline), by_name);
+            by_name.map(|settings| settings.fan_out_members_max.unwrap())
+        };
+        assert_eq!(of("room/1"), Some(5));
+        assert_eq!(of("room/open/1"), Some(10));
+        assert_eq!((of("room"), of("")), (None, None));
+        let own = Settings {
+            members_only: Some(false),
+            ..Settings::default()
+        };
+        let in_force = own.or(policies.of("room/1").unwrap());
+        assert_eq!(in_force.members_only, Some(false));
+        assert_eq!(in_force.fan_out_members_max, Some(5));
+    }
+}
