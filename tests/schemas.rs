@@ -15,7 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, push,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, pin, push,
+    reaction,
     schemas, session, sync, timeline,
 };
 
@@ -172,6 +173,12 @@ fn reply(method: &str, result: &Value) -> Reply {
         "message.range" => Reply::MessageRange(of::<message::Page>(result)),
         "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
         "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
+        "reaction.add" => Reply::ReactionAdd(of::<reaction::Reacted>(result)),
+        "reaction.remove" => Reply::ReactionRemove(of::<reaction::Reacted>(result)),
+        "reaction.list" => Reply::ReactionList(of::<reaction::Listed>(result)),
+        "pin.add" => Reply::PinAdd(of::<pin::Added>(result)),
+        "pin.remove" => Reply::PinRemove(of::<pin::Removed>(result)),
+        "pin.list" => Reply::PinList(of::<pin::Listed>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
         "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
@@ -183,6 +190,7 @@ fn reply(method: &str, result: &Value) -> Reply {
 fn pushed(name: &str, params: &Value) -> Push<'static> {
     match name {
         "message" => Push::Message(of::<push::Messages>(params)),
+        "reaction" => Push::Reaction(of::<push::Reacted>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),

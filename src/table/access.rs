@@ -4,6 +4,7 @@
 //! its key, never a wrong answer. Must not: hold a view longer than its caller does.
 
 use std::borrow::BorrowMut;
+use std::ops::Bound;
 
 use bytes::Bytes;
 
@@ -21,6 +22,9 @@ pub trait Source {
 
     /// The value of a row; of a wide one perhaps little else than these columns, which are in order. `None` = all.
     fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError>;
+
+    /// The rows between two keys; see [`scan`].
+    fn between(&self, from: &Key, to: &Key, direction: Direction) -> Rows<'_>;
 }
 
 impl Source for View {
@@ -30,6 +34,11 @@ impl Source for View {
 
     fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError> {
         self.get_some(key.as_bytes(), columns)
+    }
+
+    fn between(&self, from: &Key, to: &Key, direction: Direction) -> Rows<'_> {
+        let (from, to) = bounds(from, to);
+        self.range(from, to, direction)
     }
 }
 
@@ -41,15 +50,21 @@ impl Source for Txn<'_> {
     fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError> {
         self.get_some(key.as_bytes(), columns)
     }
+
+    fn between(&self, from: &Key, to: &Key, direction: Direction) -> Rows<'_> {
+        let (from, to) = bounds(from, to);
+        self.range(from, to, direction)
+    }
 }
 
 /// The rows from `from` (inclusive) to `to` (exclusive), in the direction's order: encoded key columns and value. Lazy.
-pub fn scan<'v>(view: &'v View, from: &Key, to: &Key, direction: Direction) -> Rows<'v> {
-    view.range(
-        std::ops::Bound::Included(from.as_bytes()),
-        std::ops::Bound::Excluded(to.as_bytes()),
-        direction,
-    )
+pub fn scan<'v>(rows: &'v impl Source, from: &Key, to: &Key, direction: Direction) -> Rows<'v> {
+    rows.between(from, to, direction)
+}
+
+fn bounds<'k>(from: &'k Key, to: &'k Key) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+    let to = Bound::Excluded(to.as_bytes());
+    (Bound::Included(from.as_bytes()), to)
 }
 
 /// Writes a whole row whose cells have `version`. Gives the number of the entry.

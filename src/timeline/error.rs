@@ -38,6 +38,13 @@ pub enum Error {
     },
     /// An update of a deleted message.
     Deleted,
+    /// More than the limit allows.
+    TooMany {
+        /// So many are allowed.
+        limit: u64,
+        /// So many there would be, or are.
+        actual: u64,
+    },
     /// The store could not.
     Store(StoreError),
 }

@@ -4,6 +4,7 @@
 //! carries the epoch that its positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on
 //! the wire.
 
+use super::marks::Reactions;
 use crate::model::{Value, json_bytes, json_text_bytes};
 
 /// A column name and its value; names are unique within an entry, sorted bytewise when they come out of the store.
@@ -170,13 +171,24 @@ pub struct Message {
     pub entry: Option<Columns>,
     /// How it became a tombstone; `None` as long as it has an entry.
     pub burial: Option<Burial>,
-    /// The number of its last change; 0 = never changed.
+    /// The number of its last change, reactions included; 0 = never changed.
     pub change: u64,
     /// When it was last edited, ms.
     pub edited_at: Option<u64>,
+    /// It is pinned for all.
+    pub pinned: bool,
+    /// `None` = it never had any, or is a tombstone.
+    pub reactions: Option<Box<Reactions>>,
 }
 
 impl Message {
+    /// Whether nothing but its reactions changed after a change number.
+    #[must_use]
+    pub fn is_reacted(&self, since: u64) -> bool {
+        let reactions = self.reactions.as_ref();
+        self.change > since && reactions.is_some_and(|all| all.entry_change <= since)
+    }
+
     /// The most bytes that the message takes as compact JSON, integers as numbers. Pages are measured with it.
     #[must_use]
     pub fn json_bytes_max(&self) -> usize {
@@ -192,8 +204,11 @@ impl Message {
             Some(Burial::Expired) => RECALLED,
             Some(Burial::Deleted) | None => 0,
         };
+        const PINNED: usize = 14;
+        let pinned = if self.pinned { PINNED } else { 0 };
+        let reactions = self.reactions.as_ref().map_or(0, |all| all.json_bytes_max());
         let texts = json_text_bytes(&self.message_id) + json_text_bytes(&self.sender);
-        FRAME + texts + entry + burial
+        FRAME + texts + entry + burial + pinned + reactions
     }
 }
 
@@ -410,4 +425,6 @@ pub struct TimelineEvent {
     pub appended: Vec<Message>,
     /// Sequences that the batch edited or deleted.
     pub changed: Vec<u64>,
+    /// The batch added reactions or took some back.
+    pub reacted: bool,
 }

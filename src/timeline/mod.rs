@@ -12,6 +12,7 @@ mod events;
 mod fresh_ids;
 mod head;
 mod heads;
+mod marks;
 mod members;
 mod message;
 mod page;
@@ -43,6 +44,7 @@ use write::Site;
 pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
+pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub use members::{
     Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Settings, memberships,
 };

@@ -11,6 +11,7 @@ use crate::table::{DropContext, Entry, Malformed, Retention};
 
 use super::Limits;
 use super::head::HeadRow;
+use super::marks;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
     CHANGES, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MEMBER_CHANGES, MEMBERS,
@@ -58,7 +59,10 @@ impl Retention for TimelineRetention {
     }
 
     fn is_looked_up(&self, table: TableId) -> bool {
-        matches!(table, HEADS | METAS | IDS | SETTINGS | MEMBERS)
+        matches!(
+            table,
+            HEADS | METAS | IDS | SETTINGS | MEMBERS | REACTIONS | REACTION_SUMS
+        )
     }
 }
 
@@ -87,7 +91,15 @@ impl TimelineRetention {
             return Ok(true);
         }
         match table {
-            MESSAGES => Ok(rest.u64().map_err(|_| Malformed)? < head.floor),
+            MESSAGES | REACTION_SUMS | PINS => Ok(rest.u64().map_err(|_| Malformed)? < head.floor),
+            REACTIONS => {
+                let sequence = rest.u64().map_err(|_| Malformed)?;
+                let sums = name.reaction_sums_key(incarnation, sequence);
+                // Those of a tombstone, which never has any again.
+                let is_gone = |sums: bytes::Bytes| marks::is_gone(&sums);
+                Ok(sequence < head.floor
+                    || (context.read)(sums.as_bytes()).is_some_and(|sums| is_gone(sums) == Ok(true)))
+            }
             CHANGES if entry.kind == EntryKind::Put => {
                 Ok(changed_sequence(&entry.value)? < head.floor)
             }

@@ -4,8 +4,8 @@
 //! version of a row's cells is its time (of a message: its timestamp). Must not: read or write a store.
 //!
 //! ```text
-//! message  the entry's columns, $change, $deleted, $edited, $expired, $from, $id, $reason, $recalled (by whom, perhaps
-//!          the empty text)                                       version = timestamp; absent = 0, no or none
+//! message  the entry's columns, $change, $deleted, $edited, $expired, $from, $id, $pinned, $reason, $recalled (by
+//!          whom, perhaps the empty text)                         version = timestamp; absent = 0, no or none
 //! meta     the meta's columns, $created, $updated, $version
 //! ID       $hash (of the entry's cells as first appended), $seq            version = timestamp
 //! change   $seq
@@ -25,6 +25,7 @@ const EDITED: &str = "$edited";
 const EXPIRED: &str = "$expired";
 const SENDER: &str = "$from";
 const ID: &str = "$id";
+const PINNED: &str = "$pinned";
 const REASON: &str = "$reason";
 const RECALLED: &str = "$recalled";
 
@@ -43,6 +44,7 @@ pub(super) struct Stamp<'a> {
     pub(super) change: u64,
     pub(super) edited_at: Option<u64>,
     pub(super) burial: Option<&'a Burial>,
+    pub(super) pinned: bool,
 }
 
 /// A message's row and, in it, where the entry's cells are.
@@ -74,6 +76,9 @@ impl MessageRow {
             Some(uuid) => row.put(ID, ValueRef::Binary(uuid.as_bytes())),
             None => row.put(ID, ValueRef::String(stamp.message_id)),
         }
+        if stamp.pinned {
+            row.put(PINNED, ValueRef::Boolean(true));
+        }
         if let Some(Burial::Recalled { by, reason }) = stamp.burial {
             put_text(&mut row, REASON, reason);
             row.put(RECALLED, ValueRef::String(by));
@@ -94,6 +99,7 @@ impl MessageRow {
             change: message.change,
             edited_at: message.edited_at,
             burial: message.burial.as_ref(),
+            pinned: message.pinned,
         };
         MessageRow::new(message.entry.as_deref().unwrap_or_default(), &stamp)
     }
@@ -178,6 +184,7 @@ pub(super) fn message(
             EDITED => message.edited_at = Some(number(cell.value)?),
             EXPIRED => expired = true,
             SENDER => message.sender = text(cell.value)?,
+            PINNED => message.pinned = true,
             REASON => reason = text(cell.value)?,
             RECALLED => recalled = Some(text(cell.value)?),
             ID => {
@@ -192,7 +199,7 @@ pub(super) fn message(
         None => row.columns().try_for_each(|cell| take(cell?))?,
         Some(columns) => {
             let ours = [
-                CHANGE, DELETED, EDITED, EXPIRED, SENDER, ID, REASON, RECALLED,
+                CHANGE, DELETED, EDITED, EXPIRED, SENDER, ID, PINNED, REASON, RECALLED,
             ];
             let before = columns.partition_point(|name| name.as_str() < "$");
             let (before, behind) = columns.split_at(before);
@@ -327,6 +334,7 @@ mod tests {
         fn messages_come_back(
             columns in arbitrary::columns(),
             burial in proptest::option::of(burial()),
+            pinned: bool,
             id in prop_oneof!["\\PC{1,20}", Just("01890a5d-ac96-774b-bcce-b302099a8057".to_owned())],
             sender in "\\PC{0,9}",
             timestamp in 0u64..1 << 53,
@@ -336,7 +344,8 @@ mod tests {
         ) {
             let entry = burial.is_none().then_some(columns);
             let whole = Message {
-                sequence: 7, timestamp, message_id: id, sender, entry, burial, change, edited_at,
+                sequence: 7, timestamp, message_id: id, sender, entry, burial, change, edited_at, pinned,
+                reactions: None,
             };
             let row = MessageRow::of(&whole).row.finish(timestamp.cast_signed());
             prop_assert_eq!(&message(7, &row, None).unwrap(), &whole);

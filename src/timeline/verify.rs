@@ -8,7 +8,9 @@ use crate::table::{Key, ReadError, damaged, scan};
 
 use super::Message;
 use super::dump::StoredTimelines;
+use super::edit::load_held;
 use super::head::HeadRow;
+use super::marks::Marks;
 use super::stored::{self, IdRow};
 use super::tables::{IDS, Name};
 
@@ -46,13 +48,16 @@ impl StoredTimelines<'_> {
     ) -> Result<u64, ReadError> {
         let name = Name::new(timeline);
         let (mut next, mut last_at, mut count) = (head.floor, 0, 0);
+        let mut marks = Marks::new(self.view, &name, head);
         for message in self.messages(&name, head) {
+            let message = message?;
+            marks.check(&message, problem)?;
             let Message {
                 sequence,
                 timestamp,
                 change,
                 ..
-            } = message?;
+            } = message;
             count += 1;
             if sequence != next {
                 problem(format!("message {next} is missing, {sequence} is next"));
@@ -75,6 +80,8 @@ impl StoredTimelines<'_> {
             }
             (next, last_at) = (sequence + 1, timestamp);
         }
+        marks.end(problem)?;
+        self.check_changes(&name, head, problem)?;
         if next != head.last + 1 {
             problem(format!("messages {next} to {} are missing", head.last));
         }
@@ -97,6 +104,35 @@ impl StoredTimelines<'_> {
             }
         }
         Ok(count)
+    }
+
+    /// Every change leads to a message whose last one it is, or to one below the floor.
+    fn check_changes(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+        problem: &mut dyn FnMut(String),
+    ) -> Result<(), ReadError> {
+        let key = |change| name.change_key(head.incarnation, change);
+        for row in scan(self.view, &key(0), &key(head.change + 1), Direction::Forward) {
+            let (key, value) = row?;
+            let change = name
+                .number_of(&key)
+                .map_err(|_| damaged(&key, "not a change's key"))?;
+            let sequence =
+                stored::changed_sequence(&value).map_err(|_| damaged(&key, "not a change"))?;
+            if sequence < head.floor {
+                continue;
+            }
+            let message = head.holds(sequence).then(|| load_held(self.view, name, head, sequence));
+            let last = message.transpose()?.map(|message| message.change);
+            if last != Some(change) {
+                problem(format!(
+                    "change {change} leads to message {sequence}, whose last is {last:?}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The message that a change was of.

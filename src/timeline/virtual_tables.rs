@@ -35,13 +35,15 @@ const TIMELINE_ID: &str = "timeline_id";
 const SEQUENCE_ID: &str = "sequence_id";
 
 /// Beside the entry's, in the order of their names.
-const MESSAGE_COLUMNS: [(&str, ColumnType); 10] = [
+const MESSAGE_COLUMNS: [(&str, ColumnType); 12] = [
     ("__change", ColumnType::Integer),
     ("__deleted", ColumnType::Boolean),
     ("__edited_at", ColumnType::Integer),
     ("__epoch", ColumnType::String),
     ("__expired", ColumnType::Boolean),
     ("__message_id", ColumnType::String),
+    ("__pinned", ColumnType::Boolean),
+    ("__reactions", ColumnType::String),
     ("__reason", ColumnType::String),
     ("__recalled_by", ColumnType::String),
     ("__sender", ColumnType::String),
@@ -284,7 +286,13 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         burial,
         change,
         edited_at,
+        pinned,
+        reactions,
     } = message;
+    let reactions = reactions
+        .as_ref()
+        .filter(|all| !all.by_name.is_empty())
+        .map(|all| all.json_text());
     let (recalled_by, reason) = match burial {
         Some(Burial::Recalled { by, reason }) => (Some(by), Some(reason)),
         _ => (None, None),
@@ -296,6 +304,8 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         Some(ValueRef::String(epoch)),
         (*burial == Some(Burial::Expired)).then_some(ValueRef::Boolean(true)),
         Some(ValueRef::String(message_id)),
+        pinned.then_some(ValueRef::Boolean(true)),
+        reactions.as_deref().map(ValueRef::String),
         reason
             .filter(|reason| !reason.is_empty())
             .map(|reason| ValueRef::String(reason)),

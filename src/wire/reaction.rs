@@ -93,8 +93,9 @@ reaction_params! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "reaction.add.result")]
 pub struct Reacted {
-    /// By name; at most 64.
-    pub reactions: Reactions<'static>,
+    /// By name; at most 64. Absent if the array that answers the batch has no room for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reactions: Option<Reactions<'static>>,
 }
 
 /// Asks for the reactions to a message, or for all users of one of them.

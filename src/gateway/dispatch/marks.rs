@@ -51,7 +51,7 @@ fn reacting(
     Work::Write(Box::pin(async move {
         let by_name = queued.await.map_err(refusal)?;
         Ok(reply(reaction::Reacted {
-            reactions: reactions(by_name),
+            reactions: Some(reactions(by_name)),
         }))
     }))
 }

@@ -5,6 +5,7 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
 //! session.
 
+mod marks;
 pub(super) mod message;
 pub(crate) mod shape;
 pub(super) mod subscribe;
@@ -89,6 +90,12 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageUpdate(update) => message::update(shared, caller, update),
         Request::MessageDelete(delete) => message::delete(shared, caller, delete),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
+        Request::ReactionAdd(add) => marks::react(shared, caller, add),
+        Request::ReactionRemove(remove) => marks::take_back(shared, caller, remove),
+        Request::ReactionList(list) => marks::reactions_of(shared, caller, list),
+        Request::PinAdd(add) => marks::pin(shared, caller, add),
+        Request::PinRemove(remove) => marks::unpin(shared, caller, remove),
+        Request::PinList(list) => marks::pinned(shared, caller, list),
         Request::Sync(sync) => sync::sync(shared, caller, sync),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
@@ -156,6 +163,7 @@ pub(super) fn refusal(error: Error) -> Failure {
             limit_bytes,
             actual_bytes,
         } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
+        Error::TooMany { limit, actual } => Failure::new(Reason::TooMany).over(limit, actual),
         Error::Store(error) => match error {
             StoreError::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
             StoreError::StorageFull => Reason::StorageFull.into(),

@@ -47,6 +47,7 @@ impl Site {
         if message.pinned == pins {
             return Ok(false);
         }
+        let key = name.pin_key(head.incarnation, sequence);
         if pins {
             let pinned = pins_of(txn, &name, &head, 0).count();
             if pinned >= PINS_MAX {
@@ -56,12 +57,11 @@ impl Site {
                 });
             }
             let now = version(txn.now_ms());
-            let key = name.pin_key(head.incarnation, sequence);
             put(txn, key, RowWriter::new(0), now);
-            message.pinned = true;
         } else {
-            unpin(txn, &name, &head, &mut message);
+            delete(txn, key);
         }
+        message.pinned = pins;
         write(txn, &name, &mut head, &mut message, Action::Update);
         put_head(txn, &name, &head);
         Ok(true)
@@ -110,16 +110,4 @@ pub(super) fn pins_of<'r>(
         let number = name.number_of(&key);
         number.map_err(|_| damaged(&key, "not a pin's key"))
     })
-}
-
-/// Takes a message's pin away, if it has one. The message's own row is the caller's to write.
-pub(in crate::timeline) fn unpin(
-    txn: &mut Txn<'_>,
-    name: &Name,
-    head: &HeadRow,
-    message: &mut Message,
-) {
-    if std::mem::take(&mut message.pinned) {
-        delete(txn, name.pin_key(head.incarnation, message.sequence));
-    }
 }

@@ -4,10 +4,10 @@
 //! message's sums and its change row, whatever the size of the message. Must not: touch the message's row.
 
 use crate::model::{Direction, json_text_bytes};
-use crate::ordered::Reader;
+use crate::ordered::Malformed;
 use crate::table::{Action, Key, ReadError, Txn, View, damaged, delete, put, record, scan};
 
-use super::super::edit::{load, move_change};
+use super::super::edit::{load, next_change};
 use super::super::head::{HAS_REACTIONS, HeadRow};
 use super::super::tables::{Name, REACTION_SUMS};
 use super::super::write::{Site, put_head, version};
@@ -89,7 +89,7 @@ impl Site {
             });
         }
         head.flags |= HAS_REACTIONS;
-        let change = move_change(txn, &name, &mut head, *sequence, message.change);
+        let change = next_change(txn, &name, &mut head, (*sequence, message.change));
         let now = version(txn.now_ms());
         if *adds {
             put(txn, key, reaction_row(change), now);
@@ -195,12 +195,11 @@ pub(super) fn user_of(name: &Name, key: &[u8]) -> Result<String, ReadError> {
 /// The sequence, the name of the reaction and the user in a key.
 pub(super) fn parts(name: &Name, key: &[u8]) -> Result<(u64, String, String), ReadError> {
     let read = || {
-        let mut columns = Reader::new(name.columns_of(key)?);
-        columns.skip()?;
+        let mut columns = name.behind_incarnation(key)?;
         let (sequence, reaction) = (columns.u64()?, columns.string()?);
         Ok((sequence, reaction.into_owned(), columns.string()?.into_owned()))
     };
-    read().map_err(|_: crate::ordered::Malformed| damaged(key, "not a reaction's key"))
+    read().map_err(|_: Malformed| damaged(key, "not a reaction's key"))
 }
 
 impl Name {

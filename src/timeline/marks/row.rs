@@ -10,11 +10,11 @@
 //!           or, once the message is a tombstone, only $gone
 //! ```
 
-use crate::model::ValueRef;
+use serde_json::{Value, json};
+
+use crate::model::{ValueRef, json_text_bytes};
 use crate::ordered::{self, Reader};
 use crate::table::{Malformed, Row, RowWriter};
-
-use super::super::Message;
 
 /// Names of reactions on one message, at most.
 pub(super) const NAMES_MAX: usize = 64;
@@ -89,15 +89,6 @@ impl Sums {
         }
         row
     }
-
-    /// What the message with these reactions shows.
-    pub(super) fn show(self, message: &mut Message) {
-        message.reactions = Some(Box::new(Reactions {
-            entry_change: message.change,
-            by_name: self.by_name,
-        }));
-        message.change = message.change.max(self.change);
-    }
 }
 
 fn reaction(name: &str, value: &[u8]) -> Result<Reaction, Malformed> {
@@ -142,6 +133,24 @@ pub(super) fn added_by(value: &[u8]) -> Result<u64, Malformed> {
 }
 
 impl Reactions {
+    /// The most bytes that they take in a message as compact JSON.
+    pub(in crate::timeline) fn json_bytes_max(&self) -> usize {
+        let one = |reaction: &Reaction| {
+            let users = reaction.users.iter().map(|user| json_text_bytes(user) + 1);
+            44 + json_text_bytes(&reaction.name) + users.sum::<usize>()
+        };
+        16 + self.by_name.iter().map(one).sum::<usize>()
+    }
+
+    /// `{NAME: {"count", "users"}}`, as a message carries them.
+    pub(in crate::timeline) fn json_text(&self) -> String {
+        let one = |reaction: &Reaction| {
+            let said = json!({"count": reaction.count, "users": reaction.users});
+            (reaction.name.clone(), said)
+        };
+        Value::Object(self.by_name.iter().map(one).collect()).to_string()
+    }
+
     pub(super) fn of(&self, name: &str) -> Option<&Reaction> {
         let place = self.place(name).ok()?;
         Some(&self.by_name[place])

@@ -1,4 +1,4 @@
-//! The reactions that messages carry when they are read.
+//! The marks that messages carry when they are read, and lose when they become tombstones.
 //!
 //! Owns: the way from a message to the row of its sums. Promises: a message's change number is the highest of its own
 //! and its reactions'; where the head says that the timeline never had a reaction, nothing is read. Must not: change a
@@ -8,13 +8,13 @@ use std::iter::Peekable;
 use std::ops::Range;
 
 use crate::model::Direction;
-use crate::table::{ReadError, Rows, Source, Txn, View, damaged, put, scan};
+use crate::table::{ReadError, Rows, Source, Txn, View, damaged, delete, put, scan};
 
 use super::super::Message;
 use super::super::head::HeadRow;
 use super::super::tables::Name;
 use super::super::write::version;
-use super::row::{Sums, gone};
+use super::row::{Reactions, Sums, gone};
 
 /// Gives a message its reactions.
 pub(in crate::timeline) fn look_up(
@@ -36,7 +36,11 @@ pub(in crate::timeline) fn look_up(
 fn show(key: &[u8], value: &[u8], message: &mut Message) -> Result<(), ReadError> {
     let sums = Sums::decode(value).map_err(|_| damaged(key, "not sums of reactions"))?;
     if let Some(sums) = sums {
-        sums.show(message);
+        message.reactions = Some(Box::new(Reactions {
+            entry_change: message.change,
+            by_name: sums.by_name,
+        }));
+        message.change = message.change.max(sums.change);
     }
     Ok(())
 }
@@ -97,13 +101,17 @@ impl<'v> Walk<'v> {
     }
 }
 
-/// Hides the reactions of a message that becomes a tombstone. One small row whatever their number: they go in merges.
+/// Takes pin and reactions from a message that becomes a tombstone. Of reactions this costs one small row, whatever
+/// their number: it hides them, and they go in merges.
 pub(in crate::timeline) fn bury(
     txn: &mut Txn<'_>,
     name: &Name,
     head: &HeadRow,
     message: &mut Message,
 ) {
+    if std::mem::take(&mut message.pinned) {
+        delete(txn, name.pin_key(head.incarnation, message.sequence));
+    }
     if message.reactions.take().is_some() {
         let key = name.reaction_sums_key(head.incarnation, message.sequence);
         let now = version(txn.now_ms());

@@ -119,6 +119,12 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
         | Request::MessageRecall(_)
+        | Request::ReactionAdd(_)
+        | Request::ReactionRemove(_)
+        | Request::ReactionList(_)
+        | Request::PinAdd(_)
+        | Request::PinRemove(_)
+        | Request::PinList(_)
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
@@ -139,11 +145,20 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
         Ok(Reply::MessageUpdate(mut got)) => {
             got.message.entry = None;
             got.message.sender = None;
+            got.message.reactions = None;
             Ok(Reply::MessageUpdate(got))
         }
         Ok(Reply::TimelineUpdate(mut updated)) => {
             updated.meta = None;
             Ok(Reply::TimelineUpdate(updated))
+        }
+        Ok(Reply::ReactionAdd(mut reacted)) => {
+            reacted.reactions = None;
+            Ok(Reply::ReactionAdd(reacted))
+        }
+        Ok(Reply::ReactionRemove(mut reacted)) => {
+            reacted.reactions = None;
+            Ok(Reply::ReactionRemove(reacted))
         }
         // Within their claims as they are.
         Ok(
@@ -155,6 +170,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageAppendBatch(_)
             | Reply::MessageDelete(_)
             | Reply::MessageRecall(_)
+            | Reply::PinAdd(_)
+            | Reply::PinRemove(_)
             | Reply::Unsubscribe(_)
             | Reply::Ping(_)),
         ) => Ok(short),
@@ -164,6 +181,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::TimelineList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
+            | Reply::ReactionList(_)
+            | Reply::PinList(_)
             | Reply::Sync(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
