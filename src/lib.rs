@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod model;
 mod ordered;
 pub mod partition;
+pub mod people;
 pub mod server;
 pub mod table;
 pub mod timeline;

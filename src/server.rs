@@ -20,6 +20,7 @@ use crate::gateway::{Gateway, Options as GatewayOptions};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
+use crate::people::People;
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
 use crate::wire::Dialect;
@@ -104,6 +105,7 @@ impl Server {
             .map_err(|error| StartError::Listen(config.listen, error))?;
         let clock = Arc::new(Clock::system());
         let (partitions, timelines, tables) = open_store(config, &metrics, &clock).await?;
+        let people = People::new(partitions.clone(), timelines.clone());
         let tasks = TaskTracker::new();
         let feed = Feed::start(
             &partitions,
@@ -130,7 +132,7 @@ impl Server {
                 dialects,
                 ..config.gateway_options(&metrics)
             },
-            timelines,
+            (timelines, people),
             tables,
             feed.clone(),
             clock,
@@ -197,7 +199,7 @@ async fn open_store(
     let (dir, options) = (config.data.clone(), config.partition_options(metrics));
     let limits = config.timeline_limits();
     let catalog = Catalog::default();
-    let rules = Timelines::rules_with(&limits, catalog.clone());
+    let rules = People::rules(&limits, catalog.clone());
     let clock = Arc::clone(clock);
     // Recovery reads much and waits for the disk.
     tokio::task::spawn_blocking(move || {

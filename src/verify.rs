@@ -8,13 +8,14 @@ use std::path::Path;
 
 use crate::ids::PartitionId;
 use crate::partition::{Inspected, Inspection, OpenError};
+use crate::people::People;
 use crate::table::Catalog;
-use crate::timeline::{Limits, StoredTimelines, Timelines, Verified};
+use crate::timeline::{Limits, StoredTimelines, Verified};
 
 /// Checks a data directory and writes what it finds. `true` = no problem.
 pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool, VerifyError> {
     let catalog = Catalog::default();
-    let rules = Timelines::rules_with(limits, catalog.clone());
+    let rules = People::rules(limits, catalog.clone());
     let inspection = Inspection::open(data, rules).map_err(VerifyError::Open)?;
     // The tables say which of users' rows may have gone. If these can't be read, the check says so again.
     if let Ok(home) = inspection.partition(Catalog::HOME, false, &mut drop) {

@@ -15,9 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, pin, push,
-    reaction,
-    schemas, session, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, pin,
+    position, push, reaction, schemas, session, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -180,6 +179,9 @@ fn reply(method: &str, result: &Value) -> Reply {
         "pin.remove" => Reply::PinRemove(of::<pin::Removed>(result)),
         "pin.list" => Reply::PinList(of::<pin::Listed>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
+        "position.set" => Reply::PositionSet(of::<position::Stored>(result)),
+        "position.list" => Reply::PositionList(of::<position::Listed>(result)),
+        "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
         "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),

@@ -46,6 +46,12 @@ const LAYERS: &[(&str, &[&str])] = &[
             "timeline",
         ],
     ),
+    (
+        "people",
+        &[
+            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+        ],
+    ),
     ("wire", ZERO),
     ("gateway", SIX),
     ("admin", &["gateway"]),
@@ -53,7 +59,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "wire",
+    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &["config", "server", "verify", "dump", "main", "lib"];

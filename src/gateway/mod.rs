@@ -37,6 +37,7 @@ use tokio_util::task::TaskTracker;
 use crate::feed::Feed;
 use crate::ids::Clock;
 use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
+use crate::people::People;
 use crate::table::Tables;
 use crate::timeline::Timelines;
 use crate::wire::{Dialect, Limits};
@@ -102,6 +103,7 @@ pub struct Gateway {
 struct Shared {
     options: Options,
     timelines: Timelines,
+    people: People,
     tablestore: Tablestore,
     feed: Feed,
     clock: Arc<Clock>,
@@ -129,7 +131,7 @@ impl Gateway {
     pub fn start(
         listener: TcpListener,
         options: Options,
-        timelines: Timelines,
+        (timelines, people): (Timelines, People),
         tables: Tables,
         feed: Feed,
         clock: Arc<Clock>,
@@ -149,6 +151,7 @@ impl Gateway {
             tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
             options,
             timelines,
+            people,
             feed,
             clock,
             pages,

@@ -84,7 +84,11 @@ fn with_next<T>(
     parts: Vec<Vec<T>>,
     change: impl Fn(&T) -> u64,
 ) -> impl Iterator<Item = (Vec<T>, Option<u64>)> {
-    let firsts: Vec<_> = parts.iter().skip(1).map(|part| part.first().map(&change)).collect();
+    let firsts: Vec<_> = parts
+        .iter()
+        .skip(1)
+        .map(|part| part.first().map(&change))
+        .collect();
     parts.into_iter().zip(firsts.into_iter().chain([None]))
 }
 

@@ -38,11 +38,13 @@ pub enum Error {
     },
     /// An update of a deleted message.
     Deleted,
-    /// More than the limit allows.
+    /// More than there may be of something.
     TooMany {
-        /// So many are allowed.
+        /// The parameter that asks for it.
+        field: &'static str,
+        /// How many there may be.
         limit: u64,
-        /// So many there would be, or are.
+        /// How many there would be.
         actual: u64,
     },
     /// The store could not.

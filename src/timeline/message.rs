@@ -206,7 +206,10 @@ impl Message {
         };
         const PINNED: usize = 14;
         let pinned = if self.pinned { PINNED } else { 0 };
-        let reactions = self.reactions.as_ref().map_or(0, |all| all.json_bytes_max());
+        let reactions = self
+            .reactions
+            .as_ref()
+            .map_or(0, |all| all.json_bytes_max());
         let texts = json_text_bytes(&self.message_id) + json_text_bytes(&self.sender);
         FRAME + texts + entry + burial + pinned + reactions
     }

@@ -33,7 +33,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::ids::{Clock, PartitionId};
-use crate::table::{Batch, Catalog, Partitions, Purpose, Rules, TableRules, Txn, View};
+use crate::table::{Batch, Catalog, Partitions, Purpose, Retention, Rules, TableRules, Txn, View};
 
 use fresh_ids::IdMaker;
 use head::Epochs;
@@ -123,9 +123,14 @@ impl Timelines {
     /// The row rules that the partitions must be opened with; `catalog` knows the users' tables.
     #[must_use]
     pub fn rules_with(limits: &Limits, catalog: Catalog) -> Arc<dyn Rules> {
+        Arc::new(TableRules::new(Timelines::retention(limits), catalog))
+    }
+
+    /// What timelines know about their rows, for the rules of the layers above.
+    #[must_use]
+    pub fn retention(limits: &Limits) -> Arc<dyn Retention> {
         let window = Window::new(limits);
-        let retention = Arc::new(TimelineRetention { window });
-        Arc::new(TableRules::new(retention, catalog))
+        Arc::new(TimelineRetention { window })
     }
 
     /// Appends one or more messages, all or none. Also gives the timeline's epoch.

@@ -130,8 +130,8 @@ impl<'v> Held<'v> {
             damaged(key.as_bytes(), what)
         };
         let (_, value) = row.ok_or_else(|| damaged("missing between floor and head"))?;
-        let mut message =
-            stored::message(sequence, &value, self.columns).map_err(|_| damaged("not a message"))?;
+        let mut message = stored::message(sequence, &value, self.columns)
+            .map_err(|_| damaged("not a message"))?;
         if let Some(reactions) = &mut self.reactions {
             reactions.look_up(&mut message)?;
         }

@@ -98,7 +98,8 @@ impl TimelineRetention {
                 // Those of a tombstone, which never has any again.
                 let is_gone = |sums: bytes::Bytes| marks::is_gone(&sums);
                 Ok(sequence < head.floor
-                    || (context.read)(sums.as_bytes()).is_some_and(|sums| is_gone(sums) == Ok(true)))
+                    || (context.read)(sums.as_bytes())
+                        .is_some_and(|sums| is_gone(sums) == Ok(true)))
             }
             CHANGES if entry.kind == EntryKind::Put => {
                 Ok(changed_sequence(&entry.value)? < head.floor)

@@ -114,7 +114,12 @@ impl StoredTimelines<'_> {
         problem: &mut dyn FnMut(String),
     ) -> Result<(), ReadError> {
         let key = |change| name.change_key(head.incarnation, change);
-        for row in scan(self.view, &key(0), &key(head.change + 1), Direction::Forward) {
+        for row in scan(
+            self.view,
+            &key(0),
+            &key(head.change + 1),
+            Direction::Forward,
+        ) {
             let (key, value) = row?;
             let change = name
                 .number_of(&key)
@@ -124,7 +129,9 @@ impl StoredTimelines<'_> {
             if sequence < head.floor {
                 continue;
             }
-            let message = head.holds(sequence).then(|| load_held(self.view, name, head, sequence));
+            let message = head
+                .holds(sequence)
+                .then(|| load_held(self.view, name, head, sequence));
             let last = message.transpose()?.map(|message| message.change);
             if last != Some(change) {
                 problem(format!(

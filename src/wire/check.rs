@@ -20,6 +20,8 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 pub(crate) const MESSAGE_ID_BYTES_MAX: usize = 64;
 /// Names in an entry.
 pub(crate) const NAMES_MAX: usize = 128;
+/// Bytes of a device's name.
+pub(crate) const DEVICE_BYTES_MAX: usize = 64;
 /// Characters of an epoch.
 pub(crate) const EPOCH_BYTES_MAX: usize = 32;
 
@@ -39,6 +41,12 @@ pub fn check_user(text: &str) -> Result<(), Failure> {
 
 pub(crate) fn user(field: &str, text: &str) -> Result<(), Failure> {
     bytes_between(field, text, USER_BYTES_MAX)?;
+    no_control(field, text)
+}
+
+/// A device's name.
+pub(crate) fn device(field: &str, text: &str) -> Result<(), Failure> {
+    bytes_between(field, text, DEVICE_BYTES_MAX)?;
     no_control(field, text)
 }
 

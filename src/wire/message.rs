@@ -76,7 +76,10 @@ impl Message<'_> {
             + own(11, &self.reason)
             + if self.expired { 16 } else { 0 }
             + if self.pinned { 15 } else { 0 }
-            + self.reactions.as_ref().map_or(0, reaction::encoded_bytes_max)
+            + self
+                .reactions
+                .as_ref()
+                .map_or(0, reaction::encoded_bytes_max)
             + self.entry.as_ref().map_or(0, Entry::encoded_bytes_max)
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{message, pin, reaction, session, sync, timeline};
+use super::{message, pin, position, reaction, session, sync, timeline};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -163,6 +163,12 @@ methods! {
         "pin.remove", changes, "Take the pin of a message away";
     PinList(pin::List) -> pin::Listed,
         "pin.list", answers, "Read the pinned messages";
+    PositionSet(position::Set) -> position::Stored,
+        "position.set", changes, "Store how far a device is";
+    PositionList(position::List) -> position::Listed,
+        "position.list", answers, "Read a device's positions, or list the devices";
+    PositionRemove(position::Remove) -> position::Removed,
+        "position.remove", changes, "Forget a device";
     Sync(sync::Sync) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
     Subscribe(sync::Subscribe) -> Box<sync::Subscribed>,

@@ -40,7 +40,7 @@ listed! {
         AlreadySubscribed,
         /// Larger than a limit; `limit` and `actual` say by how much. Send less.
         TooLarge,
-        /// More than a limit allows; `limit` and `actual` say by how much. Take fewer.
+        /// More of something than there may be; `limit` and `actual` say how many. Take some away first.
         TooMany,
         /// Too many calls. Wait for `retry_after_ms`.
         RateLimited,
@@ -115,7 +115,7 @@ impl Reason {
             ),
             AlreadySubscribed => (409, false, "already_subscribed", "subscribed already"),
             TooLarge => (413, false, "too_large", "larger than the limit"),
-            TooMany => (413, false, "too_many", "more than the limit"),
+            TooMany => (413, false, "too_many", "more than there may be"),
             RateLimited => (429, true, "rate_limited", "too many calls"),
             Busy => (503, true, "busy", "more is queued than can be taken"),
             Unavailable => (503, true, "unavailable", "not possible at the moment"),

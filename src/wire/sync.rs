@@ -3,9 +3,8 @@
 //! Owns: parameters and results of these methods. Promises: positions are checked, no timeline is there twice, and not
 //! both `after` and `rewind` are given. Must not: know what a timeline holds.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
-use foldhash::fast::RandomState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +13,7 @@ use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
 use super::params::{page_default, page_limit, yes, yes_or};
+use super::position::positions_at;
 
 pub use super::positions::{Position, Positions};
 
@@ -35,33 +35,7 @@ pub struct Sync {
 
 impl Check for Sync {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        let count = self.positions.len() as u64;
-        let limit = limits.sync_positions_max;
-        if count > limit {
-            return Err(Failure::too_large(
-                "positions",
-                "sync_positions_max",
-                limit,
-                count,
-            ));
-        }
-        let mut seen =
-            HashSet::with_capacity_and_hasher(self.positions.len(), RandomState::default());
-        for position in self.positions.iter() {
-            let timeline = position.timeline;
-            let valid = check::timeline_at("", timeline)
-                .and_then(|()| check::number(".after", position.after))
-                .and_then(|()| check::epoch(".epoch", position.epoch))
-                .and_then(|()| check::number(".changes_after", position.changes_after));
-            if let Err(failure) = valid {
-                let within = failure.field.clone().unwrap_or_default();
-                return Err(failure.about(format!("positions.{timeline}{within}")));
-            }
-            if !seen.insert(timeline) {
-                let field = format!("positions.{timeline}");
-                return Err(Failure::invalid(field, "the timeline stands twice"));
-            }
-        }
+        positions_at("positions", &self.positions, limits)?;
         self.wait_ms = self.wait_ms.map(|wait_ms| wait_ms.min(limits.wait_ms_max));
         check::page_limit(&mut self.limit, limits)
     }

@@ -18,7 +18,13 @@ pub(super) fn react(shared: &Arc<Shared>, caller: &Caller, request: reaction::Ad
         epoch,
     } = request;
     let wrap: fn(reaction::Reacted) -> Reply = Reply::ReactionAdd;
-    reacting(shared, caller, (timeline, epoch), (sequence, reaction, true), wrap)
+    reacting(
+        shared,
+        caller,
+        (timeline, epoch),
+        (sequence, reaction, true),
+        wrap,
+    )
 }
 
 pub(super) fn take_back(shared: &Arc<Shared>, caller: &Caller, request: reaction::Remove) -> Work {
@@ -29,7 +35,13 @@ pub(super) fn take_back(shared: &Arc<Shared>, caller: &Caller, request: reaction
         epoch,
     } = request;
     let wrap: fn(reaction::Reacted) -> Reply = Reply::ReactionRemove;
-    reacting(shared, caller, (timeline, epoch), (sequence, reaction, false), wrap)
+    reacting(
+        shared,
+        caller,
+        (timeline, epoch),
+        (sequence, reaction, false),
+        wrap,
+    )
 }
 
 fn reacting(

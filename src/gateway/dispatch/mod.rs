@@ -7,6 +7,7 @@
 
 mod marks;
 pub(super) mod message;
+mod position;
 pub(crate) mod shape;
 pub(super) mod subscribe;
 mod sync;
@@ -44,12 +45,11 @@ impl Caller {
         }
     }
 
-    /// The user, for methods about "me".
-    #[expect(dead_code, reason = "the first such method uses it")]
+    /// The user that a call about "me" is of.
     pub(super) fn user(&self) -> Result<String, Failure> {
         if self.user.is_empty() {
             let failure = Failure::new(Reason::Unauthenticated);
-            return Err(failure.saying("this is about a user, and the call has none"));
+            return Err(failure.saying("this call is about its user, and there is none"));
         }
         Ok(self.user.clone())
     }
@@ -96,6 +96,9 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::PinAdd(add) => marks::pin(shared, caller, add),
         Request::PinRemove(remove) => marks::unpin(shared, caller, remove),
         Request::PinList(list) => marks::pinned(shared, caller, list),
+        Request::PositionSet(set) => position::set(shared, caller, set),
+        Request::PositionList(list) => position::list(shared, caller, list),
+        Request::PositionRemove(remove) => position::remove(shared, caller, remove),
         Request::Sync(sync) => sync::sync(shared, caller, sync),
         Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
             Reason::MethodNotFound,
@@ -163,7 +166,13 @@ pub(super) fn refusal(error: Error) -> Failure {
             limit_bytes,
             actual_bytes,
         } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
-        Error::TooMany { limit, actual } => Failure::new(Reason::TooMany).over(limit, actual),
+        Error::TooMany {
+            field,
+            limit,
+            actual,
+        } => Failure::new(Reason::TooMany)
+            .about(field)
+            .over(limit, actual),
         Error::Store(error) => match error {
             StoreError::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
             StoreError::StorageFull => Reason::StorageFull.into(),

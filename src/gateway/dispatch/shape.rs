@@ -79,14 +79,17 @@ pub(in crate::gateway) fn reactions(from: Vec<Reaction>) -> Reactions<'static> {
     let one = |reaction: Reaction| {
         let users = reaction.users.into_iter().map(Cow::Owned).collect();
         let count = reaction.count;
-        (reaction.name.into(), wire::reaction::Reaction { count, users })
+        (
+            reaction.name.into(),
+            wire::reaction::Reaction { count, users },
+        )
     };
     from.into_iter().map(one).collect()
 }
 
 /// Reactions that others hold too.
 pub(in crate::gateway) fn shared_reactions(from: &[Reaction]) -> Reactions<'_> {
-    let one = |reaction: &'_ Reaction| {
+    fn one(reaction: &Reaction) -> (Cow<'_, str>, wire::reaction::Reaction<'_>) {
         let users = reaction.users.iter();
         (
             Cow::Borrowed(reaction.name.as_str()),
@@ -95,7 +98,7 @@ pub(in crate::gateway) fn shared_reactions(from: &[Reaction]) -> Reactions<'_> {
                 users: users.map(|user| Cow::Borrowed(user.as_str())).collect(),
             },
         )
-    };
+    }
     from.iter().map(one).collect()
 }
 

@@ -52,6 +52,7 @@ impl Site {
             let pinned = pins_of(txn, &name, &head, 0).count();
             if pinned >= PINS_MAX {
                 return Err(Error::TooMany {
+                    field: "sequence",
                     limit: PINS_MAX as u64,
                     actual: pinned as u64 + 1,
                 });

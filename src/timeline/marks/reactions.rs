@@ -15,7 +15,7 @@ use super::super::{Error, Target};
 use super::row::{NAMES_MAX, Reaction, Reactions, Sums, USERS_MAX, added_by, reaction_row};
 
 /// Of a reaction that more users have, the last users are not looked for among all of them.
-const LOOKED_FOR_MAX: u64 = 1_000;
+pub(super) const LOOKED_FOR_MAX: u64 = 1_000;
 
 /// A user's reaction to a message.
 #[derive(Clone, Debug)]
@@ -75,7 +75,9 @@ impl Site {
         if message.entry.is_none() {
             return Err(Error::Deleted);
         }
-        let mut reactions = message.reactions.map_or_else(Reactions::default, |all| *all);
+        let mut reactions = message
+            .reactions
+            .map_or_else(Reactions::default, |all| *all);
         let is_known = reactions.of(reaction).is_some();
         let key = name.reaction_key(head.incarnation, *sequence, reaction, &target.user);
         let has = is_known && txn.get(key.as_bytes())?.is_some();
@@ -84,6 +86,7 @@ impl Site {
         }
         if !is_known && reactions.by_name.len() == NAMES_MAX {
             return Err(Error::TooMany {
+                field: "reaction",
                 limit: NAMES_MAX as u64,
                 actual: NAMES_MAX as u64 + 1,
             });
@@ -126,7 +129,9 @@ impl Site {
         if message.entry.is_none() {
             return Err(Error::Deleted);
         }
-        let reactions = message.reactions.map_or_else(Reactions::default, |all| *all);
+        let reactions = message
+            .reactions
+            .map_or_else(Reactions::default, |all| *all);
         let Some(asked) = &of.reaction else {
             return Ok(ReactionPage {
                 reactions: reactions.by_name,
@@ -197,7 +202,11 @@ pub(super) fn parts(name: &Name, key: &[u8]) -> Result<(u64, String, String), Re
     let read = || {
         let mut columns = name.behind_incarnation(key)?;
         let (sequence, reaction) = (columns.u64()?, columns.string()?);
-        Ok((sequence, reaction.into_owned(), columns.string()?.into_owned()))
+        Ok((
+            sequence,
+            reaction.into_owned(),
+            columns.string()?.into_owned(),
+        ))
     };
     read().map_err(|_: Malformed| damaged(key, "not a reaction's key"))
 }

@@ -239,7 +239,10 @@ mod tests {
         assert_eq!(reactions.by_name[0].name, "+");
         let one = reactions.of("+1").unwrap();
         assert_eq!((one.count, one.users.len()), (12, 10));
-        assert_eq!((one.users[0].as_str(), one.users[9].as_str()), ("u11", "u2"));
+        assert_eq!(
+            (one.users[0].as_str(), one.users[9].as_str()),
+            ("u11", "u2")
+        );
         assert!(reactions.remove("+1", "u0").is_none(), "was not told of");
         let lacking = reactions.remove("+1", "u5").unwrap();
         assert_eq!((lacking.count, lacking.users.len()), (10, 9));

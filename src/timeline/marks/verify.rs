@@ -11,7 +11,7 @@ use super::super::head::HeadRow;
 use super::super::tables::{Name, REACTIONS};
 use super::super::{Message, Reaction};
 use super::pins::{PINS_MAX, pins_of};
-use super::reactions::parts;
+use super::reactions::{LOOKED_FOR_MAX, parts};
 use super::row::{Sums, added_by, told_of};
 
 /// A timeline's marks while its messages are walked, in order.
@@ -155,13 +155,15 @@ pub(in crate::timeline) fn stored(
         users.into_iter().map(|(_, user)| user).collect()
     };
     let found = found.into_iter();
-    Ok(found.map(|(name, users)| (name, newest_first(users))).collect())
+    Ok(found
+        .map(|(name, users)| (name, newest_first(users)))
+        .collect())
 }
 
 /// Whether a sum tells of these users, newest first.
 fn is_sum(sum: &Reaction, users: &[String]) -> bool {
     let told = sum.users.len();
     // Of a crowd it may tell of fewer.
-    let is_enough = told == told_of(sum.count) || users.len() > super::reactions::LOOKED_FOR_MAX;
+    let is_enough = told == told_of(sum.count) || sum.count > LOOKED_FOR_MAX;
     sum.count == users.len() as u64 && is_enough && users.starts_with(&sum.users)
 }

@@ -125,6 +125,9 @@ fn beyond_short(request: &Request) -> usize {
         | Request::PinAdd(_)
         | Request::PinRemove(_)
         | Request::PinList(_)
+        | Request::PositionSet(_)
+        | Request::PositionList(_)
+        | Request::PositionRemove(_)
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
@@ -160,6 +163,10 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             reacted.reactions = None;
             Ok(Reply::ReactionRemove(reacted))
         }
+        Ok(Reply::PositionSet(mut stored)) => {
+            stored.positions = None;
+            Ok(Reply::PositionSet(stored))
+        }
         // Within their claims as they are.
         Ok(
             short @ (Reply::SessionOpen(_)
@@ -172,6 +179,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageRecall(_)
             | Reply::PinAdd(_)
             | Reply::PinRemove(_)
+            | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
             | Reply::Ping(_)),
         ) => Ok(short),
@@ -183,6 +191,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageRange(_)
             | Reply::ReactionList(_)
             | Reply::PinList(_)
+            | Reply::PositionList(_)
             | Reply::Sync(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),

@@ -1,0 +1,107 @@
+//! The position family: set, list, remove.
+//!
+//! Owns: the calls behind these methods. Promises: a write is queued when its function returns. Must not: check what
+//! the wire has checked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::shape::page_bytes;
+use super::{Caller, Shared, Work, refusal};
+use crate::people::{DevicePosition, Place, SetPositions};
+use crate::wire::{Reply, position};
+
+pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: position::Set) -> Work {
+    let user = match caller.user() {
+        Ok(user) => user,
+        Err(failure) => return Work::Now(Err(failure)),
+    };
+    let position::Set {
+        device,
+        positions,
+        force,
+    } = request;
+    let queued = shared.people.set_positions(SetPositions {
+        user,
+        device,
+        positions: places(&positions),
+        force,
+    });
+    Work::Write(Box::pin(async move {
+        let stored = queued.await.map_err(refusal)?;
+        Ok(Reply::PositionSet(position::Stored {
+            positions: Some(shown(stored)),
+        }))
+    }))
+}
+
+pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: position::List) -> Work {
+    let (shared, user) = (Arc::clone(shared), caller.user());
+    Work::Read(Box::pin(async move {
+        let (people, user) = (&shared.people, user?);
+        let position::List { device, after } = request;
+        let Some(device) = device else {
+            let devices = people.devices(&user).await.map_err(refusal)?;
+            let shown = |one: crate::people::Device| position::Device {
+                device: one.device,
+                used_at: one.used_at,
+                positions: one.positions,
+            };
+            return Ok(Reply::PositionList(position::Listed {
+                devices: Some(devices.into_iter().map(shown).collect()),
+                ..position::Listed::default()
+            }));
+        };
+        let bytes = page_bytes(&shared.options.limits);
+        let listed = people.positions(&user, device, after, bytes).await;
+        let (positions, is_all) = listed.map_err(refusal)?;
+        let last = positions.last().filter(|_| !is_all);
+        Ok(Reply::PositionList(position::Listed {
+            next: last.map(|last| last.timeline.clone()),
+            positions: Some(shown(positions)),
+            devices: None,
+        }))
+    }))
+}
+
+pub(super) fn remove(shared: &Arc<Shared>, caller: &Caller, request: position::Remove) -> Work {
+    let user = match caller.user() {
+        Ok(user) => user,
+        Err(failure) => return Work::Now(Err(failure)),
+    };
+    let queued = shared.people.remove_device(&user, request.device);
+    Work::Write(Box::pin(async move {
+        let removed = queued.await.map_err(refusal)?;
+        Ok(Reply::PositionRemove(position::Removed { removed }))
+    }))
+}
+
+/// Checked positions, each of which has an epoch.
+pub(super) fn places(positions: &position::Positions) -> Vec<DevicePosition> {
+    let place = |position: crate::wire::sync::Position<'_>| DevicePosition {
+        timeline: position.timeline.to_owned(),
+        place: Place {
+            epoch: position.epoch.unwrap_or_default().to_owned(),
+            after: position.after,
+            changes_after: position.changes_after,
+        },
+    };
+    positions.iter().map(place).collect()
+}
+
+fn shown(positions: Vec<DevicePosition>) -> BTreeMap<String, position::Place> {
+    let one = |DevicePosition { timeline, place }: DevicePosition| {
+        let Place {
+            epoch,
+            after,
+            changes_after,
+        } = place;
+        let place = position::Place {
+            epoch,
+            after,
+            changes_after,
+        };
+        (timeline, place)
+    };
+    positions.into_iter().map(one).collect()
+}

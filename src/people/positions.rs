@@ -1,0 +1,270 @@
+//! Where a user's devices are in their timelines.
+//!
+//! Owns: the rules of `position.set`, `.list`, `.remove`. Promises: in one history a position moves forward only,
+//! unless it is forced; a device that was not used for 90 days is gone, whether its rows are still there or not. Must
+//! not: know whether a timeline exists.
+//!
+//! Rows of a device that is gone leave in three ways: merges drop its positions; a new device takes its place when a
+//! user has as many as may be; if it comes back it begins anew.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use crate::entry::EntryKind;
+use crate::model::Direction;
+use crate::table::{
+    DropContext, Entry, Key, Malformed, ReadError, Row, Source, Txn, View, damaged, delete, put,
+    scan, split_key,
+};
+use crate::timeline::Error;
+
+use super::stored::{Device, DevicePosition, DeviceRow, Place};
+use super::tables::{Home, device_of, last_text};
+
+/// Devices of a user.
+pub const DEVICES_MAX: usize = 100;
+/// Positions of a device.
+pub const POSITIONS_MAX: u64 = 10_000;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// The last use of a device is written once a day: a poll that finds nothing writes nothing.
+const USE_STEP_MS: u64 = DAY_MS;
+/// A device is gone after 90 days without use, and a day more because its last use may have been so much later.
+const UNUSED_MS_MAX: u64 = 90 * DAY_MS + USE_STEP_MS;
+
+/// Positions of one device, to be set.
+#[derive(Clone, Debug)]
+pub struct SetPositions {
+    /// Whose device.
+    pub user: String,
+    /// Its name.
+    pub device: String,
+    /// Each timeline once.
+    pub positions: Vec<DevicePosition>,
+    /// Also backwards.
+    pub force: bool,
+}
+
+impl SetPositions {
+    /// About what it holds in the queue.
+    pub(super) fn bytes(&self) -> usize {
+        let held = |one: &DevicePosition| 128 + one.timeline.len() + one.place.epoch.len();
+        self.positions.iter().map(held).sum::<usize>() + super::SMALL_BYTES
+    }
+}
+
+impl DeviceRow {
+    fn is_gone(self, now_ms: u64) -> bool {
+        self.used.saturating_add(UNUSED_MS_MAX) <= now_ms
+    }
+
+    /// A device that is not gone.
+    fn load(rows: &impl Source, key: &Key, now_ms: u64) -> Result<Option<DeviceRow>, ReadError> {
+        let Some(value) = rows.row(key)? else {
+            return Ok(None);
+        };
+        let device = DeviceRow::decode(&value);
+        let device = device.map_err(|_| damaged(key.as_bytes(), "not a device"))?;
+        Ok((!device.is_gone(now_ms)).then_some(device))
+    }
+}
+
+pub(super) fn set(
+    txn: &mut Txn<'_>,
+    home: &Home,
+    set: SetPositions,
+) -> Result<Vec<DevicePosition>, Error> {
+    let SetPositions {
+        device,
+        positions,
+        force,
+        ..
+    } = set;
+    let now_ms = txn.now_ms();
+    let key = home.device_key(&device);
+    let found = DeviceRow::load(txn, &key, now_ms)?;
+    let mut row = match found {
+        Some(row) => row,
+        None => {
+            make_room(txn, home, &device, now_ms)?;
+            DeviceRow::default()
+        }
+    };
+    let mut stored = Vec::with_capacity(positions.len());
+    for DevicePosition { timeline, place } in positions {
+        let key = home.position_key(&device, &timeline);
+        let before = match found {
+            Some(_) => load(txn, &key)?,
+            None => None,
+        };
+        row.count += u64::from(before.is_none());
+        let place = match &before {
+            Some(before) if !force => place.above(before),
+            _ => place,
+        };
+        if before.as_ref() != Some(&place) {
+            put(txn, key, place.encode(), now_ms.cast_signed());
+        }
+        stored.push(DevicePosition { timeline, place });
+    }
+    if row.count > POSITIONS_MAX {
+        return Err(too_many("positions", POSITIONS_MAX, row.count));
+    }
+    if row.used.saturating_add(USE_STEP_MS) <= now_ms {
+        row.used = now_ms;
+    }
+    if found != Some(row) {
+        put(txn, key, row.encode(), now_ms.cast_signed());
+    }
+    Ok(stored)
+}
+
+/// Sees to it that a new device may be added: one that is gone, or what is left of an earlier one of its name, goes.
+fn make_room(txn: &mut Txn<'_>, home: &Home, device: &str, now_ms: u64) -> Result<(), Error> {
+    let devices = devices(txn, home)?;
+    let is_known = devices.iter().any(|(name, _)| name == device);
+    if is_known {
+        remove_rows(txn, home, device)?;
+    } else if devices.len() >= DEVICES_MAX {
+        let oldest = devices.iter().min_by_key(|(_, row)| row.used);
+        match oldest.filter(|(_, row)| row.is_gone(now_ms)) {
+            Some((gone, _)) => remove_rows(txn, home, gone)?,
+            None => {
+                let actual = devices.len() as u64 + 1;
+                return Err(too_many("device", DEVICES_MAX as u64, actual));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn too_many(field: &'static str, limit: u64, actual: u64) -> Error {
+    Error::TooMany {
+        field,
+        limit,
+        actual,
+    }
+}
+
+/// Removes a device; `false` if there is none.
+pub(super) fn remove(txn: &mut Txn<'_>, home: &Home, device: &str) -> Result<bool, ReadError> {
+    let now_ms = txn.now_ms();
+    let is_there = DeviceRow::load(txn, &home.device_key(device), now_ms)?.is_some();
+    if is_there {
+        remove_rows(txn, home, device)?;
+    }
+    Ok(is_there)
+}
+
+fn remove_rows(txn: &mut Txn<'_>, home: &Home, device: &str) -> Result<(), ReadError> {
+    let (from, to) = home.positions(device, None);
+    let rows = txn_scan(txn, &from, &to);
+    let keys: Vec<Bytes> = rows
+        .map(|row| Ok(row?.0))
+        .collect::<Result<_, ReadError>>()?;
+    for key in keys {
+        txn.delete(&key);
+    }
+    delete(txn, home.device_key(device));
+    Ok(())
+}
+
+fn load(rows: &impl Source, key: &Key) -> Result<Option<Place>, ReadError> {
+    let Some(value) = rows.row(key)? else {
+        return Ok(None);
+    };
+    let place = Place::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a position"))?;
+    Ok(Some(place))
+}
+
+/// All devices that have a row.
+fn devices(txn: &Txn<'_>, home: &Home) -> Result<Vec<(String, DeviceRow)>, ReadError> {
+    let (from, to) = home.devices();
+    txn_scan(txn, &from, &to).map(device).collect()
+}
+
+fn txn_scan<'t>(txn: &'t Txn<'_>, from: &Key, to: &Key) -> crate::table::Rows<'t> {
+    let (from, to) = (from.as_bytes(), to.as_bytes());
+    txn.range(
+        Bound::Included(from),
+        Bound::Excluded(to),
+        Direction::Forward,
+    )
+}
+
+/// A user's devices that are not gone.
+pub(super) fn live(view: &View, home: &Home, now_ms: u64) -> Result<Vec<Device>, ReadError> {
+    let (from, to) = home.devices();
+    let mut devices = Vec::new();
+    for row in scan(view, &from, &to, Direction::Forward) {
+        let (name, row) = device(row)?;
+        if !row.is_gone(now_ms) {
+            devices.push(Device {
+                device: name,
+                used_at: row.used,
+                positions: row.count,
+            });
+        }
+    }
+    Ok(devices)
+}
+
+fn device(row: Result<(Bytes, Bytes), ReadError>) -> Result<(String, DeviceRow), ReadError> {
+    let (key, value) = row?;
+    let row = DeviceRow::decode(&value).map_err(|_| damaged(&key, "not a device"))?;
+    Ok((name_at_end(&key)?, row))
+}
+
+fn name_at_end(key: &[u8]) -> Result<String, ReadError> {
+    let name = split_key(key).and_then(|(_, columns)| last_text(columns).ok());
+    name.ok_or_else(|| damaged(key, "not a name"))
+}
+
+/// A page of a device's positions, and whether that was all.
+pub(super) fn list(
+    view: &View,
+    home: &Home,
+    device: &str,
+    after: Option<&str>,
+    bytes_max: usize,
+    now_ms: u64,
+) -> Result<(Vec<DevicePosition>, bool), Error> {
+    if DeviceRow::load(view, &home.device_key(device), now_ms)?.is_none() {
+        return Ok((Vec::new(), true));
+    }
+    let (from, to) = home.positions(device, after);
+    let (mut positions, mut bytes) = (Vec::new(), 0);
+    for row in scan(view, &from, &to, Direction::Forward) {
+        let (key, value) = row?;
+        let place = Place::decode(&value).map_err(|_| damaged(&key, "not a position"))?;
+        let timeline = name_at_end(&key)?;
+        bytes += timeline.len() + place.epoch.len() + POSITION_BYTES;
+        if bytes > bytes_max && !positions.is_empty() {
+            return Ok((positions, false));
+        }
+        positions.push(DevicePosition { timeline, place });
+    }
+    Ok((positions, true))
+}
+
+/// Names and numbers around a position in a reply.
+const POSITION_BYTES: usize = 128;
+
+/// Whether a position may be dropped: its device was not used for too long. A position that was written since then
+/// belongs to a device that has come back, whose row is not yet where merges read.
+pub(super) fn is_over(columns: &[u8], entry: &Entry, context: &DropContext<'_>) -> bool {
+    let is_over = || {
+        if entry.kind != EntryKind::Put {
+            return Ok(false);
+        }
+        let written = Row::parse(&entry.value)?.base().cast_unsigned();
+        let device = device_of(columns).map_err(|_| Malformed)?;
+        let Some(device) = (context.read)(device.as_bytes()) else {
+            return Ok(false);
+        };
+        let is_old = written.saturating_add(UNUSED_MS_MAX) <= context.now_ms;
+        Ok(is_old && DeviceRow::decode(&device)?.is_gone(context.now_ms))
+    };
+    is_over().unwrap_or_else(|_: Malformed| false)
+}

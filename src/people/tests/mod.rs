@@ -1,0 +1,6 @@
+//! Tests of what lies at a user, on a partition.
+//!
+//! Owns: one file a subject. Promises: rows are looked at from outside, through views. Must not: look below the
+//! partition.
+
+mod positions;
