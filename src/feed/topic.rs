@@ -249,6 +249,7 @@ mod tests {
             meta_version: None,
             appended: appended.iter().map(|sequence| message(*sequence)).collect(),
             changed: Vec::new(),
+            reacted: false,
         }
     }
 

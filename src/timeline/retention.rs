@@ -223,4 +223,41 @@ mod tests {
         let id = name.id_key(INCARNATION, &id_columns("u", "m"));
         assert!(!is_dropped(&id, vec![9], Some(head()), u64::MAX));
     }
+
+    #[test]
+    fn reactions_go_with_their_message() {
+        let name = Name::new("room");
+        let reaction = |at| name.reaction_keys(INCARNATION, at, "+1").string("ada");
+        for (sequence, below_floor) in [(3, true), (4, false)] {
+            let sums = name.reaction_sums_key(INCARNATION, sequence);
+            let pin = name.pin_key(INCARNATION, sequence);
+            for key in [reaction(sequence), sums, pin] {
+                assert_eq!(is_dropped(&key, vec![], Some(head()), 0), below_floor);
+            }
+        }
+        // Those of a tombstone are dropped, and its sums say so as long as it is above the floor.
+        let rules = TimelineRetention {
+            window: Window { ms: 100, count: 3 },
+        };
+        let sums = name.reaction_sums_key(INCARNATION, 4);
+        for (value, is_gone) in [(marks::gone(), true), (change_row(1), false)] {
+            let value = value.finish(1);
+            let read = |key: &[u8]| match key == sums.as_bytes() {
+                true => Some(Bytes::from(value.clone())),
+                false => Some(Bytes::from(head().encode().finish(1))),
+            };
+            let context = DropContext {
+                now_ms: 0,
+                oldest: true,
+                read: &read,
+            };
+            let key = reaction(4);
+            let (table, columns) = crate::table::split_key(key.as_bytes()).unwrap();
+            let entry = Entry {
+                kind: EntryKind::Put,
+                value: Bytes::new(),
+            };
+            assert_eq!(rules.is_over(table, columns, &entry, &context), is_gone);
+        }
+    }
 }

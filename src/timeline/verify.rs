@@ -8,9 +8,8 @@ use crate::table::{Key, ReadError, damaged, scan};
 
 use super::Message;
 use super::dump::StoredTimelines;
-use super::edit::load_held;
 use super::head::HeadRow;
-use super::marks::Marks;
+use super::marks::{self, Marks};
 use super::stored::{self, IdRow};
 use super::tables::{IDS, Name};
 
@@ -129,17 +128,31 @@ impl StoredTimelines<'_> {
             if sequence < head.floor {
                 continue;
             }
-            let message = head
-                .holds(sequence)
-                .then(|| load_held(self.view, name, head, sequence));
-            let last = message.transpose()?.map(|message| message.change);
+            let last = self.last_change(name, head, sequence)?;
             if last != Some(change) {
                 problem(format!(
-                    "change {change} leads to message {sequence}, whose last is {last:?}"
+                    "change {change} leads to message {sequence}, which does not say so"
                 ));
             }
         }
         Ok(())
+    }
+
+    /// The number of a message's last change; `None` = there is no such message.
+    fn last_change(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+        sequence: u64,
+    ) -> Result<Option<u64>, ReadError> {
+        let key = name.message_key(head.incarnation, sequence);
+        let Some(value) = self.view.get(key.as_bytes())? else {
+            return Ok(None);
+        };
+        let message = stored::message(sequence, &value, None);
+        let mut message = message.map_err(|_| damaged(key.as_bytes(), "not a message"))?;
+        marks::look_up(self.view, name, head, &mut message)?;
+        Ok(Some(message.change))
     }
 
     /// The message that a change was of.

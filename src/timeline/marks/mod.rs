@@ -17,6 +17,8 @@ pub use pins::Pinned;
 pub use reactions::{React, ReactionPage, ReactionsOf};
 pub use row::{Reaction, Reactions};
 
+#[cfg(test)]
+pub(super) use row::gone;
 pub(super) use row::is_gone;
 pub(super) use shown::{Walk, bury, look_up};
 pub(super) use verify::{Marks, stored};

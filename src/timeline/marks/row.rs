@@ -106,7 +106,7 @@ fn reaction(name: &str, value: &[u8]) -> Result<Reaction, Malformed> {
 }
 
 /// The sums of a message that is a tombstone now: its reactions are hidden, and a merge may drop them.
-pub(super) fn gone() -> RowWriter {
+pub(in crate::timeline) fn gone() -> RowWriter {
     let mut row = RowWriter::new(8);
     row.put(GONE, ValueRef::Boolean(true));
     row
