@@ -16,6 +16,7 @@ mod marks;
 mod members;
 mod message;
 mod page;
+mod position;
 mod read;
 mod resume;
 mod retention;
@@ -49,10 +50,11 @@ pub use members::{
     Edit, EditBy, FanOut, Kept, MemberChange, MemberRow, Policies, Policy, Settings, memberships,
 };
 pub use message::{
-    Append, AppendOne, Appended, Burial, Changed, Columns, EntryLimits, Head, Limits, List, Listed,
-    Message, Meta, Page, Range, Recall, Resume, ResumeState, Sender, SyncPosition, SyncState,
-    Synced, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
+    Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
+    Meta, Page, Range, Recall, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage,
+    UpdateMeta,
 };
+pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
 pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.

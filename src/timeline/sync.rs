@@ -33,8 +33,8 @@ enum News {
 
 impl Timelines {
     /// Those of `positions` that have news or are not of their timeline's history, beginning at index `start` and going
-    /// round, as `user` sees them. `limit` is per timeline; ends when about `bytes_max` are reached, and then says `true`: those not shown
-    /// may have news too.
+    /// round, as `user` sees them. `limit` is per timeline; ends when about `bytes_max` are reached, and then says
+    /// `true`: those not shown may have news too.
     pub async fn sync(
         &self,
         positions: &[SyncPosition<'_>],

@@ -21,8 +21,8 @@
 //! 20 followers  (timeline, incarnation, user)                        22 pins: (timeline, incarnation, sequence)
 //! ```
 //! Numbers that are given and whose rows are described where they are written: 18 due, 19 expiring, 21 jobs,
-//! 23 scheduled; at a user 32 conversations, 33 device positions, 34 devices, 35 follows; 40 relay cursors. 16 and 17 are
-//! the table layer's own.
+//! 23 scheduled; at a user 32 conversations, 33 device positions, 34 devices, 35 follows; 40 relay cursors.
+//! 16 and 17 are the table layer's own.
 //!
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
 

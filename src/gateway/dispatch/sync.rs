@@ -52,7 +52,8 @@ fn asked(positions: &sync::Positions) -> Vec<SyncPosition<'_>> {
 
 type Looked = (Vec<Synced>, bool);
 
-/// One look at the store, for a user and with a limit. Begins at another timeline each time, so that none starves behind a busy one.
+/// One look at the store, for a user and with a limit. Begins at another timeline each time, so that none starves
+/// behind a busy one.
 async fn look(
     shared: &Shared,
     positions: &[SyncPosition<'_>],
