@@ -59,7 +59,11 @@ impl Feed {
         };
         let followers: Vec<_> = partitions.ids().map(follower).collect();
         let feed = Feed {
-            registry: Arc::new(Registry::new(fresh_bytes_max, Arc::clone(metrics))),
+            registry: Arc::new(Registry::new(
+                fresh_bytes_max,
+                timelines.clone(),
+                Arc::clone(metrics),
+            )),
             timelines,
             metrics: Arc::clone(metrics),
             followers: followers.into(),
@@ -82,13 +86,7 @@ impl Feed {
     /// A user's subscription on a watched timeline, from a cursor that a `resume` after the watch has given.
     #[must_use]
     pub fn subscription(&self, watch: Watch, user: Arc<str>, cursor: Cursor) -> Subscription {
-        Subscription::new(
-            watch,
-            user,
-            cursor,
-            self.timelines.clone(),
-            Arc::clone(&self.metrics),
-        )
+        Subscription::new(watch, user, cursor)
     }
 
     /// Brings the gauges of the followers up to date. May block on the disk.

@@ -13,25 +13,31 @@ use super::cursor::Cursor;
 use super::mailbox::{Mailbox, lock};
 use super::topic::Topic;
 use crate::metrics::Metrics;
-use crate::timeline::TimelineEvent;
+use crate::timeline::{TimelineEvent, Timelines};
 
 /// Topics by name, in shards so that sessions and followers seldom meet.
-#[derive(Debug)]
 pub(super) struct Registry {
     shards: Vec<Mutex<HashMap<Arc<str>, Arc<Topic>>>>,
     hasher: RandomState,
     topics: AtomicUsize,
     budget: Budget,
-    metrics: Arc<Metrics>,
+    /// For all subscriptions, so that none holds a handle of its own.
+    pub(super) timelines: Timelines,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Registry {
-    pub(super) fn new(fresh_bytes_max: usize, metrics: Arc<Metrics>) -> Registry {
+    pub(super) fn new(
+        fresh_bytes_max: usize,
+        timelines: Timelines,
+        metrics: Arc<Metrics>,
+    ) -> Registry {
         Registry {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             topics: AtomicUsize::new(0),
             budget: Budget::new(fresh_bytes_max, metrics.feed.ring_bytes.clone()),
+            timelines,
             metrics,
         }
     }
@@ -120,9 +126,8 @@ pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget)
 }
 
 /// A standing watch on one timeline; it ends when this is dropped.
-#[derive(Debug)]
 pub struct Watch {
-    registry: Arc<Registry>,
+    pub(super) registry: Arc<Registry>,
     pub(super) topic: Arc<Topic>,
     place: usize,
 }

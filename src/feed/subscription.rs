@@ -8,8 +8,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::fresh::Fresh;
 use super::registry::Watch;
-use crate::metrics::Metrics;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Target, Timelines};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Target};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,24 +40,15 @@ pub struct Subscription {
     /// Whose it is; empty = a back end's.
     user: Arc<str>,
     cursor: Cursor,
-    timelines: Timelines,
-    metrics: Arc<Metrics>,
 }
 
 impl Subscription {
-    pub(super) fn new(
-        watch: Watch,
-        user: Arc<str>,
-        cursor: Cursor,
-        timelines: Timelines,
-        metrics: Arc<Metrics>,
-    ) -> Subscription {
+    pub(super) fn new(watch: Watch, user: Arc<str>, mut cursor: Cursor) -> Subscription {
+        cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
         Subscription {
             watch,
             user,
             cursor,
-            timelines,
-            metrics,
         }
     }
 
@@ -88,7 +78,7 @@ impl Subscription {
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
     pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
         let topic = Arc::clone(&self.watch.topic);
-        let (timelines, metrics) = (self.timelines.clone(), Arc::clone(&self.metrics));
+        let registry = Arc::clone(&self.watch.registry);
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
@@ -97,6 +87,7 @@ impl Subscription {
         let user = Arc::clone(&self.user);
         let meta = matches!(next, Next::Meta);
         async move {
+            let (timelines, metrics) = (&registry.timelines, &registry.metrics);
             if meta {
                 let target = Target {
                     timeline: topic.name.as_ref().to_owned(),

@@ -27,6 +27,8 @@ pub(super) struct Topic {
 struct State {
     /// `None` = nothing heard yet, or deleted.
     epoch: Option<Arc<str>>,
+    /// The epoch of the newest cursor, so that all cursors share one text.
+    of_cursors: Option<Arc<str>>,
     head: u64,
     change_head: u64,
     meta_version: u64,
@@ -111,6 +113,16 @@ impl Topic {
         cell
     }
 
+    /// An epoch, as the one text that all cursors of it share.
+    pub(super) fn shared_epoch(&self, epoch: Arc<str>) -> Arc<str> {
+        let mut state = lock(&self.state);
+        let known = [&state.epoch, &state.of_cursors];
+        let same = known.into_iter().flatten().find(|known| **known == epoch);
+        let epoch = same.cloned().unwrap_or(epoch);
+        state.of_cursors = Some(Arc::clone(&epoch));
+        epoch
+    }
+
     /// The position that a new cursor starts with, as far as the store does not tell it.
     pub(super) fn seen(&self) -> (u64, u64) {
         let state = lock(&self.state);
@@ -153,7 +165,9 @@ impl State {
             if self.epoch.is_some() {
                 self.doubt += 1;
             }
-            self.epoch = Some(Arc::from(head.epoch.as_str()));
+            let known = self.of_cursors.as_ref();
+            let known = known.filter(|known| ***known == head.epoch).cloned();
+            self.epoch = Some(known.unwrap_or_else(|| Arc::from(head.epoch.as_str())));
         }
         self.head = head.head;
         self.change_head = head.change_head;

@@ -215,11 +215,8 @@ fn subscribing(
             count + 1,
         ));
     }
-    let opening = subscriptions.open(&request.timeline);
     // The watch comes first: what is committed from now on is either read below or announced by it.
-    let watch = shared
-        .feed
-        .watch(&request.timeline, &subscriptions.mailbox, opening.slot);
+    let (opening, watch) = subscriptions.open(&shared.feed, &request.timeline);
     let asker = (caller.user.clone(), caller.integers);
     let work = subscribe::subscribe(Arc::clone(shared), request, watch, asker).boxed();
     (Pending::Subscribing(opening, work), Weight::Page)

@@ -4,19 +4,25 @@
 //! subscribe reply or after the unsubscribe reply; each gets its turn; nothing is fetched while the socket has no room.
 //! Must not: hold a payload: what is fetched goes to the outbox at once.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
 use super::answer::Opening;
-use crate::feed::{Ended, Mailbox, Next, Pull, Subscription};
-use crate::metrics::{Held, Metrics};
+use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Subscription, Watch};
+use crate::metrics::Metrics;
 
 /// All subscriptions of a connection.
 pub(super) struct Subscriptions {
     pub(super) mailbox: Arc<Mailbox>,
-    by_name: HashMap<Arc<str>, u32>,
+    /// Places in `slots`, by the names there.
+    by_name: HashTable<u32>,
+    hasher: RandomState,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
     /// Slots with news, each at most once.
@@ -31,7 +37,6 @@ struct Slot {
     in_turn: bool,
     /// `None` until the subscribe is answered.
     live: Option<Live>,
-    _counted: Held,
 }
 
 struct Live {
@@ -53,7 +58,8 @@ impl Subscriptions {
     pub(super) fn new(metrics: Arc<Metrics>) -> Subscriptions {
         Subscriptions {
             mailbox: Arc::default(),
-            by_name: HashMap::new(),
+            by_name: HashTable::new(),
+            hasher: RandomState::default(),
             slots: Vec::new(),
             free: Vec::new(),
             turn: VecDeque::new(),
@@ -67,32 +73,41 @@ impl Subscriptions {
     }
 
     pub(super) fn contains(&self, timeline: &str) -> bool {
-        self.by_name.contains_key(timeline)
+        self.place(timeline).is_some()
     }
 
-    /// Takes a place for a timeline that is not subscribed yet.
-    pub(super) fn open(&mut self, timeline: &str) -> Opening {
-        let name: Arc<str> = Arc::from(timeline);
+    /// Takes a place for a timeline that is not subscribed yet, and watches it.
+    pub(super) fn open(&mut self, feed: &Feed, timeline: &str) -> (Opening, Watch) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            if self.slots.len() == self.slots.capacity() {
+                // Doubling would leave up to half of it empty, on each connection.
+                self.slots.reserve_exact(4 + self.slots.len() / 4);
+            }
+            self.slots.push(None);
+            u32::try_from(self.slots.len() - 1).expect("subscriptions are limited far below")
+        });
+        let watch = feed.watch(timeline, &self.mailbox, place);
         self.generations += 1;
-        let slot = Slot {
-            name: Arc::clone(&name),
+        self.slots[place as usize] = Some(Slot {
+            name: Arc::clone(watch.timeline()),
             generation: self.generations,
             in_turn: false,
             live: None,
-            _counted: self.metrics.feed.subscriptions.hold(1),
-        };
-        let place = if let Some(place) = self.free.pop() {
-            self.slots[place as usize] = Some(slot);
-            place
-        } else {
-            self.slots.push(Some(slot));
-            u32::try_from(self.slots.len() - 1).expect("subscriptions are limited far below")
-        };
-        self.by_name.insert(name, place);
-        Opening {
+        });
+        let Subscriptions {
+            by_name,
+            hasher,
+            slots,
+            ..
+        } = self;
+        let hash = |place: &u32| hasher.hash_one(name_at(slots, *place));
+        by_name.insert_unique(hasher.hash_one(timeline), place, hash);
+        self.metrics.feed.subscriptions.increment(1.0);
+        let opening = Opening {
             slot: place,
             generation: self.generations,
-        }
+        };
+        (opening, watch)
     }
 
     /// The subscribe was answered: from now on it may push, if there is something to follow.
@@ -114,7 +129,7 @@ impl Subscriptions {
 
     /// Ends a subscription, if `epoch` is none or its own; otherwise gives its epoch.
     pub(super) fn close(&mut self, timeline: &str, epoch: Option<&str>) -> Result<(), String> {
-        let Some(place) = self.by_name.get(timeline).copied() else {
+        let Some(place) = self.place(timeline) else {
             return Ok(());
         };
         let current = self.slots[place as usize]
@@ -260,6 +275,12 @@ impl Subscriptions {
         self.remove(at.slot);
     }
 
+    fn place(&self, timeline: &str) -> Option<u32> {
+        let hash = self.hasher.hash_one(timeline);
+        let is_it = |place: &u32| name_at(&self.slots, *place) == timeline;
+        self.by_name.find(hash, is_it).copied()
+    }
+
     fn get(&mut self, at: Opening) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(at.slot as usize)?.as_mut()?;
         (slot.generation == at.generation).then_some(slot)
@@ -267,13 +288,30 @@ impl Subscriptions {
 
     fn remove(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place as usize).and_then(Option::take) {
-            self.by_name.remove(&slot.name);
+            let found = self
+                .by_name
+                .find_entry(self.hasher.hash_one(&*slot.name), |at| *at == place);
+            found.map(|entry| entry.remove()).ok();
+            self.metrics.feed.subscriptions.decrement(1.0);
             if slot.in_turn {
                 self.turn.retain(|waiting| *waiting != place);
             }
             self.free.push(place);
         }
     }
+}
+
+impl Drop for Subscriptions {
+    fn drop(&mut self) {
+        let subscriptions = &self.metrics.feed.subscriptions;
+        subscriptions.decrement(self.len() as f64);
+    }
+}
+
+/// The timeline of a slot in use.
+fn name_at(slots: &[Option<Slot>], place: u32) -> &str {
+    let slot = slots.get(place as usize).and_then(Option::as_ref);
+    slot.map_or("", |slot| &*slot.name)
 }
 
 impl Live {
