@@ -106,6 +106,7 @@ fn call(line: &str) -> Call {
             changes_after: None,
             limit: 1,
             create: true,
+            with: Vec::new(),
         })),
         _ => Err(Reason::MethodNotFound.into()),
     };

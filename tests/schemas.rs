@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, pin,
-    position, push, reaction, schemas, session, sync, timeline,
+    position, push, reaction, schemas, session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -185,6 +185,8 @@ fn reply(method: &str, result: &Value) -> Reply {
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
         "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
+        "signal" => Reply::Signal(of::<signal::Signalled>(result)),
+        "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),
     }
 }
@@ -195,6 +197,8 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "reaction" => Push::Reaction(of::<push::Reacted>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
+        "signal" => Push::Signal(of::<push::Signal>(params)),
+        "presence" => Push::Presence(of::<push::Presence>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),

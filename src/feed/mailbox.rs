@@ -1,9 +1,10 @@
 //! Where watched timelines leave word for one session.
 //!
-//! Owns: which of a session's watches have news. Promises: news between two looks count once; a wake-up is never
-//! lost (look after registering the waker). Must not: hold payloads. Posting costs a short lock and a wake-up.
+//! Owns: which of a session's watches have news, and whose session it is. Promises: news between two looks count once; a
+//! wake-up is never lost (look after registering the waker). Must not: hold payloads. Posting costs a short lock and a
+//! wake-up.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
@@ -13,6 +14,16 @@ use futures_util::task::AtomicWaker;
 pub struct Mailbox {
     waker: AtomicWaker,
     dirty: Mutex<Dirty>,
+    who: Mutex<Option<Arc<Who>>>,
+}
+
+/// A user, on one of their devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// Never empty.
+    pub user: Arc<str>,
+    /// As the client calls it; `None` = it did not say.
+    pub device: Option<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -23,6 +34,17 @@ struct Dirty {
 }
 
 impl Mailbox {
+    /// Whose it is; `None` = nobody's in particular.
+    #[must_use]
+    pub fn who(&self) -> Option<Arc<Who>> {
+        lock(&self.who).clone()
+    }
+
+    /// Says whose it is; gives whose it was. Subscriptions that it has are to be told so.
+    pub fn set_who(&self, who: Option<Arc<Who>>) -> Option<Arc<Who>> {
+        std::mem::replace(&mut *lock(&self.who), who)
+    }
+
     /// Marks a slot and wakes the reader. Any thread.
     pub fn post(&self, slot: u32) {
         let (word, bit) = (slot as usize / 64, 1u64 << (slot % 64));

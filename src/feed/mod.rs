@@ -1,18 +1,22 @@
 //! The feed: follows the commit logs and notifies the watchers of a timeline when there is something new.
 //!
-//! Owns: a follower per partition, the registry of watched timelines, a bounded ring of fresh messages, and the cursors
-//! that subscriptions are. Promises: nothing is announced before it is on disk and visible; a watcher that registers
-//! and then reads the store misses nothing; a lagging reader costs no memory but its cursor. Must not: encode for a
-//! wire, know a socket.
+//! Owns: a follower per partition, the registry of watched timelines, a bounded ring of fresh messages, the lanes of
+//! what is never stored, and the cursors that subscriptions are. Promises: nothing is announced before it is on disk and
+//! visible; a watcher that registers and then reads the store misses nothing; a lagging reader costs no memory but its
+//! cursor. Must not: encode for a wire, know a socket.
 
 mod budget;
 mod cursor;
+mod ephemeral;
 mod fresh;
+mod held;
 mod mailbox;
 mod registry;
+mod schedule;
 mod subscription;
 mod tailer;
 mod topic;
+mod watchers;
 
 use std::sync::Arc;
 
@@ -25,8 +29,9 @@ use crate::partition::Partitions;
 use crate::timeline::Timelines;
 
 pub use cursor::{Cursor, Next, Page};
+pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Sent, With};
 pub use fresh::{FORMS_MAX, Fresh};
-pub use mailbox::Mailbox;
+pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
 pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
 
@@ -73,6 +78,8 @@ impl Feed {
             let tailer = tailer::Tailer::new(id, follower, &feed);
             tasks.spawn(tailer.run(feed.stop.clone()));
         }
+        let schedule = Arc::clone(&feed.registry.schedule);
+        tasks.spawn(schedule.run(Arc::clone(metrics), feed.stop.clone()));
         feed
     }
 
@@ -83,14 +90,43 @@ impl Feed {
         Registry::watch(&self.registry, timeline, mailbox, slot)
     }
 
-    /// A user's subscription on a watched timeline, from a cursor that a `resume` after the watch has given.
+    /// A user's subscription on a watched timeline, from a cursor that a `resume` after the watch has given, with the
+    /// lanes that it asked for.
     #[must_use]
-    pub fn subscription(&self, watch: Watch, user: Arc<str>, cursor: Cursor) -> Subscription {
-        Subscription::new(watch, user, cursor)
+    pub fn subscription(
+        &self,
+        watch: Watch,
+        user: Arc<str>,
+        cursor: Cursor,
+        with: With,
+    ) -> Subscription {
+        Subscription::new(watch, user, cursor, with)
     }
 
-    /// Brings the gauges of the followers up to date. May block on the disk.
+    /// Sends a signal to the subscriptions of a timeline that asked for signals. `from` does not get it back.
+    pub fn signal(&self, timeline: &str, body: Body, from: Option<&Arc<Mailbox>>) -> Sent {
+        let sent = self.registry.signal(timeline, body, from);
+        let counted = &self.metrics.ephemeral;
+        match sent {
+            Sent::Sent => &counted.sent,
+            Sent::Unheard => &counted.unheard,
+            Sent::Dropped => &counted.dropped,
+        }
+        .increment(1);
+        sent
+    }
+
+    /// Who is online in a timeline, so many of them by name: whose connections subscribe, and where presence is kept
+    /// because somebody asked for it, those that did within the last five seconds.
+    #[must_use]
+    pub fn online(&self, timeline: &str, limit: usize) -> Online {
+        self.registry.online(timeline, limit)
+    }
+
+    /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self) {
+        let held = self.registry.ephemeral_bytes();
+        self.metrics.feed.ephemeral_bytes.count(held as u64);
         for follower in &*self.followers {
             follower.observe(self.timelines.now_ms());
         }

@@ -7,11 +7,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::budget::Budget;
 use super::cursor::Cursor;
-use super::mailbox::{Mailbox, lock};
-use super::topic::Topic;
+use super::ephemeral::{Body, Due, Following, Lane, Lanes, Online, Sent, Total, With};
+use super::mailbox::{Mailbox, Who, lock};
+use super::schedule::Schedule;
+use super::topic::{Applied, Topic};
 use crate::metrics::Metrics;
 use crate::timeline::{TimelineEvent, Timelines};
 
@@ -21,6 +24,8 @@ pub(super) struct Registry {
     hasher: RandomState,
     topics: AtomicUsize,
     budget: Budget,
+    pub(super) schedule: Arc<Schedule>,
+    ephemeral: Total,
     /// For all subscriptions, so that none holds a handle of its own.
     pub(super) timelines: Timelines,
     pub(super) metrics: Arc<Metrics>,
@@ -37,6 +42,8 @@ impl Registry {
             hasher: RandomState::new(),
             topics: AtomicUsize::new(0),
             budget: Budget::new(fresh_bytes_max, metrics.feed.ring_bytes.clone()),
+            schedule: Arc::default(),
+            ephemeral: Total::default(),
             timelines,
             metrics,
         }
@@ -69,7 +76,7 @@ impl Registry {
             registry.metrics.feed.topics.increment(1.0);
             topic
         };
-        let place = topic.join(mailbox, slot);
+        let place = topic.watchers.join(mailbox, slot);
         Watch {
             registry: Arc::clone(registry),
             topic,
@@ -79,13 +86,39 @@ impl Registry {
 
     /// Tells an event to the timeline's watchers, if there are any.
     pub(super) fn publish(&self, event: TimelineEvent) {
-        let topic = lock(self.shard(&event.timeline))
-            .get(event.timeline.as_str())
-            .cloned();
-        if let Some(topic) = topic {
-            let woken = publish(&topic, event, &self.budget);
+        if let Some(topic) = self.topic(&event.timeline) {
+            let (woken, due) = publish(&topic, event, &self.budget);
+            self.schedule(due, &topic);
             self.metrics.feed.fanout.count(woken);
         }
+    }
+
+    /// Puts a signal into a timeline's lane. `from` does not get it back.
+    pub(super) fn signal(&self, timeline: &str, body: Body, from: Option<&Arc<Mailbox>>) -> Sent {
+        let topic = self.topic(timeline);
+        let Some((topic, lanes)) = topic.and_then(|topic| {
+            let lanes = topic.watchers.lanes()?;
+            Some((topic, lanes))
+        }) else {
+            return Sent::Unheard;
+        };
+        let (sent, due) = lanes.signal(body, from, Instant::now());
+        self.schedule(due, &topic);
+        if sent == Sent::Sent {
+            topic.watchers.wake_with(With::default().and(Lane::Signals));
+        }
+        sent
+    }
+
+    /// Who is online, so many of them by name.
+    pub(super) fn online(&self, timeline: &str, limit: usize) -> Online {
+        let topic = self.topic(timeline);
+        topic.map_or_else(Online::default, |topic| topic.watchers.online(limit))
+    }
+
+    /// Bytes that ephemeral pushes hold.
+    pub(super) fn ephemeral_bytes(&self) -> usize {
+        self.ephemeral.bytes()
     }
 
     /// Tells every watcher to ask the store.
@@ -98,6 +131,16 @@ impl Registry {
         }
     }
 
+    fn topic(&self, timeline: &str) -> Option<Arc<Topic>> {
+        lock(self.shard(timeline)).get(timeline).cloned()
+    }
+
+    fn schedule(&self, due: Due, topic: &Arc<Topic>) {
+        if let Some(at) = due {
+            self.schedule.add(at, topic);
+        }
+    }
+
     fn shard(&self, timeline: &str) -> &Mutex<HashMap<Arc<str>, Arc<Topic>>> {
         let hash = self.hasher.hash_one(timeline);
         &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
@@ -105,24 +148,30 @@ impl Registry {
 
     fn unwatch(&self, topic: &Arc<Topic>, place: usize) {
         let mut shard = lock(self.shard(&topic.name));
-        if topic.leave(place) {
+        let (is_last, due) = topic.watchers.leave(place, Instant::now());
+        if is_last {
             shard.remove(&topic.name);
             self.topics.fetch_sub(1, Ordering::SeqCst);
             self.metrics.feed.topics.decrement(1.0);
+            return;
         }
+        drop(shard);
+        self.schedule(due, topic);
     }
 }
 
 const SHARDS: usize = 16;
 
-/// Tells a topic what a committed batch did; returns how many watchers that woke. Groups are counted in before anybody
-/// comes to fetch them, and with none of the topic's locks held, because the budget takes those of the topics that lose
-/// a group.
-pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> usize {
-    for fresh in &topic.apply(event) {
+/// Tells a topic what a committed batch did; returns how many watchers that woke, and when the topic is to gather.
+/// Groups are counted in before anybody comes to fetch them, and with none of the topic's locks held, because the budget
+/// takes those of the topics that lose a group.
+pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> (usize, Due) {
+    let Applied { added, due, held } = topic.apply(event, Instant::now());
+    for fresh in &added {
         budget.add(topic, fresh);
     }
-    topic.wake()
+    let woken = if held { 0 } else { topic.watchers.wake() };
+    (woken, due)
 }
 
 /// A standing watch on one timeline; it ends when this is dropped.
@@ -145,6 +194,25 @@ impl Watch {
     pub fn cursor(&self) -> Cursor {
         let (doubt, meta_version) = self.topic.seen();
         Cursor::begin(doubt, meta_version)
+    }
+
+    /// It becomes a subscription, perhaps with lanes.
+    pub(super) fn subscribe(&self, with: With) -> Option<Box<Following>> {
+        let Registry {
+            ephemeral, metrics, ..
+        } = &*self.registry;
+        let lanes = || Lanes::new(ephemeral.clone(), metrics.feed.presence_users.clone());
+        let watchers = &self.topic.watchers;
+        let (following, due) = watchers.subscribe(self.place, with, Instant::now(), lanes);
+        self.registry.schedule(due, &self.topic);
+        following.map(Box::new)
+    }
+
+    /// The user of the connection is another one now; `before` is who it was.
+    pub(super) fn renamed(&self, before: Option<Arc<Who>>) {
+        let watchers = &self.topic.watchers;
+        let due = watchers.renamed(self.place, before, Instant::now());
+        self.registry.schedule(due, &self.topic);
     }
 }
 

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use super::cursor::{Cursor, Next, Page, PageKey};
+use super::ephemeral::{Following, Pulled, With};
 use super::fresh::Fresh;
+use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Target};
 
@@ -40,12 +42,20 @@ pub struct Subscription {
     /// Whose it is; empty = a back end's.
     user: Arc<str>,
     cursor: Cursor,
+    /// `None` = it asked for no lane.
+    following: Option<Box<Following>>,
 }
 
 impl Subscription {
-    pub(super) fn new(watch: Watch, user: Arc<str>, mut cursor: Cursor) -> Subscription {
+    pub(super) fn new(
+        watch: Watch,
+        user: Arc<str>,
+        mut cursor: Cursor,
+        with: With,
+    ) -> Subscription {
         cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
         Subscription {
+            following: watch.subscribe(with),
             watch,
             user,
             cursor,
@@ -73,6 +83,22 @@ impl Subscription {
     /// Fresh messages are on their way.
     pub fn sent(&mut self, fresh: &Fresh) {
         self.cursor.sequence = fresh.last();
+    }
+
+    /// The next ephemeral push of those that it asked for; `own` is the connection's mailbox.
+    pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
+        let (pulled, lane, missed) = self.following.as_mut()?.pull(own)?;
+        let counted = &self.watch.registry.metrics.ephemeral;
+        counted.pushes[lane as usize].increment(1);
+        if missed > 0 {
+            counted.missed[lane as usize].increment(missed);
+        }
+        Some(pulled)
+    }
+
+    /// The user of the connection is another one now; `before` is who it was.
+    pub fn renamed(&self, before: Option<Arc<Who>>) {
+        self.watch.renamed(before);
     }
 
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.

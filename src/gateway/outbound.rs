@@ -4,8 +4,10 @@
 //! from where its messages are, and shared; no message passes the outbound limit unless a single entry does; long
 //! messages go out in fragments, so that a socket's buffer stays small. Must not: decide what is sent to whom.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -19,9 +21,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::dispatch::shape::{entry, shared_message, shared_reacted};
 use super::form::Form;
-use crate::feed::{Ended, Fresh, Page};
+use crate::feed::{Body, Ended, Fresh, Names, Page};
 use crate::timeline::{Message, Meta};
-use crate::wire::{self, Frames, Push, push};
+use crate::wire::{self, Entry, Frames, Push, push};
 
 /// `message` for a group of fresh messages.
 pub(super) fn fresh(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
@@ -123,6 +125,43 @@ pub(super) fn meta(timeline: &str, meta: Meta, version: u64, form: Form) -> Byte
             meta: entry(meta, form.integers),
             version,
         }))
+}
+
+/// `signal`, `presence`: a push that is never stored.
+pub(super) fn ephemeral(timeline: &str, body: &Body, form: Form) -> Bytes {
+    match body {
+        Body::Signal { who, columns } => form.dialect.push(&Push::Signal(push::Signal {
+            timeline: timeline.into(),
+            user: (*who.user).into(),
+            device: who.device.as_deref().map(Cow::from),
+            signal: Entry {
+                columns: Cow::Borrowed(columns),
+                integers: form.integers,
+            },
+        })),
+        Body::Presence { online, names } => presence(timeline, *online, names.as_ref(), form),
+    }
+}
+
+/// The same with numbers alone, for a reader that has missed what came before.
+pub(super) fn numbers(timeline: &str, body: &Body, form: Form) -> Bytes {
+    match body {
+        Body::Presence { online, .. } => presence(timeline, *online, None, form),
+        Body::Signal { .. } => ephemeral(timeline, body, form),
+    }
+}
+
+fn presence(timeline: &str, online: usize, names: Option<&Names>, form: Form) -> Bytes {
+    form.dialect.push(&Push::Presence(push::Presence {
+        timeline: timeline.into(),
+        online: online as u64,
+        joined: names.map(|names| texts(&names.joined)),
+        left: names.map(|names| texts(&names.left)),
+    }))
+}
+
+fn texts(names: &[Arc<str>]) -> Vec<Cow<'_, str>> {
+    names.iter().map(|name| Cow::from(&**name)).collect()
 }
 
 /// `subscription.ended`.

@@ -115,3 +115,33 @@ impl SyncAnswers {
         }
     }
 }
+
+/// Signals, and pushes that are never stored.
+#[derive(Debug)]
+pub struct Ephemeral {
+    /// Signals that are on their way.
+    pub sent: Counter,
+    /// Signals that nobody asked for.
+    pub unheard: Counter,
+    /// Signals beyond a bound.
+    pub dropped: Counter,
+    /// Pushes handed to connections, in the order of [`EPHEMERAL_KINDS`].
+    pub pushes: [Counter; EPHEMERAL_KINDS.len()],
+    /// Pushes that connections missed, in the same order.
+    pub missed: [Counter; EPHEMERAL_KINDS.len()],
+}
+
+/// Kinds of pushes that are never stored.
+pub const EPHEMERAL_KINDS: [&str; 2] = ["signal", "presence"];
+
+impl Ephemeral {
+    pub(super) fn of(families: &Families) -> Ephemeral {
+        Ephemeral {
+            sent: families.signals.of(&["sent"]),
+            unheard: families.signals.of(&["unheard"]),
+            dropped: families.signals.of(&["dropped"]),
+            pushes: EPHEMERAL_KINDS.map(|kind| families.ephemeral_pushes.of(&[kind])),
+            missed: EPHEMERAL_KINDS.map(|kind| families.ephemeral_missed.of(&[kind])),
+        }
+    }
+}

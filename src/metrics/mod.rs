@@ -61,6 +61,8 @@ pub struct Metrics {
     pub pages: Pages,
     /// Answers of `sync`.
     pub sync_answers: SyncAnswers,
+    /// Signals, and pushes that are never stored.
+    pub ephemeral: Ephemeral,
     /// The server as a whole.
     pub server: Server,
     /// Watched timelines and their subscribers.
@@ -95,6 +97,7 @@ impl Default for Metrics {
         Metrics {
             pages: Pages::of(&families),
             sync_answers: SyncAnswers::of(&families),
+            ephemeral: Ephemeral::of(&families),
             families,
             server: Server::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),

@@ -136,6 +136,22 @@ pub(crate) fn entry(field: &str, entry: &Entry<'_>, limits: &Limits) -> Result<u
     entry_size(field, &entry.columns, limits)
 }
 
+/// An object like an entry whose size has a limit of its own: names, count, size.
+pub(crate) fn small_entry(
+    field: &str,
+    entry: &Entry<'_>,
+    name: &'static str,
+    bytes_max: u64,
+) -> Result<(), Failure> {
+    names_count(field, entry.columns.len())?;
+    names(field, entry.columns.iter().map(|(name, _)| name.as_str()))?;
+    let bytes = json_bytes(&entry.columns) as u64;
+    match bytes > bytes_max {
+        true => Err(Failure::too_large(field, name, bytes_max, bytes)),
+        false => Ok(()),
+    }
+}
+
 /// A change of an entry or meta: names, count, size of what is set.
 pub(crate) fn patch(field: &str, patch: &Patch, limits: &Limits) -> Result<(), Failure> {
     names_count(field, patch.put.len() + patch.remove.len())?;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{message, pin, position, reaction, session, sync, timeline};
+use super::{message, pin, position, reaction, session, signal, sync, timeline};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -175,6 +175,10 @@ methods! {
         "subscribe", answers, "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
         "unsubscribe", changes, "End a subscription";
+    Signal(signal::Signal) -> signal::Signalled,
+        "signal", changes, "Say something in passing";
+    PresenceGet(signal::Get) -> signal::Got,
+        "presence.get", answers, "Read who is online";
     Discover(session::Nothing) -> session::Discovered,
         "rpc.discover", answers, "Read this description";
 }

@@ -32,6 +32,7 @@ pub mod reaction;
 mod reason;
 pub mod schemas;
 pub mod session;
+pub mod signal;
 pub mod sync;
 pub mod tablestore;
 pub mod timeline;

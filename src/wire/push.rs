@@ -47,6 +47,8 @@ pushes! {
     MessageChanged(Changed<'a>), "message.changed", "Edits and deletions up to the reader's position";
     Reaction(Reacted<'a>), "reaction", "Reactions up to the reader's position, at most one push a second";
     TimelineChanged(TimelineChanged<'a>), "timeline.changed", "The meta was updated";
+    Signal(Signal<'a>), "signal", "Something that a user said in passing; only with `signals`";
+    Presence(Presence<'a>), "presence", "Who came and went; only with `presence`";
     SubscriptionEnded(SubscriptionEnded<'a>), "subscription.ended", "Nothing of it follows";
     Draining(Draining), "draining", "The server shuts down soon";
 }
@@ -124,6 +126,40 @@ pub struct TimelineChanged<'a> {
     pub meta: Entry<'a>,
     /// Its version.
     pub version: u64,
+}
+
+/// Something that a user said in passing. It is not stored, and may not come to everybody. The connection that sent it
+/// does not get it; the sender's other connections do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.signal")]
+pub struct Signal<'a> {
+    /// The timeline's ID.
+    pub timeline: Cow<'a, str>,
+    /// Who said it.
+    pub user: Cow<'a, str>,
+    /// On which device; absent if its connection named none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Cow<'a, str>>,
+    /// What was said.
+    pub signal: Entry<'a>,
+}
+
+/// Who came and went since the push before, at most once a second. `joined` and `left` are there together or not at
+/// all: while more than 1,000 users are online, at the first push when they no longer are, and where this connection
+/// was too slow for pushes before, there is only the number. To know the names again, ask `presence.get`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.presence")]
+pub struct Presence<'a> {
+    /// The timeline's ID.
+    pub timeline: Cow<'a, str>,
+    /// How many users are online.
+    pub online: u64,
+    /// Users who are online and were not at the push before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joined: Option<Vec<Cow<'a, str>>>,
+    /// Users who were online then and are not any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<Vec<Cow<'a, str>>>,
 }
 
 /// The subscription ended; nothing of it follows.

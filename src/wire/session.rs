@@ -25,9 +25,9 @@ pub struct Open {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub user: Option<String>,
-    /// Names the device, up to 255 bytes.
+    /// Names the device, 1 to 64 bytes; others see it in presence and signals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 255))]
+    #[schemars(length(min = 1, max = 64))]
     pub device: Option<String>,
     /// Name and version of the client's software, up to 255 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,9 @@ impl Check for Open {
             check::user("user", user)?;
         }
         check::text_bytes("token", self.token.as_deref(), 16 << 10)?;
-        check::text_bytes("device", self.device.as_deref(), 255)?;
+        if let Some(device) = &self.device {
+            check::device("device", device)?;
+        }
         check::text_bytes("client", self.client.as_deref(), 255)
     }
 }

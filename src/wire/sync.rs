@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
-use super::params::{page_default, page_limit, yes, yes_or};
+use super::params::{one_of, or_default, page_default, page_limit, yes, yes_or};
 use super::position::positions_at;
 
 pub use super::positions::{Position, Positions};
@@ -119,6 +119,32 @@ pub struct Subscribe {
     /// Make the timeline if there is none; default `true`.
     #[serde(default = "yes", deserialize_with = "yes_or")]
     pub create: bool,
+    /// Pushes of this subscription that come only if they are asked for.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub with: Vec<With>,
+}
+
+/// Pushes that a subscription asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum With {
+    /// `signal`: what users say in passing.
+    Signals,
+    /// `presence`: who is online.
+    Presence,
+}
+
+impl<'de> Deserialize<'de> for With {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<With, D::Error> {
+        one_of(
+            from,
+            &[("signals", With::Signals), ("presence", With::Presence)],
+        )
+    }
 }
 
 impl Check for Subscribe {

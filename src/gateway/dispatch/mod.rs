@@ -9,6 +9,7 @@ mod marks;
 pub(super) mod message;
 mod position;
 pub(crate) mod shape;
+pub(super) mod signal;
 pub(super) mod subscribe;
 mod sync;
 mod timeline;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
+use crate::feed::Who;
 use crate::table::StoreError;
 use crate::timeline::{Error, Target};
 use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
@@ -31,6 +33,8 @@ pub(super) type Outcome = Result<Reply, Failure>;
 pub(super) struct Caller {
     /// Stamped on what is appended; empty = none.
     pub(super) user: String,
+    /// What the client calls its device.
+    pub(super) device: Option<String>,
     /// How large integers go back.
     pub(super) integers: Integers,
 }
@@ -52,6 +56,13 @@ impl Caller {
             return Err(failure.saying("this call is about its user, and there is none"));
         }
         Ok(self.user.clone())
+    }
+
+    /// The user and the device as others see them; `None` without a user.
+    pub(super) fn who(&self) -> Option<Arc<Who>> {
+        let user = (!self.user.is_empty()).then(|| self.user.as_str().into())?;
+        let device = self.device.as_deref().map(Arc::from);
+        Some(Arc::new(Who { user, device }))
     }
 }
 
@@ -89,6 +100,8 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::MessageRange(range) => message::range(shared, caller, range),
         Request::MessageUpdate(update) => message::update(shared, caller, update),
         Request::MessageDelete(delete) => message::delete(shared, caller, delete),
+        Request::Signal(signal) => signal::signal(shared, caller, signal, None),
+        Request::PresenceGet(get) => signal::presence(shared, caller, get),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
         Request::ReactionAdd(add) => marks::react(shared, caller, add),
         Request::ReactionRemove(remove) => marks::take_back(shared, caller, remove),
@@ -120,13 +133,16 @@ fn session_open(
     if let Some(user) = open.user {
         caller.user = user;
     }
+    if let Some(device) = open.device {
+        caller.device = Some(device);
+    }
     if let Some(integers) = open.integers {
         caller.integers = integers;
     }
     let session = uuid::Uuid::new_v4().simple().to_string();
     tracing::debug!(
         session,
-        device = open.device,
+        device = caller.device,
         client = open.client,
         "session opened"
     );

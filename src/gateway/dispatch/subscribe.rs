@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::shape::{self, page_bytes, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
-use crate::feed::{Subscription, Watch};
+use crate::feed::{Lane, Subscription, Watch, With};
 use crate::timeline::{Changed, Error, Head, Resume, ResumeState, Target};
 use crate::wire::{Failure, Integers, Reason, Reply, sync};
 
@@ -27,6 +27,7 @@ pub(in crate::gateway) async fn subscribe(
         changes_after,
         limit,
         create,
+        with,
     } = request;
     let follower = Arc::from(user.as_str());
     let resume = Resume {
@@ -55,9 +56,19 @@ pub(in crate::gateway) async fn subscribe(
     let subscription = (changed.state != ResumeState::EpochChanged).then(|| {
         shared
             .feed
-            .subscription(watch, follower, cursor.resumed(&changed))
+            .subscription(watch, follower, cursor.resumed(&changed), lanes(&with))
     });
     Ok((reply(resume.timeline, changed, integers), subscription))
+}
+
+/// What a subscription asks for besides messages.
+fn lanes(with: &[sync::With]) -> With {
+    with.iter().fold(With::default(), |lanes, one| {
+        lanes.and(match one {
+            sync::With::Signals => Lane::Signals,
+            sync::With::Presence => Lane::Presence,
+        })
+    })
 }
 
 /// The position of a subscriber whose timeline is not there: in a new one, unless it names a history that is gone.

@@ -150,7 +150,12 @@ pub(super) fn start(
     caller: &mut Caller,
     request: Request,
 ) -> (Pending, Weight) {
-    match dispatch::call(shared, caller, request) {
+    pending(dispatch::call(shared, caller, request))
+}
+
+/// How work is waited for.
+pub(super) fn pending(work: Work) -> (Pending, Weight) {
+    match work {
         Work::Now(outcome) => (Pending::Now(Some(outcome)), Weight::Light),
         Work::Write(work) => (Pending::Work(work), Weight::Light),
         Work::Read(work) => (Pending::Work(work), Weight::Page),

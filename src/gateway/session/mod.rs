@@ -34,6 +34,7 @@ use super::form::Form;
 use super::http::Upgraded;
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::patience::farewell;
+use crate::feed::Pace;
 use crate::metrics::Held;
 use crate::wire::Close;
 use inbound::{Inbound, Reader};
@@ -60,6 +61,8 @@ struct Session {
     jobs: Jobs,
     outbox: Outbox,
     subscriptions: Subscriptions,
+    /// How often the client may send signals.
+    signals: Pace,
     /// Slots with news, on their way from the mailbox.
     news: Vec<u32>,
     /// What waits for a client that does not read.
@@ -140,6 +143,7 @@ impl Session {
             jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(form.dialect.frames()),
             subscriptions: Subscriptions::new(Arc::clone(&shared.metrics)),
+            signals: Pace::default(),
             news: Vec::new(),
             unread: shared.answers.share(),
             heard: now,

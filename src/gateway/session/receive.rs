@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::super::Shared;
-use super::super::dispatch::{Caller, message, subscribe};
+use super::super::dispatch::{Caller, Outcome, message, signal, subscribe};
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
@@ -22,7 +22,7 @@ use super::jobs::WAITS_MAX;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
 use crate::wire::{
-    Actual, Call, Close, Failure, Id, Incoming, Reason, Reply, Request, Together, sync,
+    self, Actual, Call, Close, Failure, Id, Incoming, Reason, Reply, Request, Together, sync,
 };
 
 impl Session {
@@ -157,10 +157,18 @@ impl Session {
             shared,
             caller,
             subscriptions,
+            signals,
             ..
         } = self;
-        answer::begin(call, dialect, |request| {
-            start(shared, caller, subscriptions, request, may_wait)
+        answer::begin(call, dialect, |request| match request {
+            Request::Signal(signal) => {
+                let paced = signals.take(SIGNALS_PER_SECOND, std::time::Instant::now());
+                match paced {
+                    Ok(()) => signalling(shared, caller, subscriptions, signal),
+                    Err(wait) => now(Err(too_many_signals(wait))),
+                }
+            }
+            request => start(shared, caller, subscriptions, request, may_wait),
         })
     }
 }
@@ -181,7 +189,12 @@ fn start(
                 Ok(()) => Ok(Reply::Unsubscribe(sync::Unsubscribed {})),
                 Err(actual) => Err(Failure::new(Reason::EpochChanged).actual(Actual::Text(actual))),
             };
-            (Pending::Now(Some(outcome)), Weight::Light)
+            now(outcome)
+        }
+        Request::SessionOpen(_) => {
+            let opened = answer::start(shared, caller, request);
+            subscriptions.name(caller.who());
+            opened
         }
         Request::Sync(sync) if sync.wait_ms.is_some_and(|wait_ms| wait_ms > 0) && !may_wait => {
             let limit = WAITS_MAX as u64;
@@ -189,10 +202,37 @@ fn start(
                 .saying("too many waiting syncs on this connection")
                 .over(limit, limit + 1)
                 .named("session_waits_max");
-            (Pending::Now(Some(Err(failure))), Weight::Light)
+            now(Err(failure))
         }
         request => answer::start(shared, caller, request),
     }
+}
+
+fn now(outcome: Outcome) -> (Pending, Weight) {
+    (Pending::Now(Some(outcome)), Weight::Light)
+}
+
+fn signalling(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    subscriptions: &Subscriptions,
+    request: wire::signal::Signal,
+) -> (Pending, Weight) {
+    let from = signal::From {
+        mailbox: &subscriptions.mailbox,
+        subscribes: subscriptions.is_live(&request.timeline),
+    };
+    answer::pending(signal::signal(shared, caller, request, Some(from)))
+}
+
+fn too_many_signals(wait: Duration) -> Failure {
+    let limit = u64::from(SIGNALS_PER_SECOND);
+    let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
+    Failure::new(Reason::RateLimited)
+        .saying("too many signals on this connection")
+        .over(limit, limit + 1)
+        .named("session_signals_max")
+        .retry_after(wait_ms.saturating_add(1))
 }
 
 fn subscribing(
@@ -201,7 +241,7 @@ fn subscribing(
     request: sync::Subscribe,
     caller: &Caller,
 ) -> (Pending, Weight) {
-    let refuse = |failure| (Pending::Now(Some(Err(failure))), Weight::Light);
+    let refuse = |failure| now(Err(failure));
     if subscriptions.contains(&request.timeline) {
         return refuse(Failure::new(Reason::AlreadySubscribed));
     }
@@ -222,5 +262,7 @@ fn subscribing(
     (Pending::Subscribing(opening, work), Weight::Page)
 }
 
+/// Signals of one connection a second.
+const SIGNALS_PER_SECOND: u32 = 10;
 /// Frames taken in one step; others want their turn.
 const FRAMES_MAX: usize = 64;

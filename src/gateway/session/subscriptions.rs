@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
 use super::answer::Opening;
-use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Subscription, Watch};
+use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
 
 /// All subscriptions of a connection.
@@ -74,6 +74,25 @@ impl Subscriptions {
 
     pub(super) fn contains(&self, timeline: &str) -> bool {
         self.place(timeline).is_some()
+    }
+
+    /// Whether this timeline's subscribe was answered and its subscription goes on.
+    pub(super) fn is_live(&self, timeline: &str) -> bool {
+        let place = self.place(timeline);
+        let slot = place.and_then(|place| self.slots[place as usize].as_ref());
+        slot.is_some_and(|slot| slot.live.is_some())
+    }
+
+    /// The user and the device of the connection, from now on.
+    pub(super) fn name(&mut self, who: Option<Arc<Who>>) {
+        if self.mailbox.who() == who {
+            return;
+        }
+        let before = self.mailbox.set_who(who);
+        let lives = self.slots.iter().flatten();
+        for live in lives.filter_map(|slot| slot.live.as_ref()) {
+            live.subscription.renamed(before.clone());
+        }
     }
 
     /// Takes a place for a timeline that is not subscribed yet, and watches it.
@@ -174,6 +193,10 @@ impl Subscriptions {
                 generation: slot.generation,
             };
             let Some(live) = &mut slot.live else { continue };
+            if !live.pull(&self.mailbox, outbox, &slot.name, form) {
+                self.mark(place);
+                return None;
+            }
             if live.reading {
                 continue;
             }
@@ -315,6 +338,22 @@ fn name_at(slots: &[Option<Slot>], place: u32) -> &str {
 }
 
 impl Live {
+    /// Puts what is never stored into the outbox, while that has room; whether it took all of it.
+    fn pull(&mut self, own: &Arc<Mailbox>, outbox: &mut Outbox, name: &str, form: Form) -> bool {
+        while outbox.has_room() {
+            let Some(pulled) = self.subscription.pull(own) else {
+                return true;
+            };
+            outbox.push(match pulled {
+                Pulled::Whole(push) => {
+                    push.frame(form.number(), |body| outbound::ephemeral(name, body, form))
+                }
+                Pulled::Numbers(push) => outbound::numbers(name, &push.body, form),
+            });
+        }
+        false
+    }
+
     fn delivered(&mut self, timestamp: Option<u64>) {
         if self.caught_up_ms != 0 {
             self.caught_up_ms = self.caught_up_ms.max(timestamp.unwrap_or(0));

@@ -131,6 +131,8 @@ fn beyond_short(request: &Request) -> usize {
         | Request::Sync(_)
         | Request::Subscribe(_)
         | Request::Unsubscribe(_)
+        | Request::Signal(_)
+        | Request::PresenceGet(_)
         | Request::Discover(_) => 0,
     }
 }
@@ -181,6 +183,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::PinRemove(_)
             | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
+            | Reply::Signal(_)
             | Reply::Ping(_)),
         ) => Ok(short),
         Ok(
@@ -193,6 +196,7 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::PinList(_)
             | Reply::PositionList(_)
             | Reply::Sync(_)
+            | Reply::PresenceGet(_)
             | Reply::Subscribe(_),
         ) => Err(too_large(limit, actual)),
     }

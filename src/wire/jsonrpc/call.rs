@@ -95,15 +95,21 @@ impl Params for JsonParams<'_> {
     }
 }
 
-/// In the words with which an unknown parameter is refused.
+/// In the words with which an unknown parameter is refused, if there are methods of the same family.
 #[cold]
 fn no_method(unknown: &str) -> Failure {
     let asked = &unknown[..unknown.floor_char_boundary(METHOD_SHOWN_BYTES)];
-    let known: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
-    let message = format!(
-        "unknown method `{asked}`, expected one of {}",
-        known.join(", ")
-    );
+    let family = unknown.split_once('.').map(|(family, _)| family);
+    let of = |name: &&str| name.split_once('.').map(|(family, _)| family) == family;
+    let names = Method::ALL.iter().map(|method| method.name());
+    let known: Vec<&str> = names.filter(of).filter(|_| family.is_some()).collect();
+    let message = match known.is_empty() {
+        true => format!("unknown method `{asked}`; rpc.discover lists all"),
+        false => format!(
+            "unknown method `{asked}`, expected one of {}",
+            known.join(", ")
+        ),
+    };
     Failure::new(Reason::MethodNotFound).saying(message)
 }
 

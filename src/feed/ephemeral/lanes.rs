@@ -1,0 +1,264 @@
+//! The lanes of one watched timeline, from the first subscription that asks for one.
+//!
+//! Owns: the pushes of each lane, who is online, and when something is to be put together. Promises: what gathers is
+//! pushed at most once a second; joins, leaves, signals and reads cost a short lock and a look-up; when nobody asks any
+//! more everything is gone within seconds. Must not: wake anybody, or hold a timer; the topic and `schedule.rs` do.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::ring::{Found, Ring};
+use super::{
+    Body, Ephemeral, GATHER, INTERVAL, LANES, LINGER, Lane, Online, Pace, Presence,
+    SIGNALS_PER_SECOND, Total, With,
+};
+use crate::feed::mailbox::{Mailbox, Who, lock};
+use crate::metrics::Gauge;
+
+/// When [`Lanes::gather`] is to be called, unless that is known already.
+pub(in crate::feed) type Due = Option<Instant>;
+
+#[derive(Debug)]
+pub(in crate::feed) struct Lanes {
+    total: Total,
+    presence_users: Gauge,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Subscriptions that asked for each lane.
+    asked: [usize; LANES],
+    rings: [Ring; LANES],
+    pace: Pace,
+    presence: Option<Presence>,
+    /// When presence goes, unless somebody asks for it again.
+    presence_until: Option<Instant>,
+    /// When the next gathering is.
+    due: Option<Instant>,
+    gathered: Option<Instant>,
+}
+
+/// A subscription's places in the lanes that it asked for.
+#[derive(Debug)]
+pub(in crate::feed) struct Following {
+    lanes: Arc<Lanes>,
+    with: With,
+    places: [u64; LANES],
+}
+
+/// What a reader takes of a lane.
+#[derive(Debug)]
+pub enum Pulled {
+    /// The next push.
+    Whole(Arc<Ephemeral>),
+    /// The newest push; what came before was missed, so only its numbers mean something to this reader.
+    Numbers(Arc<Ephemeral>),
+}
+
+/// What became of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is on its way.
+    Sent,
+    /// Nobody asked for signals of this timeline.
+    Unheard,
+    /// There are too many signals in this timeline, or in all of them together.
+    Dropped,
+}
+
+impl Lanes {
+    pub(in crate::feed) fn new(total: Total, presence_users: Gauge) -> Lanes {
+        Lanes {
+            total,
+            presence_users,
+            state: Mutex::default(),
+        }
+    }
+
+    /// A subscription asks for lanes. `there` are all that subscribe, itself included.
+    pub(in crate::feed) fn follow(
+        self: &Arc<Lanes>,
+        with: With,
+        there: impl Iterator<Item = Arc<Who>>,
+    ) -> Following {
+        let mut state = lock(&self.state);
+        for lane in Lane::ALL {
+            state.asked[lane as usize] += usize::from(with.has(lane));
+        }
+        if with.has(Lane::Presence) {
+            state.presence_until = None;
+            let gauge = || Some(self.presence_users.clone());
+            state
+                .presence
+                .get_or_insert_with(|| Presence::of(there, gauge()));
+        }
+        Following {
+            lanes: Arc::clone(self),
+            with,
+            places: std::array::from_fn(|lane| state.rings[lane].end()),
+        }
+    }
+
+    /// A subscription that had asked for these lanes has ended.
+    pub(in crate::feed) fn unfollow(&self, with: With, now: Instant) -> Due {
+        let mut state = lock(&self.state);
+        for lane in Lane::ALL {
+            state.asked[lane as usize] -= usize::from(with.has(lane));
+        }
+        let is_unasked = state.asked[Lane::Presence as usize] == 0;
+        if is_unasked && with.has(Lane::Presence) {
+            // Not at once: to begin anew costs a look at all who are there.
+            state.presence_until = Some(now + LINGER);
+        }
+        match is_unasked {
+            true => state.want(now + LINGER),
+            false => None,
+        }
+    }
+
+    /// A connection subscribes, with lanes or without.
+    pub(in crate::feed) fn join(&self, who: &Arc<Who>, now: Instant) -> Due {
+        let mut state = lock(&self.state);
+        state.presence.as_mut()?.join(who);
+        state.want(now + GATHER)
+    }
+
+    /// A connection's subscription has ended.
+    pub(in crate::feed) fn leave(&self, who: Arc<Who>, now: Instant) -> Due {
+        let mut state = lock(&self.state);
+        let until = state.presence.as_mut()?.leave(who, now);
+        state.want(until)
+    }
+
+    /// A user says something in passing. `from` does not get it back.
+    pub(in crate::feed) fn signal(
+        &self,
+        body: Body,
+        from: Option<&Arc<Mailbox>>,
+        now: Instant,
+    ) -> (Sent, Due) {
+        let mut state = lock(&self.state);
+        if state.asked[Lane::Signals as usize] == 0 {
+            return (Sent::Unheard, None);
+        }
+        if state.pace.take(SIGNALS_PER_SECOND, now).is_err() {
+            return (Sent::Dropped, None);
+        }
+        if !self.total.has_room(&body) {
+            return (Sent::Dropped, None);
+        }
+        state.rings[Lane::Signals as usize].push(self.total.make(body, from, now));
+        (Sent::Sent, state.want(now + LINGER))
+    }
+
+    /// Puts together what has gathered, and lets go of what is old. Gives the lanes whose readers are to be woken.
+    pub(in crate::feed) fn gather(&self, now: Instant) -> (With, Due) {
+        let mut state = lock(&self.state);
+        if state.due.is_none_or(|due| due > now) {
+            // It was put forward and has been done.
+            return (With::default(), None);
+        }
+        state.due = None;
+        state.gathered = Some(now);
+        if state.presence_until.is_some_and(|until| until <= now) {
+            (state.presence, state.presence_until) = (None, None);
+        }
+        if let Some(before) = now.checked_sub(LINGER) {
+            for lane in Lane::ALL {
+                let newest = state.newest(lane);
+                state.rings[lane as usize].forget(before, newest);
+            }
+        }
+        let mut woken = With::default();
+        let changes = state
+            .presence
+            .as_mut()
+            .and_then(|presence| presence.changes(now));
+        if let Some((online, names)) = changes
+            && state.asked[Lane::Presence as usize] > 0
+        {
+            let mut body = Body::Presence { online, names };
+            if !self.total.has_room(&body) {
+                body = Body::Presence {
+                    online,
+                    names: None,
+                };
+            }
+            state.rings[Lane::Presence as usize].push(self.total.make(body, None, now));
+            woken = woken.and(Lane::Presence);
+        }
+        (woken, state.want_next())
+    }
+
+    /// Nobody asks for anything, and nothing is kept.
+    pub(in crate::feed) fn is_idle(&self) -> bool {
+        let state = lock(&self.state);
+        state.asked == [0; LANES]
+            && state.presence.is_none()
+            && state.rings.iter().all(|ring| ring.oldest(0).is_none())
+    }
+
+    /// Who is online, so many by name, where that is kept.
+    pub(in crate::feed) fn online(&self, limit: usize) -> Option<Online> {
+        let state = lock(&self.state);
+        state
+            .presence
+            .as_ref()
+            .map(|presence| presence.online(limit))
+    }
+}
+
+impl State {
+    /// Sees to it that it is gathered at this time, or a second after the last time.
+    fn want(&mut self, at: Instant) -> Due {
+        let soonest = self.gathered.map_or(at, |gathered| gathered + INTERVAL);
+        let at = at.max(soonest);
+        if self.due.is_some_and(|due| due <= at) {
+            return None;
+        }
+        self.due = Some(at);
+        self.due
+    }
+
+    fn want_next(&mut self) -> Due {
+        let presence = self.presence.as_ref();
+        let wanted = [
+            presence.and_then(Presence::next_leaving),
+            self.presence_until,
+        ];
+        let oldest = |lane| self.rings[lane as usize].oldest(self.newest(lane));
+        let kept = Lane::ALL.into_iter().filter_map(oldest);
+        let kept = kept.map(|oldest| oldest + LINGER).min();
+        let next = wanted.into_iter().chain([kept]).flatten().min();
+        next.and_then(|at| self.want(at))
+    }
+
+    /// How many pushes stay however old they are: a reader may miss signals, but must learn that others have changed.
+    fn newest(&self, lane: Lane) -> usize {
+        usize::from(lane != Lane::Signals && self.asked[lane as usize] > 0)
+    }
+}
+
+impl Following {
+    /// What this reader gets next; `own` is its connection. Also gives how many pushes it has missed.
+    pub(in crate::feed) fn pull(&mut self, own: &Arc<Mailbox>) -> Option<(Pulled, Lane, u64)> {
+        let state = lock(&self.lanes.state);
+        for lane in Lane::ALL {
+            if !self.with.has(lane) {
+                continue;
+            }
+            let (ring, place) = (&state.rings[lane as usize], &mut self.places[lane as usize]);
+            while let Some(Found { push, missed }) = ring.next(place) {
+                if missed > 0 && lane != Lane::Signals {
+                    let newest = ring.newest(place)?;
+                    return Some((Pulled::Numbers(newest), lane, missed));
+                }
+                if !push.is_from(own) {
+                    return Some((Pulled::Whole(push), lane, missed));
+                }
+            }
+        }
+        None
+    }
+}

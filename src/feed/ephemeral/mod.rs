@@ -1,0 +1,173 @@
+//! What is pushed and never stored: signals, and who is online.
+//!
+//! Owns: the lanes of a watched timeline, in which such pushes wait for a few seconds. Promises: a push is encoded once
+//! in each form and shared; a reader that is too slow misses the oldest and holds nothing of its own; a timeline where
+//! nobody asked for a lane has none. Must not: read the store, or know a wire or a socket.
+
+mod lanes;
+mod pace;
+mod presence;
+mod ring;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::fresh::FORMS_MAX;
+use super::mailbox::{Mailbox, Who};
+use crate::timeline::Columns;
+
+pub(super) use lanes::{Due, Following, Lanes};
+pub use lanes::{Pulled, Sent};
+pub use pace::Pace;
+pub(super) use presence::Presence;
+pub use presence::{Names, Online};
+
+/// A kind of pushes that a subscription asks for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// What users say in passing.
+    Signals,
+    /// Who is online.
+    Presence,
+}
+
+impl Lane {
+    /// All of them.
+    pub const ALL: [Lane; LANES] = [Lane::Signals, Lane::Presence];
+}
+
+pub(super) const LANES: usize = 2;
+
+/// The lanes that a subscription asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct With(u8);
+
+impl With {
+    /// With one lane more.
+    #[must_use]
+    pub fn and(self, lane: Lane) -> With {
+        With(self.0 | 1 << lane as u8)
+    }
+
+    /// Whether this lane is among them.
+    #[must_use]
+    pub fn has(self, lane: Lane) -> bool {
+        self.0 & 1 << lane as u8 != 0
+    }
+
+    /// None was asked for.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether some lane is in both.
+    pub(super) fn meets(self, other: With) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// A push that is never stored, shared by all who get it.
+#[derive(Debug)]
+pub struct Ephemeral {
+    /// What it says.
+    pub body: Body,
+    made: Instant,
+    /// The connection that sent it and does not get it back.
+    from: Option<Weak<Mailbox>>,
+    frames: [OnceLock<Bytes>; FORMS_MAX],
+    _held: Held,
+}
+
+/// What an ephemeral push says.
+#[derive(Debug)]
+pub enum Body {
+    /// A user's signal.
+    Signal {
+        /// The sender.
+        who: Arc<Who>,
+        /// What was sent.
+        columns: Columns,
+    },
+    /// Who came and went.
+    Presence {
+        /// How many users are online.
+        online: usize,
+        /// Who came and went since the push before; `None` = too many to name.
+        names: Option<Names>,
+    },
+}
+
+impl Body {
+    /// About what it holds in memory, two encoded forms included.
+    fn weight(&self) -> usize {
+        let texts = match self {
+            Body::Signal { columns, .. } => crate::model::json_bytes(columns),
+            Body::Presence { names, .. } => names.as_ref().map_or(0, Names::bytes),
+        };
+        768 + 3 * texts
+    }
+}
+
+impl Ephemeral {
+    /// The push frame in a form (a number below [`FORMS_MAX`]), made by `encode` for the first reader.
+    pub fn frame(&self, form: usize, encode: impl FnOnce(&Body) -> Bytes) -> Bytes {
+        self.frames[form].get_or_init(|| encode(&self.body)).clone()
+    }
+
+    fn is_from(&self, mailbox: &Arc<Mailbox>) -> bool {
+        let from = self.from.as_ref();
+        from.is_some_and(|from| std::ptr::eq(from.as_ptr(), Arc::as_ptr(mailbox)))
+    }
+}
+
+/// The bytes that the ephemeral pushes of all timelines hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Total(Arc<AtomicUsize>);
+
+impl Total {
+    pub(super) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether a push is to be kept whole.
+    fn has_room(&self, body: &Body) -> bool {
+        self.bytes() + body.weight() <= TOTAL_BYTES_MAX
+    }
+
+    fn make(&self, body: Body, from: Option<&Arc<Mailbox>>, now: Instant) -> Ephemeral {
+        let bytes = body.weight();
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Ephemeral {
+            body,
+            made: now,
+            from: from.map(Arc::downgrade),
+            frames: Default::default(),
+            _held: Held(Arc::clone(&self.0), bytes),
+        }
+    }
+}
+
+/// A share of the total, given back when it is dropped.
+#[derive(Debug)]
+struct Held(Arc<AtomicUsize>, usize);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+/// At so many bytes of all timelines together, signals are dropped and presence is without names.
+const TOTAL_BYTES_MAX: usize = 32 << 20;
+/// How long a push waits for slow readers, and a user who has left counts as online.
+pub(super) const LINGER: Duration = Duration::from_secs(5);
+/// Changes gather this long before the first push after a pause.
+const GATHER: Duration = Duration::from_millis(100);
+/// Between two pushes of what gathers in a timeline.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Signals of one timeline a second.
+const SIGNALS_PER_SECOND: u32 = 20;

@@ -1,0 +1,95 @@
+//! When the lanes of watched timelines are put together, and reactions that were held back.
+//!
+//! Owns: one task and the times at which topics are due. Promises: it sleeps while nothing is due; a topic that is gone
+//! costs nothing. Must not: decide what is pushed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::mailbox::lock;
+use super::topic::Topic;
+use crate::metrics::Metrics;
+use crate::partition::caught;
+
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    times: Mutex<Times>,
+    /// There is a new first time.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    due: BTreeMap<(Instant, u64), Weak<Topic>>,
+    /// Makes equal times differ.
+    count: u64,
+}
+
+impl Schedule {
+    pub(super) fn add(&self, at: Instant, topic: &Arc<Topic>) {
+        let is_first = {
+            let mut times = lock(&self.times);
+            times.count += 1;
+            let key = (at, times.count);
+            times.due.insert(key, Arc::downgrade(topic));
+            times
+                .due
+                .first_key_value()
+                .is_some_and(|(first, _)| *first == key)
+        };
+        if is_first {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Gathers what is due until `stop`.
+    pub(super) async fn run(self: Arc<Schedule>, metrics: Arc<Metrics>, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let first = lock(&self.times)
+                .due
+                .first_key_value()
+                .map(|(key, _)| key.0);
+            let until = async {
+                match first {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.changed.notified() => continue,
+                () = until => {}
+            }
+            while let Some((now, topic)) = self.pop() {
+                let gathered = caught("gathering of pushes", || topic.gather(now));
+                match gathered {
+                    Some(Some(at)) => self.add(at, &topic),
+                    Some(None) => {}
+                    None => metrics.server.panics.increment(1),
+                }
+                let took = now.elapsed();
+                metrics.feed.gather_seconds.record(took.as_secs_f64());
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// The next topic that is due now and still there.
+    fn pop(&self) -> Option<(Instant, Arc<Topic>)> {
+        let now = Instant::now();
+        let mut times = lock(&self.times);
+        loop {
+            let first = times
+                .due
+                .first_entry()
+                .filter(|first| first.key().0 <= now)?;
+            if let Some(topic) = first.remove().upgrade() {
+                return Some((now, topic));
+            }
+        }
+    }
+}

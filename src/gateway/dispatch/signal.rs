@@ -1,0 +1,112 @@
+//! What is never stored: `signal` and `presence.get`.
+//!
+//! Owns: the calls behind these methods. Promises: nobody sends signals to a timeline that they may not read, or learns
+//! who is online there; the signals of a connection that subscribes to the timeline keep their order. Must not: write
+//! anything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::shape::{page_bytes, size};
+use super::{Caller, Shared, Work, refusal};
+use crate::feed::{self, Body, Mailbox};
+use crate::wire::signal::{Get, Got, Online, Presence, Refused, Signal, Signalled, User};
+use crate::wire::{Failure, Reason, Reply};
+
+/// The connection that a signal comes from.
+pub(in crate::gateway) struct From<'s> {
+    pub(in crate::gateway) mailbox: &'s Arc<Mailbox>,
+    /// It subscribes to the timeline, so it may read it.
+    pub(in crate::gateway) subscribes: bool,
+}
+
+/// Sends a signal. One that the timeline has no room for is dropped without a word: its sender has done nothing wrong,
+/// and could do nothing about it.
+pub(in crate::gateway) fn signal(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: Signal,
+    from: Option<From<'_>>,
+) -> Work {
+    let Signal { timeline, signal } = request;
+    let Some(who) = caller.who() else {
+        let nobody = caller.user().err();
+        return Work::Now(Err(nobody.unwrap_or_else(|| Reason::Unauthenticated.into())));
+    };
+    let body = Body::Signal {
+        who,
+        columns: signal.columns.into_owned(),
+    };
+    if let Some(From {
+        mailbox,
+        subscribes: true,
+    }) = from
+    {
+        shared.feed.signal(&timeline, body, Some(mailbox));
+        return Work::Now(Ok(Reply::Signal(Signalled {})));
+    }
+    let (shared, mailbox) = (
+        Arc::clone(shared),
+        from.map(|from| Arc::clone(from.mailbox)),
+    );
+    let target = caller.target(timeline.clone(), None);
+    Work::Read(Box::pin(async move {
+        shared.timelines.get(target).await.map_err(refusal)?;
+        shared.feed.signal(&timeline, body, mailbox.as_ref());
+        Ok(Reply::Signal(Signalled {}))
+    }))
+}
+
+/// Reads who is online, in each timeline for itself.
+pub(super) fn presence(shared: &Arc<Shared>, caller: &Caller, request: Get) -> Work {
+    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    Work::Read(Box::pin(async move {
+        let Get { timelines, limit } = request;
+        let mut room = page_bytes(&shared.options.limits);
+        let mut answers = BTreeMap::new();
+        for timeline in timelines {
+            let target = caller.target(timeline.clone(), None);
+            let presence = match shared.timelines.get(target).await.map_err(refusal) {
+                Ok(_) => {
+                    Presence::Online(shape(shared.feed.online(&timeline, size(limit)), &mut room))
+                }
+                Err(Failure { reason, .. }) => Presence::Refused(Refused { reason }),
+            };
+            answers.insert(timeline, presence);
+            // A large group is a look at all who subscribe.
+            tokio::task::yield_now().await;
+        }
+        Ok(Reply::PresenceGet(Got { timelines: answers }))
+    }))
+}
+
+/// Takes users while there is room for them in the reply.
+fn shape(from: feed::Online, room: &mut usize) -> Online {
+    let mut users = Vec::new();
+    for (user, devices) in from.users {
+        let names = devices
+            .iter()
+            .map(|device| device.len() + TEXT_BYTES)
+            .sum::<usize>();
+        let bytes = user.len() + TEXT_BYTES + names;
+        if bytes > *room {
+            *room = 0;
+            break;
+        }
+        *room -= bytes;
+        users.push(User {
+            user: user.as_ref().to_owned(),
+            devices: devices
+                .iter()
+                .map(|device| device.as_ref().to_owned())
+                .collect(),
+        });
+    }
+    Online {
+        online: from.online as u64,
+        users,
+    }
+}
+
+/// Around a text in a reply.
+const TEXT_BYTES: usize = 32;
