@@ -163,8 +163,8 @@ impl Registry {
 const SHARDS: usize = 16;
 
 /// Tells a topic what a committed batch did; returns how many watchers that woke, and when the topic is to gather.
-/// Groups are counted in before anybody comes to fetch them, and with none of the topic's locks held, because the budget
-/// takes those of the topics that lose a group.
+/// Groups are counted in before anybody comes to fetch them, and with none of the topic's locks held, because the
+/// budget takes those of the topics that lose a group.
 pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> (usize, Due) {
     let Applied { added, due, held } = topic.apply(event, Instant::now());
     for fresh in &added {

@@ -1,7 +1,7 @@
 //! All timelines of one view, from first to last, for a data directory that nobody serves.
 //!
-//! Owns: the walk. Promises: every timeline that exists is met once, in the order of names, with all that belongs to it. Must not: write, or judge
-//! what it meets (`verify.rs` does).
+//! Owns: the walk. Promises: every timeline that exists is met once, in the order of names, with all that belongs to
+//! it. Must not: write, or judge what it meets (`verify.rs` does).
 
 use std::collections::BTreeMap;
 
