@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, message, openrpc, pin,
-    position, push, reaction, schemas, session, signal, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc, pin,
+    position, push, reaction, receipt, schemas, session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -179,6 +179,11 @@ fn reply(method: &str, result: &Value) -> Reply {
         "pin.remove" => Reply::PinRemove(of::<pin::Removed>(result)),
         "pin.list" => Reply::PinList(of::<pin::Listed>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
+        "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
+        "message.hidden" => Reply::MessageHidden(of::<hide::HiddenPage>(result)),
+        "conversation.clear" => Reply::ConversationClear(of::<hide::Cleared>(result)),
+        "read.set" => Reply::ReadSet(of::<receipt::ReadStates>(result)),
+        "receipt.list" => Reply::ReceiptList(of::<receipt::Listed>(result)),
         "position.set" => Reply::PositionSet(of::<position::Stored>(result)),
         "position.list" => Reply::PositionList(of::<position::Listed>(result)),
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),

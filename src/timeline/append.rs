@@ -11,6 +11,7 @@ use crate::table::{Action, ReadError, RowWriter, Source, Txn, damaged, put, reco
 use super::head::HeadRow;
 use super::stored::{IdRow, MessageRow, Stamp};
 use super::tables::{MESSAGES, Name, id_columns};
+use super::unread;
 use super::write::{Site, new_head, put_new_meta, sort, version};
 use super::{Append, Appended, Error, Meta};
 
@@ -29,6 +30,8 @@ pub struct Prepared {
 struct PreparedMessage {
     message_id: String,
     row: RowWriter,
+    /// Whom the entry mentions; for timelines with members.
+    mentions: Vec<String>,
     /// What an ID row needs, if the client gave the ID.
     known_by: Option<KnownBy>,
     answer: Answer,
@@ -78,6 +81,7 @@ impl Prepared {
             });
             PreparedMessage {
                 message_id,
+                mentions: unread::named(&message.entry),
                 row: row.row,
                 known_by,
                 answer: Answer::default(),
@@ -149,13 +153,13 @@ impl Prepared {
             if standing.is_none() {
                 put_new_meta(txn, &self.name, Meta::new());
             }
-            self.write(txn, &mut head);
+            self.write(txn, &mut head)?;
         }
         Ok(head.incarnation)
     }
 
     /// Numbers and writes what is new. The messages' entries lie together, so that one record names them all.
-    fn write(&mut self, txn: &mut Txn<'_>, head: &mut HeadRow) {
+    fn write(&mut self, txn: &mut Txn<'_>, head: &mut HeadRow) -> Result<(), ReadError> {
         let now = txn.now_ms().max(head.last_at);
         let mut entries = None;
         let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;
@@ -174,11 +178,20 @@ impl Prepared {
                 put(txn, key, row, version(now));
             }
         }
+        if head.members > 0 {
+            let new = self
+                .messages
+                .iter()
+                .filter(|message| !message.answer.duplicate);
+            let new = new.map(|message| (message.answer.sequence, message.mentions.as_slice()));
+            unread::appended(txn, &self.name, head, &self.user, new)?;
+        }
         head.last_at = now;
         head.store(txn, &self.name, version(now));
         if let Some((first, count)) = entries {
             record(txn, MESSAGES, Action::Put, first, count);
         }
+        Ok(())
     }
 
     /// What became of the messages, once it has run and its batch is committed.

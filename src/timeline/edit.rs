@@ -11,6 +11,7 @@ use super::head::HeadRow;
 use super::marks;
 use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
+use super::unread;
 use super::write::{Site, check_size, merge, put_head, version};
 use super::{Burial, Error, Message, Target, UpdateMessage};
 
@@ -34,10 +35,12 @@ impl Site {
                 actual: message.change,
             });
         }
+        let named = unread::named(entry);
         merge(entry, update.set, &update.remove);
         check_size(entry, update.limits)?;
         let before = message.edited_at.unwrap_or(message.timestamp);
         message.edited_at = Some(txn.now_ms().max(before));
+        unread::edited(txn, &name, &head, &message, &named);
         write(txn, &name, &mut head, &mut message, Action::Update);
         put_head(txn, &name, &head);
         Ok(message)
@@ -72,6 +75,7 @@ pub(super) fn bury(
     mut message: Message,
     burial: Burial,
 ) -> Result<(), ReadError> {
+    unread::buried(txn, name, head, &message)?;
     message.entry = None;
     message.burial = Some(burial);
     marks::bury(txn, name, head, &mut message);

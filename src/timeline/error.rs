@@ -38,6 +38,8 @@ pub enum Error {
     },
     /// An update of a deleted message.
     Deleted,
+    /// The caller is not a member of the timeline.
+    NotAMember,
     /// More than there may be of something.
     TooMany {
         /// The parameter that asks for it.

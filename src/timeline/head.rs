@@ -18,6 +18,7 @@ use crate::table::{
 
 use super::Head;
 use super::tables::Name;
+use super::unread::LastOrdinals;
 
 /// The state of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(super) struct HeadRow {
     pub(super) members: u32,
     /// The last number of a change of members or of who may read; 0 if none.
     pub(super) member_version: u64,
-    /// Rows of senders and mentions are kept up to this sequence; equal to `last` once there are members.
+    /// Up to here the rows are kept that unread counts need; see [`HeadRow::counted`].
     pub(super) counted: u64,
     /// What is set explicitly; see [`MEMBERS_ONLY`] and the others.
     pub(super) flags: u8,
@@ -105,7 +106,9 @@ impl HeadRow {
         };
         number(LAST_AT, self.last_at, 0);
         number(CHANGE, self.change, 0);
-        number(COUNTED, self.counted, 0);
+        if self.members == 0 {
+            number(COUNTED, self.counted, 0);
+        }
         number(DROPPED, u64::from(self.dropped), 0);
         number(FLAGS, u64::from(self.flags), 0);
         number(FLOOR, self.floor, 1);
@@ -155,7 +158,7 @@ impl HeadRow {
         txn: &mut Txn<'_>,
         name: &Name,
     ) -> Result<Option<HeadRow>, ReadError> {
-        if let Some(head) = txn.memo::<Lately>().0.get(name.as_bytes()) {
+        if let Some(head) = txn.memo::<Lately>().heads.get(name.as_bytes()) {
             return Ok(Some(*head));
         }
         let found = HeadRow::load(txn, name)?;
@@ -205,29 +208,52 @@ impl HeadRow {
         self.flags & HAS_REACTIONS != 0
     }
 
+    /// Up to which sequence the rows are kept that unread counts need: all, once there are members.
+    pub(super) fn counted(&self) -> u64 {
+        match self.members {
+            0 => self.counted,
+            _ => self.last,
+        }
+    }
+
+    /// Those rows are kept up to this sequence now.
+    pub(super) fn set_counted(&mut self, counted: u64) {
+        self.counted = counted;
+    }
+
+    /// Sets the number of members. Without any, rows are no longer written with messages.
+    #[cfg_attr(not(test), expect(dead_code, reason = "adding members uses it"))]
+    pub(super) fn set_members(&mut self, members: u32) {
+        self.counted = self.counted();
+        self.members = members;
+    }
+
     /// Whether a message of this sequence can be read.
     pub(super) fn holds(&self, sequence: u64) -> bool {
         (self.floor..=self.last).contains(&sequence)
     }
 }
 
-/// Heads of timelines that were written lately, as of the last closure.
+/// What the writer remembers of timelines that were written lately, as of the last closure.
 #[derive(Default)]
-struct Lately(HashMap<Vec<u8>, HeadRow, RandomState>);
+pub(super) struct Lately {
+    heads: HashMap<Vec<u8>, HeadRow, RandomState>,
+    pub(super) ordinals: LastOrdinals,
+}
 
 /// Some 8 MiB a partition.
 const LATELY_MAX: usize = 1 << 16;
 
 impl Lately {
     fn note(&mut self, name: &Name, head: HeadRow) {
-        if let Some(known) = self.0.get_mut(name.as_bytes()) {
+        if let Some(known) = self.heads.get_mut(name.as_bytes()) {
             *known = head;
             return;
         }
-        if self.0.len() >= LATELY_MAX {
-            self.0.clear();
+        if self.heads.len() >= LATELY_MAX {
+            self.heads.clear();
         }
-        self.0.insert(name.as_bytes().to_vec(), head);
+        self.heads.insert(name.as_bytes().to_vec(), head);
     }
 }
 
@@ -313,6 +339,7 @@ mod tests {
         ) {
             let [incarnation, last, change, floor, last_at, rest @ ..] = numbers;
             let [member_version, counted, inbox_from, position] = rest;
+            let counted = if members == 0 { counted } else { 0 };
             let head = HeadRow {
                 incarnation, last, change, floor, last_at, dropped,
                 members, member_version, counted, flags, inbox_from, position,

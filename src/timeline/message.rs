@@ -171,6 +171,8 @@ pub struct Message {
     pub entry: Option<Columns>,
     /// How it became a tombstone; `None` as long as it has an entry.
     pub burial: Option<Burial>,
+    /// The reader has hidden it, and gets a tombstone in its place.
+    pub hidden: bool,
     /// The number of its last change, reactions included; 0 = never changed.
     pub change: u64,
     /// When it was last edited, ms.
@@ -192,8 +194,8 @@ impl Message {
     /// The most bytes that the message takes as compact JSON, integers as numbers. Pages are measured with it.
     #[must_use]
     pub fn json_bytes_max(&self) -> usize {
-        // Member names, punctuation, four numbers below 2^53, `deleted`.
-        const FRAME: usize = 176;
+        // Member names, punctuation, four numbers below 2^53, `deleted`, `hidden`.
+        const FRAME: usize = 190;
         // The same of what only a recall says; what an expiry says is shorter.
         const RECALLED: usize = 28;
         let entry = self.entry.as_deref().map_or(0, json_bytes);

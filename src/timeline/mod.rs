@@ -23,6 +23,7 @@ mod retention;
 mod stored;
 mod sync;
 mod tables;
+mod unread;
 mod verify;
 mod virtual_tables;
 mod write;
@@ -55,6 +56,7 @@ pub use message::{
     UpdateMeta,
 };
 pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
+pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
 
 /// All timelines of a data directory. Cheap to clone.

@@ -9,8 +9,10 @@ use crate::table::{Key, View, scan};
 
 use super::edit::load;
 use super::head::HeadRow;
+use super::members::Reader;
 use super::page::{Room, Run};
 use super::tables::{HEADS, Name};
+use super::unread;
 use super::write::{Site, load_meta};
 use super::{Error, List, Listed, Message, Page, Range, Target, TimelineInfo, Timelines};
 
@@ -19,21 +21,21 @@ use super::{Error, List, Listed, Message, Page, Range, Target, TimelineInfo, Tim
 const HEADS_SCANNED_MAX: usize = if cfg!(test) { 2 } else { 4_096 };
 
 impl Site {
-    /// The head of a timeline as a user sees it.
+    /// The head of a timeline as a user sees it, and the user.
     fn seen(
         &self,
         view: &View,
         name: &Name,
         epoch: Option<&str>,
         user: &str,
-    ) -> Result<HeadRow, Error> {
+    ) -> Result<(HeadRow, Reader), Error> {
         let (head, reader) = self.admit(view, name, epoch, user)?;
-        Ok(reader.sees(head))
+        Ok((reader.sees(head), reader))
     }
 
     pub(super) fn get(&self, view: &View, target: Target) -> Result<TimelineInfo, Error> {
         let name = Name::new(&target.timeline);
-        let head = self.seen(view, &name, target.epoch.as_deref(), &target.user)?;
+        let (head, _) = self.seen(view, &name, target.epoch.as_deref(), &target.user)?;
         let meta = load_meta(view, &name)?;
         Ok(self.info(target.timeline, &head, meta))
     }
@@ -45,13 +47,17 @@ impl Site {
         sequence: u64,
     ) -> Result<Message, Error> {
         let name = Name::new(&target.timeline);
-        let head = self.seen(view, &name, target.epoch.as_deref(), &target.user)?;
-        load(view, &name, &head, sequence)
+        let epoch = target.epoch.as_deref();
+        let (head, reader) = self.seen(view, &name, epoch, &target.user)?;
+        let mut message = load(view, &name, &head, sequence)?;
+        let reader = (target.user.as_str(), &reader);
+        unread::mask(view, (&name, &head), reader, [&mut message])?;
+        Ok(message)
     }
 
     pub(super) fn range(&self, view: &View, mut range: Range) -> Result<Page, Error> {
         let name = Name::new(&range.timeline);
-        let head = self.seen(view, &name, range.epoch.as_deref(), &range.user)?;
+        let (head, reader) = self.seen(view, &name, range.epoch.as_deref(), &range.user)?;
         let below = head.floor - 1;
         let (first, end) = if range.backward {
             let first = range.from.map_or(head.last, |from| from.min(head.last));
@@ -78,7 +84,9 @@ impl Site {
             backward: range.backward,
             columns: range.columns.as_deref(),
         };
-        let (messages, next) = run.read(view, &mut room)?;
+        let (mut messages, next) = run.read(view, &mut room)?;
+        let reader = (range.user.as_str(), &reader);
+        unread::mask(view, (&name, &head), reader, &mut messages)?;
         Ok(Page {
             messages,
             next,

@@ -12,6 +12,7 @@ use super::head::HeadRow;
 use super::page::{Room, Run};
 use super::stored::changed_sequence;
 use super::tables::Name;
+use super::unread;
 use super::write::Site;
 use super::{Changed, Error, Message, Resume, ResumeState};
 
@@ -38,7 +39,10 @@ impl Site {
         let name = Name::new(&resume.timeline);
         let (head, reader) = self.admit(view, &name, None, &resume.user)?;
         let seen = reader.sees(head);
-        Ok(self.resume_at(view, &name, &seen, resume, first_anyway)?)
+        let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
+        let shown = page.changed.iter_mut().flatten().chain(&mut page.messages);
+        unread::mask(view, (&name, &head), (&resume.user, &reader), shown)?;
+        Ok(page)
     }
 
     fn resume_at(

@@ -18,6 +18,7 @@ use super::tables::{
     MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SENDERS, SETTINGS,
     incarnation_of,
 };
+use super::unread;
 
 /// How long message IDs are remembered.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +91,20 @@ impl TimelineRetention {
         if head.dropped {
             return Ok(true);
         }
+        let sequence = match table {
+            MESSAGES => Some(rest.u64()),
+            SENDERS | MENTIONS => Some(rest.skip().and_then(|_| rest.u64())),
+            HIDES => Some(
+                rest.skip()
+                    .and_then(|_| rest.skip())
+                    .and_then(|_| rest.u64()),
+            ),
+            GONE => Some(unread::last_of_node(rest)),
+            _ => None,
+        };
+        if let Some(sequence) = sequence {
+            return Ok(sequence.map_err(|_| Malformed)? < head.floor);
+        }
         match table {
             MESSAGES | REACTION_SUMS | PINS => Ok(rest.u64().map_err(|_| Malformed)? < head.floor),
             REACTIONS => {
@@ -101,7 +116,7 @@ impl TimelineRetention {
                     || (context.read)(sums.as_bytes())
                         .is_some_and(|sums| is_gone(sums) == Ok(true)))
             }
-            CHANGES if entry.kind == EntryKind::Put => {
+            CHANGES | HIDES_BY_NUMBER if entry.kind == EntryKind::Put => {
                 Ok(changed_sequence(&entry.value)? < head.floor)
             }
             IDS if entry.kind == EntryKind::Put => {
@@ -192,6 +207,40 @@ mod tests {
             assert!(!dropped(head()));
             assert!(dropped(HeadRow::dropped(INCARNATION)));
             assert!(dropped(HeadRow::new(INCARNATION + 1)));
+        }
+    }
+
+    #[test]
+    fn rows_beside_a_message_go_with_it() {
+        let name = Name::new("room");
+        let me = ("ann", 3);
+        for (sequence, below_floor) in [(3, true), (4, false)] {
+            let rows = [
+                name.sender_rows(INCARNATION, "ann"),
+                name.mention_rows(INCARNATION, "*"),
+                name.hide_rows(INCARNATION, me),
+            ];
+            for key in rows.map(|rows| rows.number(sequence)) {
+                assert_eq!(is_dropped(&key, vec![], Some(head()), 0), below_floor);
+            }
+            let number = name.hide_numbers(INCARNATION, me).number(1);
+            let value = change_row(sequence).finish(1);
+            assert_eq!(is_dropped(&number, value, Some(head()), 0), below_floor);
+        }
+        for (floor, dropped) in [(255, false), (256, true), (65_535, true), (65_536, true)] {
+            let head = HeadRow {
+                last: 1 << 20,
+                floor,
+                ..head()
+            };
+            for (level, dropped) in [(0, dropped), (1, floor == 65_536), (3, false)] {
+                let node = name.gone_key(INCARNATION, "ann", level, 0);
+                assert_eq!(
+                    is_dropped(&node, vec![], Some(head), 0),
+                    dropped,
+                    "{level} {floor}"
+                );
+            }
         }
     }
 

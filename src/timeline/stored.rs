@@ -223,6 +223,35 @@ pub(super) fn message(
     Ok(message)
 }
 
+/// What members count of a message.
+pub(super) struct Outline<'a> {
+    /// Empty = none.
+    pub(super) sender: &'a str,
+    pub(super) deleted: bool,
+    /// The JSON text of the entry's array of this name.
+    pub(super) mentions: Option<&'a str>,
+}
+
+/// Reads that of a message's row.
+pub(super) fn outline(value: &[u8]) -> Result<Outline<'_>, Malformed> {
+    let mut outline = Outline {
+        sender: "",
+        deleted: false,
+        mentions: None,
+    };
+    for cell in Row::parse(value)?.pick([DELETED, SENDER, "mentions"]) {
+        let cell = cell?;
+        match (cell.name, cell.value) {
+            (DELETED, _) => outline.deleted = true,
+            (SENDER, ValueRef::String(sender)) => outline.sender = sender,
+            (SENDER, _) => return Err(Malformed),
+            (_, ValueRef::Json(text)) => outline.mentions = Some(text),
+            _ => {}
+        }
+    }
+    Ok(outline)
+}
+
 /// A timeline's meta and what is returned with it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MetaRow {
@@ -346,6 +375,7 @@ mod tests {
             let whole = Message {
                 sequence: 7, timestamp, message_id: id, sender, entry, burial, change, edited_at, pinned,
                 reactions: None,
+                hidden: false,
             };
             let row = MessageRow::of(&whole).row.finish(timestamp.cast_signed());
             prop_assert_eq!(&message(7, &row, None).unwrap(), &whole);

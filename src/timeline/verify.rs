@@ -35,6 +35,7 @@ impl StoredTimelines<'_> {
             let mut problem = |what: String| problem(format!("timeline {timeline:?}: {what}"));
             found.messages += self.check_messages(&timeline, &head, &mut problem)?;
             found.message_ids += self.check_ids(&timeline, &head, &mut problem)?;
+            self.check_members(&timeline, &head, &mut problem)?;
         }
         Ok(found)
     }

@@ -284,6 +284,7 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         sender,
         entry,
         burial,
+        hidden: _,
         change,
         edited_at,
         pinned,

@@ -41,6 +41,9 @@ pub struct Message<'a> {
     /// When it was last edited, ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_at: Option<u64>,
+    /// `true` if the user has hidden the message, and gets a tombstone in its place; else absent.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub hidden: bool,
     /// `true` in a tombstone, else absent.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub deleted: bool,
@@ -65,12 +68,12 @@ impl Message<'_> {
     /// At most so many bytes in any encoding, inside an array: what a page counts against the outbound frame.
     #[must_use]
     pub fn encoded_bytes_max(&self) -> usize {
-        // The names, punctuation and numbers of all members in JSON are 194 bytes together; MessagePack is below.
+        // The names, punctuation and numbers of all members in JSON are 208 bytes together; MessagePack is below.
         let text = |text: &str| json_text_bytes(text) + 5;
         let own = |name: usize, own: &Option<Cow<'_, str>>| {
             own.as_deref().map_or(0, |own| name + text(own))
         };
-        200 + text(&self.message_id)
+        214 + text(&self.message_id)
             + own(0, &self.sender)
             + own(16, &self.recalled_by)
             + own(11, &self.reason)

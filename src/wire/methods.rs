@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{message, pin, position, reaction, session, signal, sync, timeline};
+use super::{
+    hide, message, pin, position, reaction, receipt, session, signal, sync, timeline,
+};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -163,6 +165,16 @@ methods! {
         "pin.remove", changes, "Take the pin of a message away";
     PinList(pin::List) -> pin::Listed,
         "pin.list", answers, "Read the pinned messages";
+    MessageHide(hide::Hide) -> hide::Hid,
+        "message.hide", changes, "Hide messages from oneself";
+    MessageHidden(hide::Hidden) -> hide::HiddenPage,
+        "message.hidden", answers, "Read what one has hidden";
+    ConversationClear(hide::Clear) -> hide::Cleared,
+        "conversation.clear", changes, "Clear a conversation for oneself";
+    ReadSet(receipt::ReadSet) -> receipt::ReadStates,
+        "read.set", changes, "Say how far one has read";
+    ReceiptList(receipt::List) -> receipt::Listed,
+        "receipt.list", answers, "Read who got a message";
     PositionSet(position::Set) -> position::Stored,
         "position.set", changes, "Store how far a device is";
     PositionList(position::List) -> position::Listed,

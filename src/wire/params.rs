@@ -4,6 +4,7 @@
 //! are never given as arrays. Promises: nothing is accepted in two spellings. Must not: hold limits; `check.rs` does.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -66,6 +67,33 @@ where
         .into_iter()
         .map(|object| object.0)
         .collect())
+}
+
+/// An object, timeline to value, in which no timeline is named twice.
+pub(crate) fn by_timeline<'de, D, T>(from: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct ByTimeline<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for ByTimeline<T> {
+        type Value = BTreeMap<String, T>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("an object, timeline to value")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = BTreeMap::new();
+            while let Some((timeline, Object(value))) = map.next_entry::<String, Object<T>>()? {
+                if found.insert(timeline, value).is_some() {
+                    return Err(de::Error::custom("a timeline stands twice"));
+                }
+            }
+            Ok(found)
+        }
+    }
+    from.deserialize_map(ByTimeline(PhantomData))
 }
 
 /// A struct that is read from an object only.

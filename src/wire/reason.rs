@@ -25,6 +25,8 @@ listed! {
         Unauthenticated,
         /// This user may not do this. Don't repeat it.
         Forbidden,
+        /// The user may read this, but is not a member. Add the user first, or leave it.
+        NotAMember,
         /// No such timeline. Create it, or drop the name.
         TimelineNotFound,
         /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
@@ -93,6 +95,7 @@ impl Reason {
             InternalError => (-32603, false, "internal_error", "a fault of the server"),
             Unauthenticated => (401, false, "unauthenticated", "no valid token"),
             Forbidden => (403, false, "forbidden", "not allowed"),
+            NotAMember => (403, false, "not_a_member", "the user is not a member"),
             TimelineNotFound => (404, false, "timeline_not_found", "no such timeline"),
             MessageNotFound => (404, false, "message_not_found", "no such message"),
             ConditionFailed => (

@@ -8,6 +8,7 @@
 mod marks;
 pub(super) mod message;
 mod position;
+mod receipt;
 pub(crate) mod shape;
 pub(super) mod signal;
 pub(super) mod subscribe;
@@ -109,6 +110,11 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::PinAdd(add) => marks::pin(shared, caller, add),
         Request::PinRemove(remove) => marks::unpin(shared, caller, remove),
         Request::PinList(list) => marks::pinned(shared, caller, list),
+        Request::MessageHide(hide) => receipt::hide(shared, caller, hide),
+        Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden),
+        Request::ConversationClear(clear) => receipt::clear(shared, caller, clear),
+        Request::ReadSet(set) => receipt::set(shared, caller, set),
+        Request::ReceiptList(list) => receipt::list(shared, caller, list),
         Request::PositionSet(set) => position::set(shared, caller, set),
         Request::PositionList(list) => position::list(shared, caller, list),
         Request::PositionRemove(remove) => position::remove(shared, caller, remove),
@@ -182,6 +188,7 @@ pub(super) fn refusal(error: Error) -> Failure {
             limit_bytes,
             actual_bytes,
         } => Failure::too_large("entry", limit, limit_bytes, actual_bytes),
+        Error::NotAMember => Reason::NotAMember.into(),
         Error::TooMany {
             field,
             limit,

@@ -24,6 +24,7 @@ pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'s
         timestamp: from.timestamp,
         message_id: from.message_id.into(),
         sender: (!from.sender.is_empty()).then_some(from.sender.into()),
+        hidden: from.hidden,
         deleted: from.entry.is_none(),
         entry: from.entry.map(|columns| entry(columns, integers)),
         change: (from.change != 0).then_some(from.change),
@@ -53,6 +54,7 @@ pub(in crate::gateway) fn shared_message(
         timestamp: from.timestamp,
         message_id: from.message_id.as_str().into(),
         sender: (!from.sender.is_empty()).then_some(from.sender.as_str().into()),
+        hidden: from.hidden,
         deleted: from.entry.is_none(),
         entry: from.entry.as_deref().map(|columns| Entry {
             columns: Cow::Borrowed(columns),

@@ -10,5 +10,6 @@ mod row;
 mod settings;
 
 pub use membership::{MemberChange, memberships};
+pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;
 pub use settings::{Edit, EditBy, FanOut, Kept, Policies, Policy, Settings};

@@ -17,7 +17,6 @@ pub(in crate::timeline) struct Reader {
     /// The lowest sequence that they may see: never below the timeline's floor.
     pub(in crate::timeline) floor: u64,
     /// Their row, if they are a member.
-    #[expect(dead_code, reason = "unread counts use it")]
     pub(in crate::timeline) member: Option<MemberRow>,
 }
 

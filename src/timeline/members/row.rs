@@ -63,7 +63,6 @@ impl MemberRow {
 
     /// To be finished with the time of the change as version.
     #[must_use]
-    #[cfg_attr(not(test), expect(dead_code, reason = "adding members uses it"))]
     pub(in crate::timeline) fn encode(&self) -> RowWriter {
         let mut row = RowWriter::new(128);
         let (before, behind) = around(&self.attributes, "$");

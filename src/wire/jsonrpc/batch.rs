@@ -106,6 +106,14 @@ fn beyond_short(request: &Request) -> usize {
                 APPENDED_BYTES + id.map_or(0, |id| ESCAPED * id.len())
             })
             .sum(),
+        Request::ReadSet(set) => {
+            let state = |timeline: &String| READ_STATE_BYTES + ESCAPED * timeline.len();
+            set.timeline
+                .iter()
+                .chain(set.positions.keys())
+                .map(state)
+                .sum()
+        }
         Request::Ping(_)
         | Request::TimelineCreate(_)
         | Request::TimelineGet(_)
@@ -125,6 +133,10 @@ fn beyond_short(request: &Request) -> usize {
         | Request::PinAdd(_)
         | Request::PinRemove(_)
         | Request::PinList(_)
+        | Request::MessageHide(_)
+        | Request::MessageHidden(_)
+        | Request::ConversationClear(_)
+        | Request::ReceiptList(_)
         | Request::PositionSet(_)
         | Request::PositionList(_)
         | Request::PositionRemove(_)
@@ -181,6 +193,9 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageRecall(_)
             | Reply::PinAdd(_)
             | Reply::PinRemove(_)
+            | Reply::MessageHide(_)
+            | Reply::ConversationClear(_)
+            | Reply::ReadSet(_)
             | Reply::PositionRemove(_)
             | Reply::Unsubscribe(_)
             | Reply::Signal(_)
@@ -194,6 +209,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageRange(_)
             | Reply::ReactionList(_)
             | Reply::PinList(_)
+            | Reply::MessageHidden(_)
+            | Reply::ReceiptList(_)
             | Reply::PositionList(_)
             | Reply::Sync(_)
             | Reply::PresenceGet(_)
@@ -210,5 +227,7 @@ const ARRAY_BYTES: usize = 8;
 const SHORT_BYTES: usize = Limits::BATCH_ANSWER_BYTES;
 /// One message in the answer of `message.append_batch`: names, numbers, an ID that the server made.
 const APPENDED_BYTES: usize = 160;
+/// One timeline in the answer of `read.set`: names and numbers, or a reason.
+const READ_STATE_BYTES: usize = 100;
 /// A control character is a byte and becomes six, `\u0001`.
 const ESCAPED: usize = 6;

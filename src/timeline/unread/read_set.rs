@@ -1,0 +1,127 @@
+//! What a member has read, received and cleared.
+//!
+//! Owns: `read.set` and `conversation.clear`. Promises: `read` ≤ `received` ≤ head; neither falls unless that is asked
+//! for; nothing comes back that was cleared; what is so already is not written. Must not: write the head.
+
+use crate::table::{Action, Source, Txn, put, record};
+
+use super::super::head::HeadRow;
+use super::super::members::MemberRow;
+use super::super::tables::{MEMBERS, Name};
+use super::super::write::{Site, version};
+use super::super::{Error, Target};
+use super::{Unread, unread};
+
+/// What a member says they have read of a timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadMark {
+    /// Where, and who.
+    pub target: Target,
+    /// Up to here they have read it; clamped to the head.
+    pub read: Option<u64>,
+    /// Up to here they have received it; clamped to the head.
+    pub received: Option<u64>,
+    /// Set it back too.
+    pub force: bool,
+}
+
+/// How far a member has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadState {
+    /// Up to here they have read.
+    pub read: u64,
+    /// Up to here they have received.
+    pub received: u64,
+    /// What is left.
+    pub unread: Unread,
+}
+
+/// What `conversation.clear` leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cleared {
+    /// Nothing at or below is shown to the member.
+    pub cleared: u64,
+    /// What is unread above it.
+    pub unread: Unread,
+}
+
+impl Site {
+    pub(in super::super) fn set_read(
+        &self,
+        txn: &mut Txn<'_>,
+        mark: &ReadMark,
+    ) -> Result<(), Error> {
+        let (name, head, mut member) = self.own(txn, &mark.target)?;
+        let before = (member.read, member.received);
+        let moved = |from: u64, to: Option<u64>| match to {
+            None => from,
+            Some(to) if mark.force => to.min(head.last),
+            Some(to) => to.min(head.last).max(from),
+        };
+        member.read = moved(member.read, mark.read);
+        member.received = moved(member.received, mark.received).max(member.read);
+        if (member.read, member.received) != before {
+            put_marks(txn, &name, &head, &mark.target.user, &member);
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn read_state(
+        &self,
+        rows: &impl Source,
+        target: &Target,
+    ) -> Result<ReadState, Error> {
+        let (name, head, member) = self.own(rows, target)?;
+        Ok(ReadState {
+            read: member.read,
+            received: member.received,
+            unread: unread(rows, &name, &head, (&target.user, &member))?,
+        })
+    }
+
+    /// Hides all messages below `before` from a member, or all there are.
+    pub(in super::super) fn clear(
+        &self,
+        txn: &mut Txn<'_>,
+        target: &Target,
+        before: Option<u64>,
+    ) -> Result<Cleared, Error> {
+        let (name, head, mut member) = self.own(txn, target)?;
+        let cleared = before.map_or(head.last, |before| before.saturating_sub(1).min(head.last));
+        if cleared > member.cleared {
+            member.cleared = cleared;
+            put_marks(txn, &name, &head, &target.user, &member);
+        }
+        Ok(Cleared {
+            cleared: member.cleared,
+            unread: unread(txn, &name, &head, (&target.user, &member))?,
+        })
+    }
+
+    /// A timeline and the caller's row in it.
+    fn own(
+        &self,
+        rows: &impl Source,
+        target: &Target,
+    ) -> Result<(Name, HeadRow, MemberRow), Error> {
+        let name = Name::new(&target.timeline);
+        let (head, reader) = self.admit(rows, &name, target.epoch.as_deref(), &target.user)?;
+        let member = reader.member.ok_or(Error::NotAMember)?;
+        Ok((name, head, member))
+    }
+}
+
+/// Writes a member's own marks, and a record of it for those who follow the log. The member version stays: what others
+/// see of the member is the same.
+pub(super) fn put_marks(
+    txn: &mut Txn<'_>,
+    name: &Name,
+    head: &HeadRow,
+    user: &str,
+    member: &MemberRow,
+) {
+    let key = name.member_key(head.incarnation, user);
+    let time = version(txn.now_ms());
+    let entry = put(txn, key, member.encode(), time);
+    record(txn, MEMBERS, Action::Update, entry, 1);
+}

@@ -1,0 +1,92 @@
+//! Who has received and read a message.
+//!
+//! Owns: `receipt.list`. Promises: of each member what one view shows; a member who can't see the message is not among
+//! them. Must not: walk more members than the limit.
+
+use crate::model::Direction;
+use crate::ordered::Reader;
+use crate::table::{View, damaged, scan};
+
+use super::super::members::MemberRow;
+use super::super::tables::Name;
+use super::super::write::Site;
+use super::super::{Error, Target};
+
+/// Larger timelines have no receipts.
+const MEMBERS_MAX: u64 = 1_000;
+
+/// How far one member has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Who.
+    pub user: String,
+    /// Up to here they have read.
+    pub read: u64,
+    /// Up to here they have received.
+    pub received: u64,
+}
+
+/// Who has received a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receipts {
+    /// How many members have read it.
+    pub read_count: u64,
+    /// How many have received it.
+    pub received_count: u64,
+    /// Those who have received it, by user.
+    pub members: Vec<Receipt>,
+    /// What goes into `after` for the next page, if there is more.
+    pub next: Option<String>,
+}
+
+impl Site {
+    pub(in super::super) fn receipts(
+        &self,
+        view: &View,
+        target: &Target,
+        sequence: u64,
+        (after, limit): (Option<&str>, usize),
+    ) -> Result<Receipts, Error> {
+        let name = Name::new(&target.timeline);
+        let epoch = target.epoch.as_deref();
+        let (head, reader) = self.admit(view, &name, epoch, &target.user)?;
+        if !(reader.floor..=head.last).contains(&sequence) {
+            return Err(Error::MessageNotFound);
+        }
+        if u64::from(head.members) > MEMBERS_MAX {
+            return Err(Error::TooMany {
+                field: "timeline",
+                limit: MEMBERS_MAX,
+                actual: head.members.into(),
+            });
+        }
+        let members = name.member_rows(head.incarnation);
+        let (from, to) = (members.clone().below_all(), members.clone().above_all());
+        let mut receipts = Receipts::default();
+        for row in scan(view, &from, &to, Direction::Forward) {
+            let (key, value) = row?;
+            let user = Reader::new(&key[members.as_bytes().len()..]).string();
+            let user = user.map_err(|_| damaged(&key, "not a member's key"))?;
+            let member = MemberRow::decode(&value).map_err(|_| damaged(&key, "not a member"))?;
+            if member.visible_from > sequence || member.received < sequence {
+                continue;
+            }
+            receipts.received_count += 1;
+            receipts.read_count += u64::from(member.read >= sequence);
+            if after.is_some_and(|after| *user <= *after) {
+                continue;
+            }
+            if receipts.members.len() < limit {
+                receipts.members.push(Receipt {
+                    user: user.into_owned(),
+                    read: member.read,
+                    received: member.received,
+                });
+            } else {
+                let last = receipts.members.last();
+                receipts.next = last.map(|last| last.user.clone());
+            }
+        }
+        Ok(receipts)
+    }
+}

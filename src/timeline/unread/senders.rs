@@ -1,0 +1,122 @@
+//! Which messages are whose: one row for each message of a sender, with its number among that sender's messages.
+//!
+//! Owns: these rows and their numbers, the ordinals. Promises: from the floor on a sender's ordinals have no holes and
+//! never change, so that two rows tell how many are between them; the writer mostly knows the last one without
+//! looking. Must not: write rows of messages without a sender.
+//!
+//! ```text
+//! sender  $n: the ordinal
+//! ```
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::model::{Direction, ValueRef};
+use crate::table::{Key, ReadError, Row, RowWriter, Source, Txn, damaged, put, scan};
+
+use super::super::head::{HeadRow, Lately};
+use super::super::tables::Name;
+use super::super::write::version;
+use super::gone::Of;
+
+const ORDINAL: &str = "$n";
+
+/// The ordinals of senders' last messages, as of the last closure, by what the keys of their rows begin with.
+#[derive(Default)]
+pub(in super::super) struct LastOrdinals(HashMap<Vec<u8>, u64, RandomState>);
+
+/// Some 8 MiB a partition.
+const LAST_ORDINALS_MAX: usize = 1 << 16;
+
+impl LastOrdinals {
+    fn note(&mut self, prefix: &Key, ordinal: u64) {
+        if let Some(known) = self.0.get_mut(prefix.as_bytes()) {
+            *known = ordinal;
+            return;
+        }
+        if self.0.len() >= LAST_ORDINALS_MAX {
+            self.0.clear();
+        }
+        self.0.insert(prefix.as_bytes().to_vec(), ordinal);
+    }
+}
+
+/// Writes the rows of a sender's next messages, in order.
+pub(super) fn write(
+    txn: &mut Txn<'_>,
+    (name, head): (&Name, &HeadRow),
+    sender: &str,
+    sequences: impl IntoIterator<Item = u64>,
+) -> Result<(), ReadError> {
+    if sender.is_empty() {
+        return Ok(());
+    }
+    let rows = name.sender_rows(head.incarnation, sender);
+    let known = txn
+        .memo::<Lately>()
+        .ordinals
+        .0
+        .get(rows.as_bytes())
+        .copied();
+    let mut ordinal = match known {
+        Some(ordinal) => ordinal,
+        None => end(txn, &rows, &rows.clone().below_all(), Direction::Backward)?.unwrap_or(0),
+    };
+    let time = version(txn.now_ms());
+    for sequence in sequences {
+        ordinal += 1;
+        let mut row = RowWriter::new(16);
+        row.put(ORDINAL, ValueRef::Integer(ordinal.cast_signed()));
+        put(txn, rows.clone().number(sequence), row, time);
+    }
+    txn.memo::<Lately>().ordinals.note(&rows, ordinal);
+    Ok(())
+}
+
+/// How many messages above a sequence are of this sender.
+pub(super) fn above(
+    rows: &impl Source,
+    (name, head): Of<'_>,
+    sender: &str,
+    low: u64,
+) -> Result<u64, ReadError> {
+    let of_sender = name.sender_rows(head.incarnation, sender);
+    let from = of_sender.clone().number(low + 1);
+    let Some(first) = end(rows, &of_sender, &from, Direction::Forward)? else {
+        return Ok(0);
+    };
+    let last = end(rows, &of_sender, &from, Direction::Backward)?;
+    Ok(last.map_or(0, |last| last + 1 - first))
+}
+
+/// Whether a message is of this sender.
+pub(super) fn is_of(
+    rows: &impl Source,
+    (name, head): Of<'_>,
+    sender: &str,
+    sequence: u64,
+) -> Result<bool, ReadError> {
+    let row = name.sender_rows(head.incarnation, sender).number(sequence);
+    Ok(rows.row(&row)?.is_some())
+}
+
+/// The ordinal of the first or last of a sender's rows from a key on.
+fn end(
+    rows: &impl Source,
+    of_sender: &Key,
+    from: &Key,
+    direction: Direction,
+) -> Result<Option<u64>, ReadError> {
+    let to = of_sender.clone().above_all();
+    let row = scan(rows, from, &to, direction).next().transpose()?;
+    row.map(|(key, value)| ordinal_of(&key, &value)).transpose()
+}
+
+pub(super) fn ordinal_of(key: &[u8], value: &[u8]) -> Result<u64, ReadError> {
+    let cell = Row::parse(value).and_then(|row| row.column(ORDINAL));
+    match cell.ok().flatten().map(|cell| cell.value) {
+        Some(ValueRef::Integer(ordinal)) => Ok(ordinal.cast_unsigned()),
+        _ => Err(damaged(key, "not a sender's row")),
+    }
+}
