@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc, pin,
-    position, push, reaction, receipt, schemas, session, signal, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc,
+    pin, position, push, reaction, receipt, schemas, session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {

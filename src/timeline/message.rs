@@ -141,21 +141,6 @@ pub enum Burial {
     Expired,
 }
 
-/// A recall of one message.
-#[derive(Clone, Debug)]
-pub struct Recall {
-    /// Where.
-    pub timeline: String,
-    /// Which message.
-    pub sequence: u64,
-    /// Who recalls it; empty = nobody in particular.
-    pub user: Sender,
-    /// Why; empty = no reason given.
-    pub reason: String,
-    /// Refuse unless this is the timeline's epoch.
-    pub epoch: Option<String>,
-}
-
 /// A stored message in its newest form.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {

@@ -52,8 +52,7 @@ pub use members::{
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
-    Meta, Page, Range, Recall, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage,
-    UpdateMeta,
+    Meta, Page, Range, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
 pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
@@ -249,24 +248,16 @@ impl Timelines {
         })
     }
 
-    /// Makes a message a tombstone that says who recalled it; `false` if it was a tombstone already.
+    /// The same, and the tombstone says who recalled it, and why if `reason` is not empty.
     pub fn recall_message(
         &self,
-        recall: Recall,
+        target: Target,
+        sequence: u64,
+        reason: String,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        let partition = self.place(&recall.timeline);
-        let bytes = SMALL_BYTES + recall.reason.len();
-        self.submit(Purpose::MakesRoom, partition, bytes, move |txn, site| {
-            let burial = Burial::Recalled {
-                by: recall.user.clone(),
-                reason: recall.reason,
-            };
-            let target = Target {
-                timeline: recall.timeline,
-                epoch: recall.epoch,
-                user: recall.user,
-            };
-            site.bury_message(txn, &target, recall.sequence, burial)
+        self.make_room(target, move |txn, site, target| {
+            let by = target.user.clone();
+            site.bury_message(txn, target, sequence, Burial::Recalled { by, reason })
         })
     }
 

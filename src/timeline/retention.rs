@@ -92,7 +92,7 @@ impl TimelineRetention {
             return Ok(true);
         }
         let sequence = match table {
-            MESSAGES => Some(rest.u64()),
+            MESSAGES | REACTIONS | REACTION_SUMS | PINS => Some(rest.u64()),
             SENDERS | MENTIONS => Some(rest.skip().and_then(|_| rest.u64())),
             HIDES => Some(
                 rest.skip()
@@ -103,19 +103,15 @@ impl TimelineRetention {
             _ => None,
         };
         if let Some(sequence) = sequence {
-            return Ok(sequence.map_err(|_| Malformed)? < head.floor);
+            let sequence = sequence.map_err(|_| Malformed)?;
+            let is_taken = || {
+                let sums = name.reaction_sums_key(incarnation, sequence);
+                let sums = (context.read)(sums.as_bytes());
+                sums.is_some_and(|sums| marks::is_gone(&sums) == Ok(true))
+            };
+            return Ok(sequence < head.floor || (table == REACTIONS && is_taken()));
         }
         match table {
-            MESSAGES | REACTION_SUMS | PINS => Ok(rest.u64().map_err(|_| Malformed)? < head.floor),
-            REACTIONS => {
-                let sequence = rest.u64().map_err(|_| Malformed)?;
-                let sums = name.reaction_sums_key(incarnation, sequence);
-                // Those of a tombstone, which never has any again.
-                let is_gone = |sums: bytes::Bytes| marks::is_gone(&sums);
-                Ok(sequence < head.floor
-                    || (context.read)(sums.as_bytes())
-                        .is_some_and(|sums| is_gone(sums) == Ok(true)))
-            }
             CHANGES | HIDES_BY_NUMBER if entry.kind == EntryKind::Put => {
                 Ok(changed_sequence(&entry.value)? < head.floor)
             }

@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{
-    hide, message, pin, position, reaction, receipt, session, signal, sync, timeline,
-};
+use super::{hide, message, pin, position, reaction, receipt, session, signal, sync, timeline};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {

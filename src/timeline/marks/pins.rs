@@ -10,6 +10,7 @@ use super::super::edit::{load, load_held, write};
 use super::super::head::HeadRow;
 use super::super::page::Room;
 use super::super::tables::Name;
+use super::super::unread::mask;
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Message, Target};
 
@@ -78,6 +79,7 @@ impl Site {
         let name = Name::new(&target.timeline);
         let (head, reader) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
         let head = reader.sees(head);
+        let asker = (target.user.as_str(), &reader);
         let mut room = Room {
             limit: pinned.limit,
             bytes: pinned.bytes_max,
@@ -85,7 +87,11 @@ impl Site {
         };
         let mut messages: Vec<Message> = Vec::new();
         for sequence in pins_of(view, &name, &head, pinned.after + 1) {
-            let message = load_held(view, &name, &head, sequence?)?;
+            let mut message = load_held(view, &name, &head, sequence?)?;
+            mask(view, (&name, &head), asker, [&mut message])?;
+            if message.hidden {
+                continue;
+            }
             if !room.take(&message) {
                 let next = messages.last().map(|last| last.sequence);
                 return Ok((messages, next));

@@ -16,8 +16,8 @@ use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
 use crate::timeline::{
     Append, AppendOne, Burial, Columns, EntryLimits, Limits, List, Message, Pinned, Range, React,
-    ReactionsOf, Recall, Resume, ResumeState, SyncPosition, SyncState, Target, TimelineEvent,
-    Timelines, UpdateMessage, UpdateMeta,
+    ReactionsOf, Resume, ResumeState, SyncPosition, SyncState, Target, TimelineEvent, Timelines,
+    UpdateMessage, UpdateMeta,
 };
 
 pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
@@ -436,14 +436,14 @@ impl World {
             }
             Command::Recall(sequence, reason) => {
                 let (user, reason) = ("u".to_owned(), reason.to_owned());
-                let recall = Recall {
-                    timeline: name.to_owned(),
-                    sequence,
+                let recalled = Target {
                     user: user.clone(),
-                    reason: reason.clone(),
-                    epoch: epoch.clone(),
+                    ..target(name, &epoch)
                 };
-                let real = self.timelines.recall_message(recall).await;
+                let real = self
+                    .timelines
+                    .recall_message(recalled, sequence, reason.clone())
+                    .await;
                 let burial = Burial::Recalled { by: user, reason };
                 same(&real, &self.model.bury(name, sequence, burial, &epoch));
                 (sequence, matches!(real, Ok(true)))
