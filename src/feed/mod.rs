@@ -1,9 +1,9 @@
 //! The feed: follows the commit logs and notifies the watchers of a timeline when there is something new.
 //!
 //! Owns: a follower per partition, the registry of watched timelines, a bounded ring of fresh messages, the lanes of
-//! what is never stored, and the cursors that subscriptions are. Promises: nothing is announced before it is on disk and
-//! visible; a watcher that registers and then reads the store misses nothing; a lagging reader costs no memory but its
-//! cursor. Must not: encode for a wire, know a socket.
+//! what is never stored, and the cursors that subscriptions are. Promises: nothing is announced before it is on disk
+//! and visible; a watcher that registers and then reads the store misses nothing; a lagging reader costs no memory but
+//! its cursor. Must not: encode for a wire, know a socket.
 
 mod budget;
 mod cursor;
