@@ -20,5 +20,6 @@ pub mod people;
 pub mod server;
 pub mod table;
 pub mod timeline;
+pub mod timers;
 pub mod verify;
 pub mod wire;

@@ -23,6 +23,7 @@ use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
 use crate::people::People;
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
+use crate::timers::Timers;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
 
@@ -30,6 +31,7 @@ use crate::wire::jsonrpc::DIALECTS;
 pub struct Server {
     gateway: Gateway,
     feed: Feed,
+    timers: Timers,
     partitions: Partitions,
     admin: Arc<Admin>,
     tasks: TaskTracker,
@@ -114,6 +116,7 @@ impl Server {
             &metrics,
             &tasks,
         );
+        let timers = Timers::start(&timelines, &metrics, &tasks);
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -146,6 +149,7 @@ impl Server {
         Ok(Server {
             gateway,
             feed,
+            timers,
             partitions,
             admin,
             tasks,
@@ -165,6 +169,7 @@ impl Server {
         let Server {
             gateway,
             feed,
+            timers,
             partitions,
             admin,
             tasks,
@@ -179,7 +184,8 @@ impl Server {
         gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
         gateway.drain(drain).await;
-        // 4. Nobody listens to the feed any more.
+        // 4. What time brings waits for the next start, and nobody listens to the feed any more.
+        timers.stop();
         feed.stop();
         tasks.close();
         tasks.wait().await;

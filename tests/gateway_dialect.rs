@@ -50,7 +50,9 @@ impl Dialect for Lines {
         };
         match answer {
             Ok(Reply::Ping(_)) => write!(out, "{id} pong"),
-            Ok(Reply::MessageAppend(appended)) => write!(out, "{id} is {}", appended.sequence),
+            Ok(Reply::MessageAppend(message::AppendOutcome::Appended(appended))) => {
+                write!(out, "{id} is {}", appended.sequence)
+            }
             Ok(Reply::Subscribe(subscribed)) => write!(out, "{id} follows {}", subscribed.head),
             Ok(_) => write!(out, "{id} done"),
             Err(failure) => write!(out, "{id} no: {}", failure.reason.name()),
@@ -94,6 +96,8 @@ fn call(line: &str) -> Call {
                 entry: serde_json::from_str(&entry).unwrap(),
                 message_id: None,
                 expect_head: None,
+                expires_in_ms: None,
+                deliver_at: None,
                 create: true,
                 epoch: None,
             }))

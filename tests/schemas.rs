@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc,
-    pin, position, push, reaction, receipt, schemas, session, signal, sync, timeline,
+    pin, position, push, reaction, receipt, schedule, schemas, session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -166,7 +166,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "timeline.delete" => Reply::TimelineDelete(of::<timeline::Deleted>(result)),
         "timeline.trim" => Reply::TimelineTrim(of::<timeline::Trimmed>(result)),
         "timeline.list" => Reply::TimelineList(of::<timeline::Listed>(result)),
-        "message.append" => Reply::MessageAppend(of::<message::Appended>(result)),
+        "message.append" => Reply::MessageAppend(of::<message::AppendOutcome>(result)),
         "message.append_batch" => Reply::MessageAppendBatch(of::<message::AppendedBatch>(result)),
         "message.get" => Reply::MessageGet(Box::new(of::<message::Got>(result))),
         "message.range" => Reply::MessageRange(of::<message::Page>(result)),
@@ -179,6 +179,8 @@ fn reply(method: &str, result: &Value) -> Reply {
         "pin.remove" => Reply::PinRemove(of::<pin::Removed>(result)),
         "pin.list" => Reply::PinList(of::<pin::Listed>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
+        "schedule.list" => Reply::ScheduleList(of::<schedule::Listed>(result)),
+        "schedule.cancel" => Reply::ScheduleCancel(of::<schedule::Cancelled>(result)),
         "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
         "message.hidden" => Reply::MessageHidden(of::<hide::HiddenPage>(result)),
         "conversation.clear" => Reply::ConversationClear(of::<hide::Cleared>(result)),

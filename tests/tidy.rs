@@ -46,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "timeline",
         ],
     ),
+    ("timers", &["metrics", "timeline"]),
     (
         "people",
         &[

@@ -23,13 +23,20 @@ pub struct Fresh {
     pub messages: Vec<Message>,
     /// The timeline's head after the batch.
     pub head: u64,
+    /// When the first of them expires, ms.
+    expires_at: Option<u64>,
     frames: [OnceLock<Bytes>; FORMS_MAX],
 }
 
 impl Fresh {
     fn new(epoch: Arc<str>, messages: Vec<Message>, head: u64) -> Fresh {
+        let expires_at = messages
+            .iter()
+            .filter_map(|message| message.expires_at)
+            .min();
         Fresh {
             epoch,
+            expires_at,
             messages,
             head,
             frames: Default::default(),
@@ -51,6 +58,11 @@ impl Fresh {
     /// The push frame in a form (a number below [`FORMS_MAX`]), made by `encode` for the first reader.
     pub fn frame(&self, form: usize, encode: impl FnOnce(&Fresh) -> Bytes) -> Bytes {
         self.frames[form].get_or_init(|| encode(self)).clone()
+    }
+
+    /// Whether one of the messages may not be shown any more.
+    pub(super) fn has_expired(&self, now_ms: impl Fn() -> u64) -> bool {
+        self.expires_at.is_some_and(|at| at <= now_ms())
     }
 
     /// About what the group holds in memory, one encoded form included.

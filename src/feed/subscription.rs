@@ -77,7 +77,16 @@ impl Subscription {
     /// What comes next; a look at memory only. Send fresh messages, and call [`Subscription::sent`].
     #[must_use]
     pub fn look(&self) -> Next {
-        self.watch.topic.next(&self.cursor)
+        match self.watch.topic.next(&self.cursor) {
+            // Not to be shown any more, before the log says so: the store leaves it out.
+            Next::Fresh(fresh) if fresh.has_expired(|| self.watch.registry.timelines.now_ms()) => {
+                Next::Read {
+                    doubt: self.cursor.doubt,
+                    foreign: None,
+                }
+            }
+            next => next,
+        }
     }
 
     /// Fresh messages are on their way.

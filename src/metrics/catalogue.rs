@@ -10,39 +10,6 @@ use super::handles::{Counter, Family, Gauge, Histogram, Seconds};
 use super::registry::Bind;
 use super::registry::Registry;
 
-/// A struct of handles for each group. `by [...]` is the label of all its metrics; those of a family have their own.
-macro_rules! groups {
-    ($( $title:literal by [$($by:literal)?] $(#[$doc:meta])* $group:ident { $(
-        $field:ident: $kind:ty, $name:literal $([$($label:literal),+])? $help:literal, $moves:literal;
-    )+ } )+) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug)]
-            pub struct $group { $( #[doc = $help] pub $field: $kind, )+ }
-
-            impl $group {
-                const BY: &[&str] = &[$($by)?];
-                const METRICS: &[Metric] = &[
-                    $( line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves), )+
-                ];
-
-                /// Binds all handles of the group, with this value of its label.
-                pub(super) fn bind(registry: &Registry, by: &[Label]) -> $group {
-                    $group { $(
-                        $field: registry.bind(
-                            &line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves),
-                            by,
-                        ),
-                    )+ }
-                }
-            }
-        )+
-
-        /// The metrics by part of the server.
-        pub(super) const GROUPS: &[(&str, &[Metric])] = &[$( ($title, $group::METRICS), )+];
-    };
-}
-
 const fn line<K: Bind>(
     name: &'static str,
     by: &'static [&'static str],
@@ -301,6 +268,26 @@ groups! {
         resyncs: Counter, "tideline_feed_resyncs_total"
             "Times that the feed lost its place in the log and had all readers read the store.",
             "Should be 0: the feed was behind the log's retention, or the log could not be read.";
+    }
+
+    "Timers" by ["partition"]
+    /// Handles of the timer of one partition.
+    Timer {
+        delivered: Counter, "tideline_timer_delivered_total"
+            "Scheduled messages that were appended when their time came.",
+            "Follows what clients schedule.";
+        refused: Counter, "tideline_timer_refused_total"
+            "Scheduled messages that were refused when their time came: the timeline was gone, or the sender no member of it any more.",
+            "Much of it = an application schedules into timelines that do not last. `schedule.list` shows the reasons to the senders.";
+        expired: Counter, "tideline_timer_expired_total"
+            "Messages that were made tombstones because their time was over.",
+            "Follows what clients append with expires_in_ms.";
+        late_seconds: Histogram, "tideline_timer_late_seconds"
+            "Seconds from when the oldest work of a step was due to the step, of steps that found some.",
+            "Should be below 1. Rising = more is due than the writer does beside its other work, or the server was stopped when it was due.";
+        failures: Counter, "tideline_timer_failures_total"
+            "Steps that failed; they are tried again.",
+            "Should be 0. The log has the error: a full disk, a stopped partition.";
     }
 
     "Feed" by []

@@ -5,6 +5,9 @@
 //! enums or a partition's number, never anything a client sent. Must not: import anything of ours, open a port, keep a
 //! registry for the whole process.
 
+#[macro_use]
+mod groups;
+
 mod catalogue;
 mod handles;
 mod members;
@@ -129,6 +132,12 @@ impl Metrics {
         Follower::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
+    /// The metrics of the timer of a partition.
+    #[must_use]
+    pub fn timer(&self, number: u16) -> Timer {
+        Timer::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
+    }
+
     /// Counts what was refused at a limit.
     pub fn refused(&self, limit: &'static str, count: u64) {
         self.families.refusals.of(&[limit]).increment(count);
@@ -215,7 +224,7 @@ mod tests {
     #[test]
     fn everything_is_rendered_from_the_start_and_sorted() {
         let metrics = Arc::new(Metrics::default());
-        let _bound = (metrics.partition(0), metrics.follower(0));
+        let _bound = (metrics.partition(0), metrics.follower(0), metrics.timer(0));
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);
         let text = metrics.render();

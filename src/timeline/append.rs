@@ -11,8 +11,9 @@ use crate::table::{Action, ReadError, RowWriter, Source, Txn, damaged, put, reco
 use super::head::HeadRow;
 use super::stored::{IdRow, MessageRow, Stamp};
 use super::tables::{MESSAGES, Name, id_columns};
+use super::time::{Kind, Later, expiry_columns, put_due};
 use super::unread;
-use super::write::{Site, new_head, put_new_meta, sort, version};
+use super::write::{Site, new_head, put_head, put_new_meta, sort, version};
 use super::{Append, Appended, Error, Meta};
 
 /// An append, ready for the writer of its partition.
@@ -22,14 +23,25 @@ pub struct Prepared {
     /// Decides whether they may append.
     user: String,
     messages: Vec<PreparedMessage>,
+    when: When,
     expect_head: Option<u64>,
     create: bool,
     epoch: Option<String>,
 }
 
+/// When an append takes effect.
+enum When {
+    Now,
+    /// Its one message is scheduled.
+    Later(Box<Later>),
+    /// It was scheduled in this incarnation, and its time has come.
+    Delivery(u64),
+}
+
 struct PreparedMessage {
     message_id: String,
     row: RowWriter,
+    expires_at: Option<u64>,
     /// Whom the entry mentions; for timelines with members.
     mentions: Vec<String>,
     /// What an ID row needs, if the client gave the ID.
@@ -43,6 +55,7 @@ struct Answer {
     sequence: u64,
     timestamp: u64,
     duplicate: bool,
+    scheduled: Option<u64>,
 }
 
 struct KnownBy {
@@ -51,10 +64,11 @@ struct KnownBy {
 }
 
 impl Prepared {
-    /// `new_id` makes the IDs that the client did not give.
+    /// `new_id` makes the IDs that the client did not give; times to live count from `now_ms()`.
     pub(super) fn new(
         partition: PartitionId,
         append: Append,
+        now_ms: impl Fn() -> u64,
         new_id: impl Fn() -> String,
     ) -> Prepared {
         let Append {
@@ -65,13 +79,19 @@ impl Prepared {
             create,
             epoch,
         } = append;
+        let mut when = When::Now;
         let prepare = |mut message: super::AppendOne| {
             sort(&mut message.entry);
-            let by_client = message.message_id.is_some();
+            let deliver_at = message.deliver_at;
+            // A scheduled message's ID leads to it from the start, whoever made it.
+            let by_client = message.message_id.is_some() || deliver_at.is_some();
             let message_id = message.message_id.unwrap_or_else(&new_id);
+            let expires_in_ms = message.expires_in_ms;
+            let expires_at = expires_in_ms.map(|ms| now_ms().saturating_add(ms));
             let stamp = Stamp {
                 message_id: &message_id,
                 sender: &sender,
+                expires_at,
                 ..Stamp::default()
             };
             let row = MessageRow::new(&message.entry, &stamp);
@@ -79,22 +99,41 @@ impl Prepared {
                 columns: id_columns(&sender, &message_id),
                 hash: row.entry_hash(),
             });
+            let mentions = unread::named(&message.entry);
+            if let Some(deliver_at) = deliver_at {
+                when = When::Later(Box::new(Later {
+                    deliver_at,
+                    expires_in_ms,
+                    entry: message.entry,
+                }));
+            }
             PreparedMessage {
                 message_id,
-                mentions: unread::named(&message.entry),
+                mentions,
                 row: row.row,
+                expires_at,
                 known_by,
                 answer: Answer::default(),
             }
         };
+        let messages = messages.into_iter().map(prepare).collect();
         Prepared {
             partition,
             name: Name::new(&timeline),
-            messages: messages.into_iter().map(prepare).collect(),
+            messages,
+            when,
             user: sender,
             expect_head,
             create,
             epoch,
+        }
+    }
+
+    /// The same message as one that was scheduled in this incarnation and whose time has come.
+    pub(super) fn delivering(self, incarnation: u64) -> Prepared {
+        Prepared {
+            when: When::Delivery(incarnation),
+            ..self
         }
     }
 
@@ -124,25 +163,13 @@ impl Prepared {
         }
         site.check_epoch_or_create(&standing, self.create, epoch)?;
         let mut head = standing.unwrap_or_else(|| new_head(txn, found));
-
-        let mut known = 0;
-        for (index, message) in self.messages.iter_mut().enumerate() {
-            let (Some(head), Some(by)) = (&standing, &message.known_by) else {
-                continue;
-            };
-            let Some(row) = remembered(txn, site, &self.name, head, by)? else {
-                continue;
-            };
-            if row.hash != by.hash {
-                return Err(Error::MessageIdConflict { index });
-            }
-            known += 1;
-            message.answer = Answer {
-                sequence: row.sequence,
-                timestamp: row.timestamp,
-                duplicate: true,
-            };
+        if let When::Delivery(incarnation) = self.when
+            && incarnation != head.incarnation
+        {
+            let actual = site.epoch(&head);
+            return Err(Error::EpochChanged { actual });
         }
+        let known = self.look_up(txn, site, standing.as_ref())?;
         if known < self.messages.len() {
             if self
                 .expect_head
@@ -150,16 +177,84 @@ impl Prepared {
             {
                 return Err(Error::ConditionFailed { actual: head.last });
             }
-            if standing.is_none() {
-                put_new_meta(txn, &self.name, Meta::new());
+            if matches!(self.when, When::Later(_)) {
+                self.schedule(txn, site, (&head, standing.is_none()))?;
+            } else {
+                if standing.is_none() {
+                    put_new_meta(txn, &self.name, Meta::new());
+                }
+                self.write(txn, site, &mut head)?;
             }
-            self.write(txn, &mut head)?;
         }
         Ok(head.incarnation)
     }
 
+    /// Answers the messages whose IDs are known, and counts them.
+    fn look_up(
+        &mut self,
+        txn: &Txn<'_>,
+        site: &Site,
+        standing: Option<&HeadRow>,
+    ) -> Result<usize, Error> {
+        let mut known = 0;
+        for (index, message) in self.messages.iter_mut().enumerate() {
+            let (Some(head), Some(by)) = (standing, &message.known_by) else {
+                continue;
+            };
+            let Some(row) = remembered(txn, site, &self.name, head, by)? else {
+                continue;
+            };
+            // Of one that still waits, only the same call is a repeat.
+            let scheduled = row.scheduled();
+            let is_other = match self.when {
+                When::Delivery(_) if scheduled.is_some() => continue,
+                When::Later(_) => false,
+                When::Now | When::Delivery(_) => scheduled.is_some(),
+            };
+            if row.hash != by.hash || is_other {
+                return Err(Error::MessageIdConflict { index });
+            }
+            known += 1;
+            message.answer = Answer {
+                sequence: row.sequence,
+                timestamp: row.timestamp,
+                duplicate: true,
+                scheduled,
+            };
+        }
+        Ok(known)
+    }
+
+    /// Schedules its one message. The timeline is made if it `is_new`.
+    fn schedule(
+        &mut self,
+        txn: &mut Txn<'_>,
+        site: &Site,
+        (head, is_new): (&HeadRow, bool),
+    ) -> Result<(), Error> {
+        let (When::Later(later), [message]) = (&self.when, &mut self.messages[..]) else {
+            return Ok(());
+        };
+        let Some(by) = &message.known_by else {
+            return Ok(());
+        };
+        site.check_later(txn, &self.name, later, &by.columns)?;
+        if is_new {
+            put_new_meta(txn, &self.name, Meta::new());
+            put_head(txn, &self.name, head);
+        }
+        site.schedule(txn, (&self.name, head), later, (&by.columns, by.hash));
+        message.answer.scheduled = Some(later.deliver_at);
+        Ok(())
+    }
+
     /// Numbers and writes what is new. The messages' entries lie together, so that one record names them all.
-    fn write(&mut self, txn: &mut Txn<'_>, head: &mut HeadRow) -> Result<(), ReadError> {
+    fn write(
+        &mut self,
+        txn: &mut Txn<'_>,
+        site: &Site,
+        head: &mut HeadRow,
+    ) -> Result<(), ReadError> {
         let now = txn.now_ms().max(head.last_at);
         let mut entries = None;
         let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;
@@ -176,6 +271,10 @@ impl Prepared {
                 let key = self.name.id_key(head.incarnation, &by.columns);
                 let row = IdRow::encode(message.answer.sequence, by.hash);
                 put(txn, key, row, version(now));
+            }
+            if let Some(at) = message.expires_at {
+                let columns = expiry_columns(head.incarnation, message.answer.sequence);
+                put_due(txn, site.alarm(), (Kind::Expire, at), &self.name, &columns);
             }
         }
         if head.members > 0 {
@@ -201,6 +300,7 @@ impl Prepared {
             timestamp: message.answer.timestamp,
             message_id: message.message_id,
             duplicate: message.answer.duplicate,
+            scheduled: message.answer.scheduled,
         };
         self.messages.into_iter().map(appended).collect()
     }

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{HistoryId, PartitionId};
+use std::sync::Arc;
+
+use crate::ids::{Clock, HistoryId, PartitionId};
 use crate::model::Direction;
 use crate::ordered::Reader;
 use crate::table::{Key, ReadError, View, damaged, scan, split_key};
@@ -14,6 +16,7 @@ use super::head::{Epochs, HeadRow};
 use super::marks;
 use super::stored;
 use super::tables::{HEADS, Name};
+use super::time::{Time, shown};
 use super::write::load_meta;
 use super::{Message, TimelineInfo};
 
@@ -51,6 +54,7 @@ impl<'v> StoredTimelines<'v> {
         only: Option<&str>,
         each: &mut dyn FnMut(Dumped<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        let time = Time::new(Arc::new(Clock::system()), 0);
         for row in self.heads() {
             let (timeline, head) = row?;
             if only.is_some_and(|only| only != timeline) {
@@ -69,7 +73,7 @@ impl<'v> StoredTimelines<'v> {
             };
             each(Dumped::Timeline(&info))?;
             for message in self.messages(&name, &head) {
-                let message = message?;
+                let message = shown(message?, &time);
                 let has_reactions = message.reactions.is_some();
                 let sequence = message.sequence;
                 each(Dumped::Message(&info, message))?;

@@ -11,9 +11,36 @@ use super::head::HeadRow;
 use super::marks;
 use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
+use super::time::shown;
 use super::unread;
 use super::write::{Site, check_size, merge, put_head, version};
-use super::{Burial, Error, Message, Target, UpdateMessage};
+use super::{Burial, Error, Message, Target, Timelines, UpdateMessage};
+
+impl Timelines {
+    /// Makes a message a tombstone; `false` if it was one already.
+    pub fn delete_message(
+        &self,
+        target: Target,
+        sequence: u64,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        self.make_room(target, move |txn, site, target| {
+            site.bury_message(txn, target, sequence, Burial::Deleted)
+        })
+    }
+
+    /// The same, and the tombstone says who recalled it, and why if `reason` is not empty.
+    pub fn recall_message(
+        &self,
+        target: Target,
+        sequence: u64,
+        reason: String,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        self.make_room(target, move |txn, site, target| {
+            let by = target.user.clone();
+            site.bury_message(txn, target, sequence, Burial::Recalled { by, reason })
+        })
+    }
+}
 
 impl Site {
     pub(super) fn update_message(
@@ -23,7 +50,8 @@ impl Site {
     ) -> Result<Message, Error> {
         let name = Name::new(&update.timeline);
         let (mut head, reader) = self.admit(txn, &name, update.epoch.as_deref(), &update.user)?;
-        let mut message = load(txn, &name, &reader.sees(head), update.sequence)?;
+        let message = load(txn, &name, &reader.sees(head), update.sequence)?;
+        let mut message = shown(message, &self.time);
         let Some(entry) = &mut message.entry else {
             return Err(Error::Deleted);
         };
@@ -57,6 +85,7 @@ impl Site {
         let name = Name::new(&target.timeline);
         let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
         let message = load(txn, &name, &reader.sees(head), sequence)?;
+        let message = shown(message, &self.time);
         if message.entry.is_none() {
             return Ok(false);
         }

@@ -36,6 +36,10 @@ pub enum Error {
         /// What it would be.
         actual_bytes: u64,
     },
+    /// A message is to be appended in the past, or further ahead than one may be scheduled.
+    DeliverAt,
+    /// No such scheduled message of this sender.
+    ScheduledNotFound,
     /// An update of a deleted message.
     Deleted,
     /// The caller is not a member of the timeline.

@@ -37,12 +37,16 @@ impl From<&str> for Target {
 }
 
 /// One message to append.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AppendOne {
     /// Columns, unique names, no nulls (the caller has checked names and sizes).
     pub entry: Columns,
     /// Chosen by the client; `None` = the server makes a UUIDv7 and keeps no ID row.
     pub message_id: Option<String>,
+    /// So long after the call its time is over, ms; if it is to be appended later: so long after that.
+    pub expires_in_ms: Option<u64>,
+    /// Append it at this time (ms), not now; only where it is the append's one message.
+    pub deliver_at: Option<u64>,
 }
 
 /// An append of one or more messages, all or none.
@@ -73,6 +77,8 @@ pub struct Appended {
     pub message_id: String,
     /// It was there already.
     pub duplicate: bool,
+    /// It waits until this time (ms): number and timestamp are not known yet and 0 here.
+    pub scheduled: Option<u64>,
 }
 
 /// What an entry or a meta may grow to. Only an update needs the store for it: it alone sees the merged columns.
@@ -162,6 +168,8 @@ pub struct Message {
     pub change: u64,
     /// When it was last edited, ms.
     pub edited_at: Option<u64>,
+    /// When its time is over, ms; a tombstone keeps it.
+    pub expires_at: Option<u64>,
     /// It is pinned for all.
     pub pinned: bool,
     /// `None` = it never had any, or is a tombstone.
@@ -191,6 +199,8 @@ impl Message {
             Some(Burial::Expired) => RECALLED,
             Some(Burial::Deleted) | None => 0,
         };
+        const EXPIRES: usize = 32;
+        let expires = self.expires_at.map_or(0, |_| EXPIRES);
         const PINNED: usize = 14;
         let pinned = if self.pinned { PINNED } else { 0 };
         let reactions = self
@@ -198,7 +208,7 @@ impl Message {
             .as_ref()
             .map_or(0, |all| all.json_bytes_max());
         let texts = json_text_bytes(&self.message_id) + json_text_bytes(&self.sender);
-        FRAME + texts + entry + burial + pinned + reactions
+        FRAME + texts + entry + burial + expires + pinned + reactions
     }
 }
 

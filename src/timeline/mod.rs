@@ -23,6 +23,7 @@ mod retention;
 mod stored;
 mod sync;
 mod tables;
+mod time;
 mod unread;
 mod verify;
 mod virtual_tables;
@@ -41,6 +42,7 @@ use fresh_ids::IdMaker;
 use head::Epochs;
 use heads::Heads;
 use retention::{TimelineRetention, Window};
+use time::Time;
 use write::Site;
 
 pub use append::Prepared;
@@ -55,6 +57,7 @@ pub use message::{
     Meta, Page, Range, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
 pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
+pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
 
@@ -74,6 +77,7 @@ struct Inner {
     policies: Policies,
     heads: Heads,
     ids: IdMaker,
+    time: Arc<Time>,
 }
 
 impl Timelines {
@@ -99,7 +103,8 @@ impl Timelines {
                 window: Window::new(&limits),
                 policies,
                 heads,
-                ids: IdMaker::new(clock),
+                ids: IdMaker::new(Arc::clone(&clock)),
+                time: Arc::new(Time::new(clock, partitions.ids().count())),
                 partitions,
             }),
         }
@@ -114,7 +119,7 @@ impl Timelines {
     /// The clock that the server's own IDs are made by, ms since 1970.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
-        self.inner.ids.clock.now_ms()
+        self.inner.time.now_ms()
     }
 
     /// The row rules that the partitions must be opened with, where nothing of users' tables is to be reclaimed.
@@ -150,7 +155,8 @@ impl Timelines {
     #[must_use]
     pub fn prepare(&self, append: Append) -> Prepared {
         let partition = self.place(&append.timeline);
-        Prepared::new(partition, append, || self.inner.ids.next())
+        let now_ms = || self.inner.time.now_ms();
+        Prepared::new(partition, append, now_ms, || self.inner.ids.next())
     }
 
     /// Queues appends of one partition together, in order. Each is done or refused for itself; the answers, in the
@@ -234,30 +240,6 @@ impl Timelines {
         let partition = self.place(&update.timeline);
         self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
             site.update_message(txn, update)
-        })
-    }
-
-    /// Makes a message a tombstone; `false` if it was one already.
-    pub fn delete_message(
-        &self,
-        target: Target,
-        sequence: u64,
-    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.make_room(target, move |txn, site, target| {
-            site.bury_message(txn, target, sequence, Burial::Deleted)
-        })
-    }
-
-    /// The same, and the tombstone says who recalled it, and why if `reason` is not empty.
-    pub fn recall_message(
-        &self,
-        target: Target,
-        sequence: u64,
-        reason: String,
-    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.make_room(target, move |txn, site, target| {
-            let by = target.user.clone();
-            site.bury_message(txn, target, sequence, Burial::Recalled { by, reason })
         })
     }
 
@@ -376,6 +358,7 @@ impl Timelines {
             epochs: Arc::clone(&self.inner.epochs),
             window: self.inner.window,
             policies: self.inner.policies.clone(),
+            time: Arc::clone(&self.inner.time),
         }
     }
 

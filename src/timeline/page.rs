@@ -14,6 +14,7 @@ use super::head::HeadRow;
 use super::marks;
 use super::stored;
 use super::tables::Name;
+use super::time::{Time, shown};
 
 /// How much a page may still hold.
 pub(super) struct Room {
@@ -57,6 +58,7 @@ impl Run<'_> {
         &self,
         view: &View,
         room: &mut Room,
+        time: &Time,
     ) -> Result<(Vec<Message>, Option<u64>), ReadError> {
         let (sequences, direction) = if self.backward {
             (self.end + 1..self.first + 1, Direction::Backward)
@@ -72,6 +74,7 @@ impl Run<'_> {
         while room.limit > 0
             && let Some(message) = held.next().transpose()?
         {
+            let message = shown(message, time);
             if !room.take(&message) {
                 return Ok((messages, Some(message.sequence)));
             }

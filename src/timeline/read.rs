@@ -12,6 +12,7 @@ use super::head::HeadRow;
 use super::members::Reader;
 use super::page::{Room, Run};
 use super::tables::{HEADS, Name};
+use super::time::shown;
 use super::unread;
 use super::write::{Site, load_meta};
 use super::{Error, List, Listed, Message, Page, Range, Target, TimelineInfo, Timelines};
@@ -49,7 +50,7 @@ impl Site {
         let name = Name::new(&target.timeline);
         let epoch = target.epoch.as_deref();
         let (head, reader) = self.seen(view, &name, epoch, &target.user)?;
-        let mut message = load(view, &name, &head, sequence)?;
+        let mut message = shown(load(view, &name, &head, sequence)?, &self.time);
         let reader = (target.user.as_str(), &reader);
         unread::mask(view, (&name, &head), reader, [&mut message])?;
         Ok(message)
@@ -84,7 +85,7 @@ impl Site {
             backward: range.backward,
             columns: range.columns.as_deref(),
         };
-        let (mut messages, next) = run.read(view, &mut room)?;
+        let (mut messages, next) = run.read(view, &mut room, &self.time)?;
         let reader = (range.user.as_str(), &reader);
         unread::mask(view, (&name, &head), reader, &mut messages)?;
         Ok(Page {

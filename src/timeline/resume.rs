@@ -12,6 +12,7 @@ use super::head::HeadRow;
 use super::page::{Room, Run};
 use super::stored::changed_sequence;
 use super::tables::Name;
+use super::time::shown;
 use super::unread;
 use super::write::Site;
 use super::{Changed, Error, Message, Resume, ResumeState};
@@ -82,7 +83,7 @@ impl Site {
             None => (None, head.change),
             Some(changes_after) => {
                 let (changed, position) =
-                    changes(view, name, head, (changes_after, after), &mut room)?;
+                    self.changes(view, (name, head), (changes_after, after), &mut room)?;
                 (Some(changed), position)
             }
         };
@@ -96,7 +97,7 @@ impl Site {
             backward: false,
             columns: None,
         };
-        let (messages, next) = run.read(view, &mut room)?;
+        let (messages, next) = run.read(view, &mut room, &self.time)?;
         Ok(Changed {
             state: if first > after + 1 {
                 ResumeState::TooOld
@@ -111,44 +112,44 @@ impl Site {
             change_position,
         })
     }
-}
 
-/// Messages from the floor to the position that changed above a change number, and the change number up to which that
-/// is all.
-fn changes(
-    view: &View,
-    name: &Name,
-    head: &HeadRow,
-    (changes_after, after): (u64, u64),
-    room: &mut Room,
-) -> Result<(Vec<Message>, u64), ReadError> {
-    let mut messages = Vec::new();
-    if changes_after >= head.change {
-        return Ok((messages, head.change));
-    }
-    let key = |change| name.change_key(head.incarnation, change);
-    let (from, to) = (key(changes_after + 1), key(head.change + 1));
-    let mut position = changes_after;
-    for (scanned, row) in scan(view, &from, &to, Direction::Forward).enumerate() {
-        let (key, value) = row?;
-        if room.limit == 0 || scanned == CHANGES_SCANNED_MAX {
-            return Ok((messages, position));
+    /// Messages from the floor to the position that changed above a change number, and the change number up to which
+    /// that is all.
+    fn changes(
+        &self,
+        view: &View,
+        (name, head): (&Name, &HeadRow),
+        (changes_after, after): (u64, u64),
+        room: &mut Room,
+    ) -> Result<(Vec<Message>, u64), ReadError> {
+        let mut messages = Vec::new();
+        if changes_after >= head.change {
+            return Ok((messages, head.change));
         }
-        let number = name
-            .number_of(&key)
-            .map_err(|_| damaged(&key, "not a change"))?;
-        let sequence = changed_sequence(&value).map_err(|_| damaged(&key, "not a change"))?;
-        // What is above the position comes in its newest form when the reader gets there.
-        if (head.floor..=after).contains(&sequence) {
-            let message = load_held(view, name, head, sequence)?;
-            if message.change == number {
-                if !room.take(&message) {
-                    return Ok((messages, position));
-                }
-                messages.push(message);
+        let key = |change| name.change_key(head.incarnation, change);
+        let (from, to) = (key(changes_after + 1), key(head.change + 1));
+        let mut position = changes_after;
+        for (scanned, row) in scan(view, &from, &to, Direction::Forward).enumerate() {
+            let (key, value) = row?;
+            if room.limit == 0 || scanned == CHANGES_SCANNED_MAX {
+                return Ok((messages, position));
             }
+            let number = name
+                .number_of(&key)
+                .map_err(|_| damaged(&key, "not a change"))?;
+            let sequence = changed_sequence(&value).map_err(|_| damaged(&key, "not a change"))?;
+            // What is above the position comes in its newest form when the reader gets there.
+            if (head.floor..=after).contains(&sequence) {
+                let message = shown(load_held(view, name, head, sequence)?, &self.time);
+                if message.change == number {
+                    if !room.take(&message) {
+                        return Ok((messages, position));
+                    }
+                    messages.push(message);
+                }
+            }
+            position = number;
         }
-        position = number;
+        Ok((messages, head.change))
     }
-    Ok((messages, head.change))
 }

@@ -14,10 +14,11 @@ use super::head::HeadRow;
 use super::marks;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
-    CHANGES, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MEMBER_CHANGES, MEMBERS,
-    MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SENDERS, SETTINGS,
+    CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MEMBER_CHANGES, MEMBERS,
+    MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SCHEDULED, SENDERS, SETTINGS,
     incarnation_of,
 };
+use super::time::{Due, Kind, ScheduledRow};
 use super::unread;
 
 /// How long message IDs are remembered.
@@ -38,7 +39,8 @@ impl Window {
     /// Whether an ID still counts: its message is younger than the window, or among the newest of its timeline. Time
     /// and head only rise, so what does not count never counts again.
     pub(super) fn remembers(&self, id: &IdRow, last: u64, now_ms: u64) -> bool {
-        id.timestamp.saturating_add(self.ms) > now_ms
+        id.scheduled().is_some()
+            || id.timestamp.saturating_add(self.ms) > now_ms
             || id.sequence.saturating_add(self.count) > last
     }
 }
@@ -75,8 +77,13 @@ impl TimelineRetention {
         entry: &Entry,
         context: &DropContext<'_>,
     ) -> Result<bool, Malformed> {
-        if !is_of_incarnation(table) {
-            return Ok(false);
+        match table {
+            SCHEDULED if entry.kind == EntryKind::Put => {
+                return Ok(ScheduledRow::decode(&entry.value)?.is_forgotten(context.now_ms));
+            }
+            DUE => return is_void(columns, context),
+            table if !is_of_incarnation(table) => return Ok(false),
+            _ => {}
         }
         let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
         let name = Name::of(columns).map_err(|_| Malformed)?;
@@ -124,6 +131,23 @@ impl TimelineRetention {
     }
 }
 
+/// Whether a due row leads to what is gone. One of a scheduled message is deleted with it.
+fn is_void(columns: &[u8], context: &DropContext<'_>) -> Result<bool, Malformed> {
+    let due = Due::of(columns)?;
+    if due.kind() == Kind::Deliver {
+        return Ok(false);
+    }
+    let Some(head) = (context.read)(due.name.head_key().as_bytes()) else {
+        return Ok(false);
+    };
+    let head = HeadRow::decode(&head)?;
+    let (incarnation, mut rest) = due.incarnation()?;
+    if incarnation != head.incarnation || head.dropped {
+        return Ok(incarnation <= head.incarnation);
+    }
+    Ok(due.kind() == Kind::Expire && rest.u64().map_err(|_| Malformed)? < head.floor)
+}
+
 /// Tables whose keys have an incarnation behind the timeline: their rows end with it.
 fn is_of_incarnation(table: TableId) -> bool {
     let of_messages = matches!(table, MESSAGES | IDS | CHANGES);
@@ -142,8 +166,10 @@ mod tests {
     use super::*;
     use crate::table::{Catalog, Key, TableRules};
     use crate::table::{Reason, Rules, Verdict};
+    use crate::timeline::Refused;
     use crate::timeline::stored::change_row;
     use crate::timeline::tables::id_columns;
+    use crate::timeline::time::{due_key, expiry_columns};
 
     const INCARNATION: u64 = 5;
 
@@ -253,6 +279,46 @@ mod tests {
             Some(HeadRow::dropped(INCARNATION)),
             0
         ));
+    }
+
+    #[test]
+    fn due_rows_go_with_what_they_lead_to_and_refused_messages_after_a_week() {
+        const WEEK_MS: u64 = 7 * 86_400_000;
+        let name = Name::new("room");
+        let expiry = |sequence| {
+            let columns = expiry_columns(INCARNATION, sequence);
+            due_key(Kind::Expire, 99, &name, &columns)
+        };
+        let dropped = |key: &Key, head| is_dropped(key, vec![], Some(head), u64::MAX);
+        assert!(dropped(&expiry(3), head()));
+        assert!(!dropped(&expiry(4), head()));
+        assert!(dropped(&expiry(4), HeadRow::dropped(INCARNATION)));
+        assert!(dropped(&expiry(4), HeadRow::new(INCARNATION + 1)));
+        assert!(!dropped(&expiry(3), HeadRow::new(INCARNATION - 1)));
+        let columns = id_columns("u", "m");
+        let delivery = due_key(Kind::Deliver, 99, &name, &columns);
+        assert!(!dropped(&delivery, HeadRow::dropped(INCARNATION)));
+        // An ID that leads to a scheduled message is remembered as long as that waits.
+        let waiting = IdRow::encode(0, 1).finish(1_000);
+        let id_key = name.id_key(INCARNATION, &columns);
+        assert!(!is_dropped(&id_key, waiting, Some(head()), u64::MAX));
+        let scheduled = |refused| {
+            let row = ScheduledRow {
+                deliver_at: 99,
+                expires_in_ms: None,
+                incarnation: INCARNATION,
+                refused,
+                entry: vec![],
+            };
+            row.encode().finish(1)
+        };
+        let is_over = |refused, now_ms| {
+            let key = name.scheduled_key(&columns);
+            is_dropped(&key, scheduled(refused), Some(head()), now_ms)
+        };
+        assert!(!is_over(None, u64::MAX));
+        let refused = Some((Refused::TimelineNotFound, 100));
+        assert!(!is_over(refused, 99 + WEEK_MS) && is_over(refused, 100 + WEEK_MS));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! version of a row's cells is its time (of a message: its timestamp). Must not: read or write a store.
 //!
 //! ```text
-//! message  the entry's columns, $change, $deleted, $edited, $expired, $from, $id, $pinned, $reason, $recalled (by
-//!          whom, perhaps the empty text)                         version = timestamp; absent = 0, no or none
+//! message  the entry's columns, $change, $deleted, $edited, $expired, $expires, $from, $id, $pinned, $reason,
+//!          $recalled (by whom, perhaps the empty text)           version = timestamp; absent = 0, no or none
 //! meta     the meta's columns, $created, $updated, $version
 //! ID       $hash (of the entry's cells as first appended), $seq            version = timestamp
 //! change   $seq
@@ -23,6 +23,7 @@ const CHANGE: &str = "$change";
 const DELETED: &str = "$deleted";
 const EDITED: &str = "$edited";
 const EXPIRED: &str = "$expired";
+const EXPIRES: &str = "$expires";
 const SENDER: &str = "$from";
 const ID: &str = "$id";
 const PINNED: &str = "$pinned";
@@ -43,6 +44,7 @@ pub(super) struct Stamp<'a> {
     pub(super) sender: &'a str,
     pub(super) change: u64,
     pub(super) edited_at: Option<u64>,
+    pub(super) expires_at: Option<u64>,
     pub(super) burial: Option<&'a Burial>,
     pub(super) pinned: bool,
 }
@@ -71,6 +73,7 @@ impl MessageRow {
         if stamp.burial == Some(&Burial::Expired) {
             row.put(EXPIRED, ValueRef::Boolean(true));
         }
+        put_number(&mut row, EXPIRES, stamp.expires_at.unwrap_or(0));
         put_text(&mut row, SENDER, stamp.sender);
         match uuid_of(stamp.message_id) {
             Some(uuid) => row.put(ID, ValueRef::Binary(uuid.as_bytes())),
@@ -98,6 +101,7 @@ impl MessageRow {
             sender: &message.sender,
             change: message.change,
             edited_at: message.edited_at,
+            expires_at: message.expires_at,
             burial: message.burial.as_ref(),
             pinned: message.pinned,
         };
@@ -183,6 +187,7 @@ pub(super) fn message(
             DELETED => deleted = true,
             EDITED => message.edited_at = Some(number(cell.value)?),
             EXPIRED => expired = true,
+            EXPIRES => message.expires_at = Some(number(cell.value)?),
             SENDER => message.sender = text(cell.value)?,
             PINNED => message.pinned = true,
             REASON => reason = text(cell.value)?,
@@ -199,7 +204,7 @@ pub(super) fn message(
         None => row.columns().try_for_each(|cell| take(cell?))?,
         Some(columns) => {
             let ours = [
-                CHANGE, DELETED, EDITED, EXPIRED, SENDER, ID, PINNED, REASON, RECALLED,
+                CHANGE, DELETED, EDITED, EXPIRED, EXPIRES, SENDER, ID, PINNED, REASON, RECALLED,
             ];
             let before = columns.partition_point(|name| name.as_str() < "$");
             let (before, behind) = columns.split_at(before);
@@ -305,12 +310,17 @@ pub(super) struct IdRow {
 }
 
 impl IdRow {
-    /// To be finished with the timestamp as version.
+    /// To be finished with the timestamp as version. Sequence 0: scheduled, the timestamp is when it comes.
     pub(super) fn encode(sequence: u64, hash: u128) -> RowWriter {
         let mut row = RowWriter::new(48);
         row.put(HASH, ValueRef::Binary(&hash.to_be_bytes()));
-        put_number(&mut row, SEQUENCE, sequence);
+        row.put(SEQUENCE, ValueRef::Integer(sequence.cast_signed()));
         row
+    }
+
+    /// When the message comes, if it is scheduled and has no number yet.
+    pub(super) fn scheduled(&self) -> Option<u64> {
+        (self.sequence == 0).then_some(self.timestamp)
     }
 
     pub(super) fn decode(value: &[u8]) -> Result<IdRow, Malformed> {
@@ -369,12 +379,14 @@ mod tests {
             timestamp in 0u64..1 << 53,
             change in 0u64..9,
             edited_at in proptest::option::of(1u64..1 << 53),
+            expires_at in proptest::option::of(1u64..1 << 53),
             names in proptest::collection::btree_set("[a-z#é]{1,3}", 0..4),
         ) {
             let entry = burial.is_none().then_some(columns);
             let whole = Message {
                 sequence: 7, timestamp, message_id: id, sender, entry, burial, change, edited_at, pinned,
                 reactions: None,
+                expires_at,
                 hidden: false,
             };
             let row = MessageRow::of(&whole).row.finish(timestamp.cast_signed());

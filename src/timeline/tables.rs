@@ -1,8 +1,8 @@
 //! The tables that timelines live in, and the keys of their rows.
 //!
 //! Owns: table IDs and primary keys; both are part of the format on disk. Promises: the first key column of every table
-//! is the timeline's ID, by which all its rows are placed; rows of one incarnation lie together, in the order of their
-//! numbers. Must not: know what is in the rows.
+//! but that of due rows is the timeline's ID, by which all its rows are placed; rows of one incarnation lie together,
+//! in the order of their numbers. Must not: know what is in the rows.
 //!
 //! ```text
 //! 1 heads     (timeline)                                             one per name, for ever
@@ -18,11 +18,12 @@
 //! 11 hides    (timeline, incarnation, user, joined, sequence)        12 the same by number: (…, joined, number)
 //! 13 gone     (timeline, incarnation, sender or "" for all, level, block)
 //! 14 reactions  (timeline, incarnation, sequence, name, user)        15 their sums: (timeline, incarnation, sequence)
+//! 18 due      (kind, time, timeline, …)                              see `time/due.rs`
+//! 23 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
 //! 20 followers  (timeline, incarnation, user)                        22 pins: (timeline, incarnation, sequence)
 //! ```
-//! Numbers that are given and whose rows are described where they are written: 18 due, 19 expiring, 21 jobs,
-//! 23 scheduled; at a user 32 conversations, 33 device positions, 34 devices, 35 follows; 40 relay cursors.
-//! 16 and 17 are the table layer's own.
+//! Numbers that are given and whose rows are described where they are written: 21 jobs; at a user 32 conversations,
+//! 33 device positions, 34 devices, 35 follows; 40 relay cursors. 16 and 17 are the table layer's own.
 //!
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
 
@@ -52,6 +53,8 @@ pub(super) const REACTIONS: TableId = TableId(14);
 pub(super) const REACTION_SUMS: TableId = TableId(15);
 pub(super) const FOLLOWERS: TableId = TableId(20);
 pub(super) const PINS: TableId = TableId(22);
+pub(super) const SCHEDULED: TableId = TableId(23);
+pub(super) const DUE: TableId = TableId(18);
 
 /// A timeline's ID as the first key column of its rows.
 #[derive(Clone, Debug)]
@@ -67,6 +70,11 @@ impl Name {
     /// The name that a key's columns begin with.
     pub(super) fn of(columns: &[u8]) -> Result<Name, Malformed> {
         Ok(Name(Reader::new(columns).skip()?.to_vec()))
+    }
+
+    /// The timeline's ID.
+    pub(super) fn text(&self) -> Result<String, Malformed> {
+        Ok(Reader::new(&self.0).string()?.into_owned())
     }
 
     /// The encoded column.
@@ -113,6 +121,17 @@ impl Name {
     pub(super) fn pin_key(&self, incarnation: u64, sequence: u64) -> Key {
         self.numbered(PINS, incarnation, INTEGER_BYTES_MAX)
             .number(sequence)
+    }
+
+    /// `columns`: see [`id_columns`].
+    pub(super) fn scheduled_key(&self, columns: &[u8]) -> Key {
+        Key::new(SCHEDULED, &self.0, columns.len()).columns(columns)
+    }
+
+    /// From and to of the scheduled messages of a sender, as an encoded column.
+    pub(super) fn scheduled_of(&self, sender: &[u8]) -> (Key, Key) {
+        let key = || self.scheduled_key(sender);
+        (key().below_all(), key().above_all())
     }
 
     /// `columns`: see [`id_columns`].

@@ -11,7 +11,8 @@ use super::dump::StoredTimelines;
 use super::head::HeadRow;
 use super::marks::{self, Marks};
 use super::stored::{self, IdRow};
-use super::tables::{IDS, Name};
+use super::tables::{IDS, Name, SCHEDULED};
+use super::time::{Kind, ScheduledRow, due_key, expiry_columns};
 
 /// What was found in a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,7 @@ impl StoredTimelines<'_> {
             found.timelines += 1;
             let mut problem = |what: String| problem(format!("timeline {timeline:?}: {what}"));
             found.messages += self.check_messages(&timeline, &head, &mut problem)?;
+            self.check_scheduled(&timeline, &head, &mut problem)?;
             found.message_ids += self.check_ids(&timeline, &head, &mut problem)?;
             self.check_members(&timeline, &head, &mut problem)?;
         }
@@ -56,6 +58,8 @@ impl StoredTimelines<'_> {
                 sequence,
                 timestamp,
                 change,
+                expires_at,
+                entry,
                 ..
             } = message;
             count += 1;
@@ -77,6 +81,16 @@ impl StoredTimelines<'_> {
                 problem(format!(
                     "change {change} of message {sequence} is not in its place"
                 ));
+            }
+            if let (Some(at), Some(_)) = (expires_at, entry)
+                && !self.is_due(
+                    Kind::Expire,
+                    at,
+                    &name,
+                    &expiry_columns(head.incarnation, sequence),
+                )?
+            {
+                problem(format!("message {sequence} has no due row to expire by"));
             }
             (next, last_at) = (sequence + 1, timestamp);
         }
@@ -169,6 +183,55 @@ impl StoredTimelines<'_> {
         sequence.map_err(|_| damaged(key.as_bytes(), "not a change"))
     }
 
+    fn is_due(
+        &self,
+        kind: Kind,
+        at_ms: u64,
+        name: &Name,
+        columns: &[u8],
+    ) -> Result<bool, ReadError> {
+        let key = due_key(kind, at_ms, name, columns);
+        Ok(self.view.get(key.as_bytes())?.is_some())
+    }
+
+    /// Checks the messages that are scheduled in an existing timeline: each has a due row and its ID.
+    fn check_scheduled(
+        &self,
+        timeline: &str,
+        head: &HeadRow,
+        problem: &mut dyn FnMut(String),
+    ) -> Result<(), ReadError> {
+        let name = Name::new(timeline);
+        let of = || Key::new(SCHEDULED, name.as_bytes(), 1);
+        let (from, to) = (of().below_all(), of().above_all());
+        for row in scan(self.view, &from, &to, Direction::Forward) {
+            let (key, value) = row?;
+            let bad = || damaged(&key, "not a scheduled message");
+            let row = ScheduledRow::decode(&value).map_err(|_| bad())?;
+            let columns = key.get(of().as_bytes().len()..).ok_or_else(bad)?;
+            if row.refused.is_some() {
+                continue;
+            }
+            if !self.is_due(Kind::Deliver, row.deliver_at, &name, columns)? {
+                problem(format!(
+                    "what is scheduled for {} has no due row",
+                    row.deliver_at
+                ));
+            }
+            let id_key = name.id_key(row.incarnation, columns);
+            let id = self.view.get(id_key.as_bytes())?;
+            let id = id.map(|value| IdRow::decode(&value)).transpose();
+            let leads_here = id.map_err(|_| bad())?.and_then(|id| id.scheduled());
+            if row.incarnation == head.incarnation && leads_here != Some(row.deliver_at) {
+                problem(format!(
+                    "what is scheduled for {} has not its message ID",
+                    row.deliver_at
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn check_ids(
         &self,
         timeline: &str,
@@ -187,7 +250,15 @@ impl StoredTimelines<'_> {
             let (key, value) = row?;
             count += 1;
             let id = IdRow::decode(&value).map_err(|_| damaged(&key, "not a message ID"))?;
-            if !(1..=head.last).contains(&id.sequence) {
+            if id.scheduled().is_some() {
+                let columns = &key[of().as_bytes().len()..];
+                let scheduled = name.scheduled_key(columns);
+                if self.view.get(scheduled.as_bytes())?.is_none() {
+                    problem(
+                        "a message ID leads to a scheduled message that is not there".to_owned(),
+                    );
+                }
+            } else if id.sequence > head.last {
                 problem(format!(
                     "a message ID leads to {}, beyond {}",
                     id.sequence, head.last

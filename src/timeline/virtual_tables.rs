@@ -28,6 +28,7 @@ use super::head::HeadRow;
 use super::page::Held;
 use super::stored::{around, put_all};
 use super::tables::{HEADS, MESSAGES, METAS, Name};
+use super::time::shown;
 use super::write::load_meta;
 use super::{Burial, Message, TimelineInfo, Timelines};
 
@@ -35,12 +36,13 @@ const TIMELINE_ID: &str = "timeline_id";
 const SEQUENCE_ID: &str = "sequence_id";
 
 /// Beside the entry's, in the order of their names.
-const MESSAGE_COLUMNS: [(&str, ColumnType); 12] = [
+const MESSAGE_COLUMNS: [(&str, ColumnType); 13] = [
     ("__change", ColumnType::Integer),
     ("__deleted", ColumnType::Boolean),
     ("__edited_at", ColumnType::Integer),
     ("__epoch", ColumnType::String),
     ("__expired", ColumnType::Boolean),
+    ("__expires_at", ColumnType::Integer),
     ("__message_id", ColumnType::String),
     ("__pinned", ColumnType::Boolean),
     ("__reactions", ColumnType::String),
@@ -135,7 +137,7 @@ impl VirtualRows for MessageTable {
         let Some(head) = head.filter(|head| head.holds(sequence)) else {
             return Ok(None);
         };
-        let message = load_held(view, &name, &head, sequence)?;
+        let message = shown(load_held(view, &name, &head, sequence)?, self.0.time());
         Ok(Some(message_row(&message, &self.epoch(timeline, &head))))
     }
 
@@ -167,7 +169,7 @@ impl MessageTable {
 
     /// The asked messages of one timeline; if it holds none of them, only a place.
     fn messages<'v>(
-        &self,
+        &'v self,
         view: &'v View,
         timeline: &str,
         head: &HeadRow,
@@ -185,7 +187,7 @@ impl MessageTable {
             let epoch = self.epoch(timeline, head);
             let held = Held::new(view, (&name, head), held, direction, None);
             return Box::new(held.map(move |message| {
-                let message = message?;
+                let message = shown(message?, self.0.time());
                 let row = message_row(&message, &epoch);
                 Ok((key(&name, message.sequence), Some(row)))
             }));
@@ -289,6 +291,7 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         edited_at,
         pinned,
         reactions,
+        expires_at,
     } = message;
     let reactions = reactions
         .as_ref()
@@ -304,6 +307,7 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         edited_at.map(integer),
         Some(ValueRef::String(epoch)),
         (*burial == Some(Burial::Expired)).then_some(ValueRef::Boolean(true)),
+        expires_at.map(integer),
         Some(ValueRef::String(message_id)),
         pinned.then_some(ValueRef::Boolean(true)),
         reactions.as_deref().map(ValueRef::String),

@@ -13,6 +13,7 @@ use super::members::Policies;
 use super::retention::Window;
 use super::stored::MetaRow;
 use super::tables::{METAS, Name};
+use super::time::{Alarm, Time};
 use super::{Columns, EntryLimits, Error, Meta, Target, TimelineInfo, UpdateMeta};
 
 /// What a call knows of where it runs.
@@ -22,9 +23,15 @@ pub(super) struct Site {
     pub(super) epochs: std::sync::Arc<Epochs>,
     pub(super) window: Window,
     pub(super) policies: Policies,
+    pub(super) time: std::sync::Arc<Time>,
 }
 
 impl Site {
+    /// Where due rows of the partition are noted.
+    pub(super) fn alarm(&self) -> &Alarm {
+        self.time.alarm(self.partition)
+    }
+
     pub(super) fn epoch(&self, head: &HeadRow) -> String {
         self.epochs.text(self.partition, head.incarnation)
     }

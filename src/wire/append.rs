@@ -31,7 +31,17 @@ pub struct Append {
     /// Refuse unless this is the last sequence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_head: Option<u64>,
-    /// Make the timeline if there is none; default `true`.
+    /// So long from now nobody is shown the entry any more, and the server makes the message a tombstone; up to 100
+    /// years.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 3_153_600_000_000_u64))]
+    pub expires_in_ms: Option<u64>,
+    /// Append the message at this time, ms since 1970, by the rights that the caller has then; up to 366 days ahead,
+    /// up to 100 messages of a user in a timeline. `expires_in_ms` counts from then on. Not together with
+    /// `expect_head`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliver_at: Option<u64>,
+    /// Make the timeline if there is none, also if the message comes later; default `true`.
     #[serde(default = "yes", deserialize_with = "yes_or")]
     pub create: bool,
     /// Refuse unless this is the current one.
@@ -46,13 +56,40 @@ impl Check for Append {
         check::epoch("epoch", self.epoch.as_deref())?;
         check::number("expect_head", self.expect_head)?;
         check::message_id(|| "message_id".to_owned(), self.message_id.as_deref())?;
+        check::expires_in(|| "expires_in_ms".to_owned(), self.expires_in_ms)?;
+        check::number("deliver_at", self.deliver_at)?;
+        if self.deliver_at.is_some() && self.expect_head.is_some() {
+            let failure = Failure::invalid("expect_head", "not together with deliver_at");
+            return Err(failure);
+        }
         check::entry("entry", &self.entry, limits).map(|_| ())
     }
 }
 
+/// What became of the message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "message.append.result")]
+pub enum AppendOutcome {
+    /// It is in the timeline.
+    Appended(Appended),
+    /// It waits for its time.
+    Scheduled(Scheduled),
+}
+
+/// When the message will be appended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scheduled {
+    /// Its message ID, the client's or the server's: what `schedule.cancel` takes.
+    pub scheduled: String,
+    /// When, ms since 1970.
+    pub deliver_at: u64,
+    /// It was scheduled already.
+    pub duplicate: bool,
+}
+
 /// Where the message went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "message.append.result")]
 pub struct Appended {
     /// Its number.
     pub sequence: u64,
@@ -100,6 +137,11 @@ pub struct BatchMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub message_id: Option<String>,
+    /// So long from now nobody is shown the entry any more, and the server makes the message a tombstone; up to 100
+    /// years.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 3_153_600_000_000_u64))]
+    pub expires_in_ms: Option<u64>,
 }
 
 impl Check for AppendBatch {
@@ -126,6 +168,8 @@ impl Check for AppendBatch {
             bytes += check::entry(&format!("messages[{index}].entry"), &message.entry, limits)?;
             let field = || format!("messages[{index}].message_id");
             check::message_id(field, message.message_id.as_deref())?;
+            let field_of_time = || format!("messages[{index}].expires_in_ms");
+            check::expires_in(field_of_time, message.expires_in_ms)?;
             if message
                 .message_id
                 .as_deref()

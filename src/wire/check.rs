@@ -18,6 +18,8 @@ pub(crate) const USER_BYTES_MAX: usize = 128;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a message ID.
 pub(crate) const MESSAGE_ID_BYTES_MAX: usize = 64;
+/// How long an entry may be shown before it expires, ms: 100 years.
+pub(crate) const EXPIRES_IN_MS_MAX: u64 = 100 * 365 * 86_400_000;
 /// Names in an entry.
 pub(crate) const NAMES_MAX: usize = 128;
 /// Bytes of a device's name.
@@ -75,6 +77,17 @@ pub(crate) fn message_id(field: impl Fn() -> String, id: Option<&str>) -> Result
     match id {
         Some(id) if id.is_empty() || id.len() > MESSAGE_ID_BYTES_MAX => {
             bytes_between(&field(), id, MESSAGE_ID_BYTES_MAX)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How long an entry is shown, ms.
+pub(crate) fn expires_in(field: impl Fn() -> String, ms: Option<u64>) -> Result<(), Failure> {
+    match ms {
+        Some(0) => Err(Failure::invalid(field(), "must be at least 1")),
+        Some(ms) if ms > EXPIRES_IN_MS_MAX => {
+            Err(Failure::invalid(field(), "more than 100 years").over(EXPIRES_IN_MS_MAX, ms))
         }
         _ => Ok(()),
     }

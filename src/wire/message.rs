@@ -16,7 +16,10 @@ use super::params::{one_of, or_default, page_default, page_limit};
 use super::reaction::{self, Reactions};
 use crate::model::json_text_bytes;
 
-pub use super::append::{Append, AppendBatch, Appended, AppendedBatch, AppendedOne, BatchMessage};
+pub use super::append::{
+    Append, AppendBatch, AppendOutcome, Appended, AppendedBatch, AppendedOne, BatchMessage,
+    Scheduled,
+};
 
 /// A message in its newest form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +65,9 @@ pub struct Message<'a> {
     /// The reactions to it, by name; absent = none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reactions: Option<Reactions<'a>>,
+    /// From then on nobody is shown its entry, ms since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
 }
 
 impl Message<'_> {
@@ -83,6 +89,7 @@ impl Message<'_> {
                 .reactions
                 .as_ref()
                 .map_or(0, reaction::encoded_bytes_max)
+            + self.expires_at.map_or(0, |_| 32)
             + self.entry.as_ref().map_or(0, Entry::encoded_bytes_max)
     }
 }

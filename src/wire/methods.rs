@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
-use super::{hide, message, pin, position, reaction, receipt, session, signal, sync, timeline};
+use super::{
+    hide, message, pin, position, reaction, receipt, schedule, session, signal, sync, timeline,
+};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -137,7 +139,7 @@ methods! {
         "timeline.trim", changes, "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
         "timeline.list", answers, "List timelines by ID";
-    MessageAppend(message::Append) -> message::Appended,
+    MessageAppend(message::Append) -> message::AppendOutcome,
         "message.append", changes, "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,
         "message.append_batch", changes, "Append messages, all or none";
@@ -163,6 +165,10 @@ methods! {
         "pin.remove", changes, "Take the pin of a message away";
     PinList(pin::List) -> pin::Listed,
         "pin.list", answers, "Read the pinned messages";
+    ScheduleList(schedule::List) -> schedule::Listed,
+        "schedule.list", answers, "List the messages that one has scheduled";
+    ScheduleCancel(schedule::Cancel) -> schedule::Cancelled,
+        "schedule.cancel", changes, "Take back a scheduled message";
     MessageHide(hide::Hide) -> hide::Hid,
         "message.hide", changes, "Hide messages from oneself";
     MessageHidden(hide::Hidden) -> hide::HiddenPage,

@@ -32,6 +32,7 @@ pub mod push;
 pub mod reaction;
 mod reason;
 pub mod receipt;
+pub mod schedule;
 pub mod schemas;
 pub mod session;
 pub mod signal;

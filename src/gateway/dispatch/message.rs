@@ -63,14 +63,23 @@ fn one(answer: Answer) -> Outcome {
         timestamp,
         message_id,
         duplicate,
+        scheduled,
     } = appended.into_iter().next().ok_or_else(shape::missing)?;
-    Ok(Reply::MessageAppend(message::Appended {
-        sequence,
-        timestamp,
-        message_id,
-        epoch,
-        duplicate,
-    }))
+    let outcome = match scheduled {
+        None => message::AppendOutcome::Appended(message::Appended {
+            sequence,
+            timestamp,
+            message_id,
+            epoch,
+            duplicate,
+        }),
+        Some(deliver_at) => message::AppendOutcome::Scheduled(message::Scheduled {
+            scheduled: message_id,
+            deliver_at,
+            duplicate,
+        }),
+    };
+    Ok(Reply::MessageAppend(outcome))
 }
 
 /// A single append has no list that a field could point into.
@@ -108,6 +117,8 @@ pub(in crate::gateway) fn append(
         entry,
         message_id,
         expect_head,
+        expires_in_ms,
+        deliver_at,
         create,
         epoch,
     } = request;
@@ -117,6 +128,8 @@ pub(in crate::gateway) fn append(
         messages: vec![AppendOne {
             entry: entry.columns.into_owned(),
             message_id,
+            expires_in_ms,
+            deliver_at,
         }],
         expect_head,
         create,
@@ -145,6 +158,8 @@ pub(in crate::gateway) fn append_batch(
         .map(|one| AppendOne {
             entry: one.entry.columns.into_owned(),
             message_id: one.message_id,
+            expires_in_ms: one.expires_in_ms,
+            deliver_at: None,
         })
         .collect();
     let prepared = shared.timelines.prepare(Append {

@@ -9,6 +9,7 @@ mod marks;
 pub(super) mod message;
 mod position;
 mod receipt;
+mod schedule;
 pub(crate) mod shape;
 pub(super) mod signal;
 pub(super) mod subscribe;
@@ -115,6 +116,8 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::ConversationClear(clear) => receipt::clear(shared, caller, clear),
         Request::ReadSet(set) => receipt::set(shared, caller, set),
         Request::ReceiptList(list) => receipt::list(shared, caller, list),
+        Request::ScheduleList(list) => schedule::list(shared, caller, list),
+        Request::ScheduleCancel(cancel) => schedule::cancel(shared, caller, cancel),
         Request::PositionSet(set) => position::set(shared, caller, set),
         Request::PositionList(list) => position::list(shared, caller, list),
         Request::PositionRemove(remove) => position::remove(shared, caller, remove),
@@ -174,6 +177,11 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::TimelineNotFound => Reason::TimelineNotFound.into(),
         Error::MessageNotFound => Reason::MessageNotFound.into(),
         Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
+        Error::ScheduledNotFound => Reason::ScheduledNotFound.into(),
+        Error::DeliverAt => Failure::invalid(
+            "deliver_at",
+            "must not be in the past, nor more than 366 days ahead",
+        ),
         Error::ConditionFailed { actual } => {
             Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))
         }

@@ -32,6 +32,7 @@ pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'s
         recalled_by,
         reason: reason.filter(|reason: &Cow<'_, str>| !reason.is_empty()),
         expired,
+        expires_at: from.expires_at,
         pinned: from.pinned,
         reactions: from
             .reactions
@@ -73,6 +74,7 @@ pub(in crate::gateway) fn shared_message(
             .as_ref()
             .filter(|all| !all.by_name.is_empty())
             .map(|all| shared_reactions(&all.by_name)),
+        expires_at: from.expires_at,
     }
 }
 

@@ -10,6 +10,7 @@ use super::super::edit::{load, load_held, write};
 use super::super::head::HeadRow;
 use super::super::page::Room;
 use super::super::tables::Name;
+use super::super::time::shown;
 use super::super::unread::mask;
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Message, Target};
@@ -41,7 +42,8 @@ impl Site {
     ) -> Result<bool, Error> {
         let name = Name::new(&target.timeline);
         let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
-        let mut message = load(txn, &name, &reader.sees(head), sequence)?;
+        let message = load(txn, &name, &reader.sees(head), sequence)?;
+        let mut message = shown(message, &self.time);
         if message.entry.is_none() && pins {
             return Err(Error::Deleted);
         }
@@ -87,9 +89,10 @@ impl Site {
         };
         let mut messages: Vec<Message> = Vec::new();
         for sequence in pins_of(view, &name, &head, pinned.after + 1) {
-            let mut message = load_held(view, &name, &head, sequence?)?;
+            let message = load_held(view, &name, &head, sequence?)?;
+            let mut message = shown(message, &self.time);
             mask(view, (&name, &head), asker, [&mut message])?;
-            if message.hidden {
+            if message.entry.is_none() {
                 continue;
             }
             if !room.take(&message) {

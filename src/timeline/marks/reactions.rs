@@ -10,6 +10,7 @@ use crate::table::{Action, Key, ReadError, Txn, View, damaged, delete, put, reco
 use super::super::edit::{load, next_change};
 use super::super::head::{HAS_REACTIONS, HeadRow};
 use super::super::tables::{Name, REACTION_SUMS};
+use super::super::time::shown;
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
 use super::row::{NAMES_MAX, Reaction, Reactions, Sums, USERS_MAX, added_by, reaction_row};
@@ -72,6 +73,7 @@ impl Site {
         let name = Name::new(&target.timeline);
         let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
         let message = load(txn, &name, &reader.sees(head), *sequence)?;
+        let message = shown(message, &self.time);
         if message.entry.is_none() {
             return Err(Error::Deleted);
         }
@@ -126,6 +128,7 @@ impl Site {
         let name = Name::new(&target.timeline);
         let (head, reader) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
         let message = load(view, &name, &reader.sees(head), of.sequence)?;
+        let message = shown(message, &self.time);
         if message.entry.is_none() {
             return Err(Error::Deleted);
         }

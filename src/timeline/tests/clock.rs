@@ -43,6 +43,7 @@ impl Bed {
             messages: vec![AppendOne {
                 message_id: None,
                 entry: Vec::new(),
+                ..AppendOne::default()
             }],
             expect_head: None,
             create: true,

@@ -293,6 +293,7 @@ impl World {
                 let one = |(id, entry): (Option<u8>, Columns)| AppendOne {
                     entry,
                     message_id: id.map(|id| format!("m{id}")),
+                    ..AppendOne::default()
                 };
                 let append = Append {
                     timeline: name.to_owned(),
@@ -798,6 +799,7 @@ fn writes_take_effect_in_the_order_of_the_calls_and_events_tell_all() {
             messages: vec![AppendOne {
                 entry: vec![("n".to_owned(), Value::Integer(n))],
                 message_id: Some(format!("{n}")),
+                ..AppendOne::default()
             }],
             expect_head: None,
             create,
@@ -852,6 +854,7 @@ fn pages_end_at_their_bytes_but_hold_one_message() {
         let one = |bytes: usize| AppendOne {
             entry: vec![("t".to_owned(), Value::String("x".repeat(bytes)))],
             message_id: None,
+            ..AppendOne::default()
         };
         let append = Append {
             timeline: "room".to_owned(),

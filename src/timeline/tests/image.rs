@@ -185,6 +185,7 @@ fn one(id: u64) -> AppendOne {
     AppendOne {
         entry: vec![("text".to_owned(), Value::String(text))],
         message_id: Some(format!("m{id}")),
+        ..AppendOne::default()
     }
 }
 

@@ -7,5 +7,6 @@ mod clock;
 mod commands;
 mod image;
 mod model;
+mod time;
 mod verify;
 mod virtual_tables;

@@ -120,6 +120,7 @@ impl Model {
                 timestamp: now,
                 message_id: one.message_id.clone().unwrap_or_default(),
                 duplicate: false,
+                scheduled: None,
             };
             let message = Message {
                 sequence: answer.sequence,

@@ -37,6 +37,7 @@ fn with_timeline(bend: impl FnOnce(&mut Txn<'_>, &Name, HeadRow) + Send + 'stati
     let one = |n: i64| AppendOne {
         entry: vec![("n".to_owned(), Value::Integer(n))],
         message_id: Some(format!("m{n}")),
+        ..AppendOne::default()
     };
     let append = |n: i64| Append {
         timeline: "room".to_owned(),

@@ -391,6 +391,7 @@ fn append(timeline: &str, entries: Vec<Columns>) -> Append {
     let one = |entry| AppendOne {
         entry,
         message_id: None,
+        ..AppendOne::default()
     };
     Append {
         timeline: timeline.to_owned(),

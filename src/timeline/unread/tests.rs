@@ -246,7 +246,7 @@ impl Bed {
         let names = named(bits);
         let one = || AppendOne {
             entry: entry(&names),
-            message_id: None,
+            ..AppendOne::default()
         };
         self.wait(self.timelines.append(Append {
             timeline: room.to_owned(),

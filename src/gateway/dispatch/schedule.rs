@@ -1,0 +1,75 @@
+//! The schedule family: list, cancel.
+//!
+//! Owns: the calls behind these methods. Promises: a caller meets only what the same user has scheduled; without a
+//! user, what was scheduled without one. Must not: check what the wire has checked.
+
+use std::sync::Arc;
+
+use super::shape::{self, page_bytes, size};
+use super::{Caller, Shared, Work, refusal};
+use crate::timeline::{ListScheduled, Refused, Scheduled, Target};
+use crate::wire::{Integers, Reason, Reply, schedule};
+
+pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: schedule::List) -> Work {
+    let shared = Arc::clone(shared);
+    let (sender, integers) = (caller.user.clone(), caller.integers);
+    Work::Read(Box::pin(async move {
+        let schedule::List {
+            timeline,
+            after,
+            limit,
+            epoch,
+        } = request;
+        let (found, is_cut) = shared
+            .timelines
+            .scheduled(ListScheduled {
+                timeline,
+                sender,
+                after,
+                limit: size(limit),
+                bytes_max: page_bytes(&shared.options.limits),
+                epoch,
+            })
+            .await
+            .map_err(refusal)?;
+        let last = found.last().map(|last| last.message_id.clone());
+        let shown = |one| scheduled(one, integers);
+        Ok(Reply::ScheduleList(schedule::Listed {
+            scheduled: found.into_iter().map(shown).collect(),
+            next: last.filter(|_| is_cut),
+        }))
+    }))
+}
+
+fn scheduled(from: Scheduled, integers: Integers) -> schedule::Scheduled {
+    let refused = from.refused;
+    schedule::Scheduled {
+        scheduled: from.message_id,
+        deliver_at: from.deliver_at,
+        expires_in_ms: from.expires_in_ms,
+        entry: shape::entry(from.entry, integers),
+        reason: refused.map(|(reason, _)| match reason {
+            Refused::TimelineNotFound => Reason::TimelineNotFound,
+            Refused::EpochChanged => Reason::EpochChanged,
+        }),
+        refused_at: refused.map(|(_, at_ms)| at_ms),
+    }
+}
+
+pub(super) fn cancel(shared: &Arc<Shared>, caller: &Caller, request: schedule::Cancel) -> Work {
+    let schedule::Cancel {
+        timeline,
+        scheduled,
+        epoch,
+    } = request;
+    let target = Target {
+        timeline,
+        epoch,
+        user: caller.user.clone(),
+    };
+    let queued = shared.timelines.cancel_scheduled(target, &scheduled);
+    Work::Write(Box::pin(async move {
+        queued.await.map_err(refusal)?;
+        Ok(Reply::ScheduleCancel(schedule::Cancelled {}))
+    }))
+}

@@ -1,0 +1,22 @@
+//! What happens to messages by time: they expire, or are appended later.
+//!
+//! Owns: due rows and what each kind of them leads to. Promises: all of it is found in the order of time, whatever the
+//! number of timelines, and survives a restart; appends without these options cost nothing more. Must not: run tasks.
+
+mod alarm;
+mod deliver;
+mod due;
+mod expiry;
+mod schedule;
+mod scheduled_row;
+mod shown;
+mod timer;
+
+pub(super) use alarm::{Alarm, Time};
+pub(super) use due::expiry_columns;
+pub(super) use due::{Due, Kind, due_key, put_due};
+pub use schedule::{ListScheduled, Scheduled};
+pub use scheduled_row::Refused;
+pub(super) use scheduled_row::{Later, ScheduledRow};
+pub(super) use shown::shown;
+pub use timer::{Done, Timer};

@@ -1,0 +1,254 @@
+//! Messages that are to be appended later: the calls that make, list and cancel them.
+//!
+//! Owns: how many a user may have, how far ahead. Promises: while a message is
+//! scheduled its ID row leads to sequence 0 and is never forgotten, so that its ID can't be taken by another message;
+//! the row, its due row and its ID row come and go in one batch. Must not: append; `deliver.rs` does.
+
+use std::ops::Bound;
+
+use crate::model::{Direction, ValueRef, json_bytes};
+use crate::ordered::{Column, Reader};
+use crate::table::{
+    Malformed, Purpose, ReadError, Txn, View, damaged, delete, put, scan, split_key,
+};
+
+use super::super::head::HeadRow;
+use super::super::stored::IdRow;
+use super::super::tables::{Name, id_columns, id_text};
+use super::super::write::{Site, version};
+use super::super::{Columns, Error, Target, Timelines};
+use super::due::{Kind, due_key, put_due};
+use super::scheduled_row::{Later, Refused, ScheduledRow};
+
+/// Scheduled messages of one sender in one timeline, those that were refused included.
+const SCHEDULED_MAX: u64 = 100;
+/// How far ahead a message may be scheduled: a year, and a leap day.
+const AHEAD_MS_MAX: u64 = 366 * 86_400_000;
+
+/// A scheduled message as its sender sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scheduled {
+    /// Its message ID.
+    pub message_id: String,
+    /// When it is to be appended, ms.
+    pub deliver_at: u64,
+    /// How long it is to be shown from then on, ms.
+    pub expires_in_ms: Option<u64>,
+    /// What it holds.
+    pub entry: Columns,
+    /// Why and when (ms) it was refused.
+    pub refused: Option<(Refused, u64)>,
+}
+
+/// Which scheduled messages a page should hold.
+#[derive(Clone, Debug)]
+pub struct ListScheduled {
+    /// Where.
+    pub timeline: String,
+    /// Whose; empty = those that nobody in particular has scheduled.
+    pub sender: String,
+    /// Only message IDs behind this one in the order of the list.
+    pub after: Option<String>,
+    /// Messages at most (already clamped).
+    pub limit: usize,
+    /// Approximate bytes of JSON at most; at least one message is returned all the same.
+    pub bytes_max: usize,
+    /// Refuse unless this is the timeline's epoch.
+    pub epoch: Option<String>,
+}
+
+impl Timelines {
+    /// The messages that a sender has scheduled in a timeline, in the order of their IDs, and whether there are more
+    /// behind them.
+    pub async fn scheduled(&self, list: ListScheduled) -> Result<(Vec<Scheduled>, bool), Error> {
+        let partition = self.place(&list.timeline);
+        let (site, now_ms) = (self.site(partition), self.now_ms());
+        self.read(partition, move |view| site.scheduled(view, &list, now_ms))
+            .await
+    }
+
+    /// Takes back a message that the caller has scheduled, or a refused one off the list.
+    pub fn cancel_scheduled(
+        &self,
+        target: Target,
+        message_id: &str,
+    ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let columns = id_columns(&target.user, message_id);
+        let partition = self.place(&target.timeline);
+        let bytes = columns.len();
+        self.submit(Purpose::MakesRoom, partition, bytes, move |txn, site| {
+            site.cancel(txn, &target, &columns)
+        })
+    }
+}
+
+impl Site {
+    /// Schedules a message that has passed the tests of an append. `columns`: sender and message ID.
+    pub(in crate::timeline) fn schedule(
+        &self,
+        txn: &mut Txn<'_>,
+        (name, head): (&Name, &HeadRow),
+        later: &Later,
+        (columns, hash): (&[u8], u128),
+    ) {
+        let (now, at) = (txn.now_ms(), later.deliver_at);
+        let row = ScheduledRow {
+            deliver_at: at,
+            expires_in_ms: later.expires_in_ms,
+            incarnation: head.incarnation,
+            refused: None,
+            entry: later.entry.clone(),
+        };
+        put(txn, name.scheduled_key(columns), row.encode(), version(now));
+        let id_key = name.id_key(head.incarnation, columns);
+        put(txn, id_key, IdRow::encode(0, hash), version(at));
+        put_due(txn, self.alarm(), (Kind::Deliver, at), name, columns);
+    }
+
+    /// Whether the sender may schedule one more at this time. If there is no room the oldest refused one goes.
+    pub(in crate::timeline) fn check_later(
+        &self,
+        txn: &mut Txn<'_>,
+        name: &Name,
+        later: &Later,
+        columns: &[u8],
+    ) -> Result<(), Error> {
+        let now = txn.now_ms();
+        if later.deliver_at < now || later.deliver_at > now.saturating_add(AHEAD_MS_MAX) {
+            return Err(Error::DeliverAt);
+        }
+        let sender = sender_of(columns).map_err(|_| damaged(columns, "not a message ID"))?;
+        let (from, to) = name.scheduled_of(sender);
+        let (mut count, mut oldest): (u64, Option<(u64, Vec<u8>)>) = (0, None);
+        let own = name.scheduled_key(columns);
+        let from = Bound::Included(from.as_bytes());
+        let to = Bound::Excluded(to.as_bytes());
+        for row in txn.range(from, to, Direction::Forward) {
+            let (key, value) = row?;
+            // A refused one of this ID is replaced.
+            if key[..] == *own.as_bytes() {
+                continue;
+            }
+            count += 1;
+            let row = read(&key, &value)?;
+            if let Some((_, at_ms)) = row.refused
+                && oldest.as_ref().is_none_or(|(oldest, _)| at_ms < *oldest)
+            {
+                oldest = Some((at_ms, key.to_vec()));
+            }
+        }
+        match oldest {
+            _ if count < SCHEDULED_MAX => {}
+            Some((_, key)) => drop(txn.delete(key)),
+            None => {
+                return Err(Error::TooMany {
+                    field: "deliver_at",
+                    limit: SCHEDULED_MAX,
+                    actual: count + 1,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn scheduled(
+        &self,
+        view: &View,
+        list: &ListScheduled,
+        now_ms: u64,
+    ) -> Result<(Vec<Scheduled>, bool), Error> {
+        let name = Name::new(&list.timeline);
+        if list.epoch.is_some() {
+            self.admit(view, &name, list.epoch.as_deref(), &list.sender)?;
+        }
+        let mut sender = Vec::new();
+        crate::ordered::push_string(&mut sender, &list.sender);
+        let (mut from, to) = name.scheduled_of(&sender);
+        if let Some(after) = &list.after {
+            from = name
+                .scheduled_key(&id_columns(&list.sender, after))
+                .above_all();
+        }
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        for row in scan(view, &from, &to, Direction::Forward) {
+            let (key, value) = row?;
+            let row = read(&key, &value)?;
+            if row.is_forgotten(now_ms) {
+                continue;
+            }
+            bytes += json_bytes(&row.entry) + ROW_BYTES;
+            if found.len() == list.limit || (bytes > list.bytes_max && !found.is_empty()) {
+                return Ok((found, true));
+            }
+            let message_id = id_of(&key).map_err(|_| damaged(&key, "not a scheduled message"))?;
+            found.push(Scheduled {
+                message_id,
+                deliver_at: row.deliver_at,
+                expires_in_ms: row.expires_in_ms,
+                entry: row.entry,
+                refused: row.refused,
+            });
+        }
+        if found.is_empty() {
+            // Whose timeline is gone still sees what was refused; who has nothing is answered as by any read.
+            self.admit(view, &name, None, &list.sender)?;
+        }
+        Ok((found, false))
+    }
+
+    fn cancel(&self, txn: &mut Txn<'_>, target: &Target, columns: &[u8]) -> Result<(), Error> {
+        let (name, epoch) = (&Name::new(&target.timeline), target.epoch.as_deref());
+        if epoch.is_some() {
+            self.admit(txn, name, epoch, &target.user)?;
+        }
+        let key = name.scheduled_key(columns);
+        let Some(value) = txn.get(key.as_bytes())? else {
+            self.admit(txn, name, None, &target.user)?;
+            return Err(Error::ScheduledNotFound);
+        };
+        let row = read(key.as_bytes(), &value)?;
+        if row.is_forgotten(txn.now_ms()) {
+            return Err(Error::ScheduledNotFound);
+        }
+        delete(txn, key);
+        if row.refused.is_none() {
+            delete(txn, due_key(Kind::Deliver, row.deliver_at, name, columns));
+            delete(txn, name.id_key(row.incarnation, columns));
+        }
+        Ok(())
+    }
+}
+
+/// About what a scheduled message takes in JSON beside its entry.
+const ROW_BYTES: usize = 256;
+
+pub(super) fn read(key: &[u8], value: &[u8]) -> Result<ScheduledRow, ReadError> {
+    ScheduledRow::decode(value).map_err(|_| damaged(key, "not a scheduled message"))
+}
+
+/// The encoded sender that the columns of an ID begin with.
+fn sender_of(columns: &[u8]) -> Result<&[u8], Malformed> {
+    Reader::new(columns).skip().map_err(|_| Malformed)
+}
+
+/// The message ID at the end of a scheduled message's key.
+fn id_of(key: &[u8]) -> Result<String, Malformed> {
+    let (_, columns) = split_key(key).ok_or(Malformed)?;
+    let mut reader = Reader::new(columns);
+    reader.skip().map_err(|_| Malformed)?;
+    Ok(sender_and_id(reader.rest())?.1)
+}
+
+/// Sender and message ID out of their columns.
+pub(super) fn sender_and_id(columns: &[u8]) -> Result<(String, String), Malformed> {
+    let mut reader = Reader::new(columns);
+    let sender = reader.string().map_err(|_| Malformed)?.into_owned();
+    let id = match reader.column().map_err(|_| Malformed)? {
+        Column::String(id) => id.into_owned(),
+        Column::Binary(uuid) => id_text(ValueRef::Binary(&uuid))
+            .ok_or(Malformed)?
+            .into_owned(),
+        _ => return Err(Malformed),
+    };
+    Ok((sender, id))
+}

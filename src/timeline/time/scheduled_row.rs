@@ -1,0 +1,132 @@
+//! Messages that are to be appended later, as rows.
+//!
+//! Owns: the columns of a scheduled message, and how long a refused one is listed. Promises: a client's columns and
+//! ours never meet, because ours begin with `$`. Must not: read or write a store.
+//!
+//! ```text
+//! scheduled  (timeline, sender, message ID)    the entry's columns, $at, $expires, $inc, $reason, $refused
+//! ```
+//! The incarnation is no key column: what was scheduled on a timeline that is gone is still to be listed.
+
+use crate::model::json_bytes;
+use crate::table::{Malformed, Row, RowWriter};
+
+use super::super::Columns;
+use super::super::stored::{around, number, put_all, put_number};
+
+/// How long a message that was refused is listed.
+const REFUSED_LISTED_MS: u64 = 7 * 86_400_000;
+
+const AT: &str = "$at";
+const EXPIRES: &str = "$expires";
+const INCARNATION: &str = "$inc";
+const REASON: &str = "$reason";
+const REFUSED: &str = "$refused";
+
+/// Why a scheduled message was not appended when its time came. The numbers are part of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such timeline any more, or none that the sender may see.
+    TimelineNotFound = 1,
+    /// The timeline was deleted and made again.
+    EpochChanged = 2,
+}
+
+/// A message of an append that is to take effect later.
+pub(in crate::timeline) struct Later {
+    pub(in crate::timeline) deliver_at: u64,
+    pub(in crate::timeline) expires_in_ms: Option<u64>,
+    /// Sorted.
+    pub(in crate::timeline) entry: Columns,
+}
+
+/// A scheduled message as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::timeline) struct ScheduledRow {
+    pub(in crate::timeline) deliver_at: u64,
+    pub(in crate::timeline) expires_in_ms: Option<u64>,
+    pub(in crate::timeline) incarnation: u64,
+    /// Why and when it was refused.
+    pub(in crate::timeline) refused: Option<(Refused, u64)>,
+    pub(in crate::timeline) entry: Columns,
+}
+
+impl ScheduledRow {
+    pub(in crate::timeline) fn encode(&self) -> RowWriter {
+        let mut row = RowWriter::new(json_bytes(&self.entry) + 64);
+        let (before, behind) = around(&self.entry, "$");
+        put_all(&mut row, before);
+        put_number(&mut row, AT, self.deliver_at);
+        put_number(&mut row, EXPIRES, self.expires_in_ms.unwrap_or(0));
+        put_number(&mut row, INCARNATION, self.incarnation);
+        if let Some((reason, at_ms)) = self.refused {
+            put_number(&mut row, REASON, reason as u64);
+            put_number(&mut row, REFUSED, at_ms);
+        }
+        put_all(&mut row, behind);
+        row
+    }
+
+    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<ScheduledRow, Malformed> {
+        let mut row = ScheduledRow {
+            deliver_at: 0,
+            expires_in_ms: None,
+            incarnation: 0,
+            refused: None,
+            entry: Columns::new(),
+        };
+        let (mut reason, mut refused_at) = (0, 0);
+        for cell in Row::parse(value)?.columns() {
+            let cell = cell?;
+            match cell.name {
+                AT => row.deliver_at = number(cell.value)?,
+                EXPIRES => row.expires_in_ms = Some(number(cell.value)?),
+                INCARNATION => row.incarnation = number(cell.value)?,
+                REASON => reason = number(cell.value)?,
+                REFUSED => refused_at = number(cell.value)?,
+                name => row.entry.push((name.to_owned(), cell.value.to_value())),
+            }
+        }
+        row.refused = match reason {
+            0 => None,
+            1 => Some((Refused::TimelineNotFound, refused_at)),
+            2 => Some((Refused::EpochChanged, refused_at)),
+            _ => return Err(Malformed),
+        };
+        Ok(row)
+    }
+
+    /// Whether it was refused so long ago that it is listed no more.
+    pub(in crate::timeline) fn is_forgotten(&self, now_ms: u64) -> bool {
+        self.refused
+            .is_some_and(|(_, at_ms)| at_ms.saturating_add(REFUSED_LISTED_MS) <= now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::arbitrary;
+
+    proptest! {
+        #[test]
+        fn rows_come_back(
+            entry in arbitrary::columns(),
+            deliver_at in 1u64..1 << 53,
+            expires_in_ms in proptest::option::of(1u64..1 << 53),
+            incarnation in 1u64..1 << 53,
+            refused in proptest::option::of((any::<bool>(), 1u64..1 << 53)),
+            bytes: Vec<u8>,
+        ) {
+            let refused = refused.map(|(gone, at_ms)| match gone {
+                true => (Refused::TimelineNotFound, at_ms),
+                false => (Refused::EpochChanged, at_ms),
+            });
+            let row = ScheduledRow { deliver_at, expires_in_ms, incarnation, refused, entry };
+            prop_assert_eq!(&ScheduledRow::decode(&row.encode().finish(7)), &Ok(row));
+            let _ = ScheduledRow::decode(&bytes);
+        }
+    }
+}
