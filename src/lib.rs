@@ -17,6 +17,7 @@ pub mod model;
 mod ordered;
 pub mod partition;
 pub mod people;
+pub mod relay;
 pub mod server;
 pub mod table;
 pub mod timeline;

@@ -20,7 +20,8 @@ use crate::gateway::{Gateway, Options as GatewayOptions};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
-use crate::people::People;
+use crate::people::{Lists, People};
+use crate::relay::{Relay, Target};
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
@@ -31,6 +32,7 @@ use crate::wire::jsonrpc::DIALECTS;
 pub struct Server {
     gateway: Gateway,
     feed: Feed,
+    relay: Relay,
     timers: Timers,
     partitions: Partitions,
     admin: Arc<Admin>,
@@ -107,8 +109,11 @@ impl Server {
             .map_err(|error| StartError::Listen(config.listen, error))?;
         let clock = Arc::new(Clock::system());
         let (partitions, timelines, tables) = open_store(config, &metrics, &clock).await?;
-        let people = People::new(partitions.clone(), timelines.clone());
         let tasks = TaskTracker::new();
+        let lists: Arc<dyn Target> = Arc::new(Lists::new(partitions.clone()));
+        let options = config.relay_options();
+        let relay = Relay::start(&partitions, vec![lists], options, &metrics, &tasks);
+        let people = People::new(partitions.clone(), timelines.clone(), relay.clone());
         let feed = Feed::start(
             &partitions,
             timelines.clone(),
@@ -120,11 +125,13 @@ impl Server {
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
-            let (partitions, feed, clock) = (partitions.clone(), feed.clone(), Arc::clone(&clock));
+            let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
+            let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
             Arc::new(Admin::new(move || {
                 partitions.observe(clock.now_ms());
                 feed.observe();
+                relay.observe(clock.now_ms());
                 metrics.render()
             }))
         };
@@ -149,6 +156,7 @@ impl Server {
         Ok(Server {
             gateway,
             feed,
+            relay,
             timers,
             partitions,
             admin,
@@ -169,6 +177,7 @@ impl Server {
         let Server {
             gateway,
             feed,
+            relay,
             timers,
             partitions,
             admin,
@@ -184,9 +193,11 @@ impl Server {
         gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
         gateway.drain(drain).await;
-        // 4. What time brings waits for the next start, and nobody listens to the feed any more.
+        // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
+        //    feed any more.
         timers.stop();
         feed.stop();
+        relay.stop();
         tasks.close();
         tasks.wait().await;
         // 5. What is committed goes into the image, and the files are closed.
@@ -300,6 +311,7 @@ fn show_limits(config: &Config, connections_max: usize, metrics: &Arc<Metrics>) 
         ("level0_busy_runs", image.level0_busy_runs),
         ("filter_memory_bytes", filter_memory_bytes),
         ("fresh_bytes_max", config.fresh_bytes_max),
+        ("relay_backlog_bytes_max", config.relay_backlog_bytes_max),
         ("inbound_bytes_max", config.inbound_bytes_max),
         ("answers_bytes_max", config.answers_bytes_max),
     ] {

@@ -15,8 +15,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, hide, message, openrpc,
-    pin, position, push, reaction, receipt, schedule, schemas, session, signal, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, hide,
+    message, openrpc, pin, position, push, reaction, receipt, schedule, schemas, session, signal,
+    sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -179,6 +180,12 @@ fn reply(method: &str, result: &Value) -> Reply {
         "pin.remove" => Reply::PinRemove(of::<pin::Removed>(result)),
         "pin.list" => Reply::PinList(of::<pin::Listed>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
+        "conversation.list" => Reply::ConversationList(of::<conversation::Listed>(result)),
+        "conversation.sync" => Reply::ConversationSync(of::<conversation::Synced>(result)),
+        "conversation.count" => Reply::ConversationCount(of::<conversation::Counted>(result)),
+        "conversation.get" => Reply::ConversationGet(Box::new(of::<conversation::Got>(result))),
+        "conversation.update" => Reply::ConversationUpdate(of::<conversation::Updated>(result)),
+        "conversation.hide" => Reply::ConversationHide(of::<conversation::Hidden>(result)),
         "schedule.list" => Reply::ScheduleList(of::<schedule::Listed>(result)),
         "schedule.cancel" => Reply::ScheduleCancel(of::<schedule::Cancelled>(result)),
         "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
@@ -190,11 +197,36 @@ fn reply(method: &str, result: &Value) -> Reply {
         "position.list" => Reply::PositionList(of::<position::Listed>(result)),
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
-        "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
+        "subscribe" => Reply::Subscribe(match result.get("timelines") {
+            Some(_) => sync::Following::Many(many(result)),
+            None => sync::Following::One(Box::new(of::<sync::Subscribed>(result))),
+        }),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
         "signal" => Reply::Signal(of::<signal::Signalled>(result)),
         "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),
+    }
+}
+
+/// Of many subscriptions each is read as what it is.
+fn many(params: &Value) -> push::SubscribedMany {
+    let one = |(timeline, part): (&String, &Value)| {
+        let part = match part.get("reason") {
+            Some(reason) => sync::SubscribedOne::Refused {
+                reason: of::<Reason>(reason),
+            },
+            None => sync::SubscribedOne::Subscribed(Box::new(of::<sync::Subscribed>(part))),
+        };
+        (timeline.clone(), part)
+    };
+    push::SubscribedMany {
+        timelines: params["timelines"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(one)
+            .collect(),
+        more: of::<bool>(&params["more"]),
     }
 }
 
@@ -204,6 +236,10 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "reaction" => Push::Reaction(of::<push::Reacted>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
+        "conversation.changed" => {
+            Push::ConversationChanged(of::<push::ConversationChanged>(params))
+        }
+        "subscribed" => Push::Subscribed(many(params)),
         "signal" => Push::Signal(of::<push::Signal>(params)),
         "presence" => Push::Presence(of::<push::Presence>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),

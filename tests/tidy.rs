@@ -48,9 +48,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("timers", &["metrics", "timeline"]),
     (
+        "relay",
+        &["ids", "ordered", "metrics", "model", "partition", "table"],
+    ),
+    (
         "people",
         &[
-            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
         ],
     ),
     ("wire", ZERO),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{Config, DEVELOPMENT};
 use crate::metrics::Metrics;
-use crate::{feed, gateway, partition, timeline, wire};
+use crate::{feed, gateway, partition, relay, timeline, wire};
 
 /// A request that is let in must fit into what it goes through, or it could never succeed.
 const _: () = {
@@ -30,6 +30,7 @@ impl Config {
             memtable_bytes: self.memtable_bytes,
             memtable_age_ms: self.memtable_age_ms,
             reserve_bytes: self.reserve_bytes,
+            holds_log: true,
             log: partition::LogOptions {
                 segment_bytes: self.segment_bytes,
                 retention_age_ms: self.retention_age_ms,
@@ -42,6 +43,15 @@ impl Config {
             },
             metrics: Arc::clone(metrics),
             ..partition::Options::default()
+        }
+    }
+
+    /// For the relay.
+    #[must_use]
+    pub fn relay_options(&self) -> relay::Options {
+        relay::Options {
+            backlog_bytes_max: self.relay_backlog_bytes_max as u64,
+            ..relay::Options::default()
         }
     }
 

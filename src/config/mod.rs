@@ -148,6 +148,9 @@ keys! {
         /// Bytes of fresh messages kept in memory for subscribers, over all timelines; a subscriber that lags further
         /// is served from the store.
         fresh_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
+        /// Bytes of a partition's log that lists and what else is derived from it may be behind; beyond it changes of
+        /// members are answered `busy`. The log keeps that much, whatever its own limits.
+        relay_backlog_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
     }
     "clients" {
         /// Pages from these origins may talk to the server, by WebSocket and by HTTP (CORS), like

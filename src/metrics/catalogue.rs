@@ -6,25 +6,9 @@
 use ::metrics::Label;
 
 use super::Metric;
+use super::groups::line;
 use super::handles::{Counter, Family, Gauge, Histogram, Seconds};
-use super::registry::Bind;
 use super::registry::Registry;
-
-const fn line<K: Bind>(
-    name: &'static str,
-    by: &'static [&'static str],
-    own: &'static [&'static str],
-    help: &'static str,
-    moves: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        kind: K::KIND,
-        labels: if own.is_empty() { by } else { own },
-        help,
-        moves,
-    }
-}
 
 /// All metrics.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
@@ -268,6 +252,26 @@ groups! {
         resyncs: Counter, "tideline_feed_resyncs_total"
             "Times that the feed lost its place in the log and had all readers read the store.",
             "Should be 0: the feed was behind the log's retention, or the log could not be read.";
+    }
+
+    "Relay" by ["target", "partition"]
+    /// Handles of what the relay derives from one partition for one target.
+    Relay {
+        position: Gauge, "tideline_relay_position"
+            "Position in the partition's log up to which everything is derived and written.",
+            "Keeps pace with tideline_log_position.";
+        lag_seconds: Gauge, "tideline_relay_lag_seconds"
+            "Age of the oldest committed batch that is not derived and written everywhere, seconds; 0 if there is none.",
+            "Should be below a second: lists, inboxes and followers are late by this much. Rising = a partition that can't write, or more changes than the disk takes.";
+        backlog_bytes: Gauge, "tideline_relay_backlog_bytes"
+            "Bytes of the log above that position.",
+            "At relay_backlog_bytes_max changes of members are refused with `busy`. The log keeps as much.";
+        effects: Counter, "tideline_relay_effects_total"
+            "Writes in other partitions that changes have led to.",
+            "Load: beside tideline_commit_batches_total it shows how far changes spread.";
+        failures: Counter, "tideline_relay_failures_total"
+            "Steps of the relay that failed and are tried again.",
+            "A few `busy` under load are normal. Many = a partition refuses writes: see its log.";
     }
 
     "Timers" by ["partition"]

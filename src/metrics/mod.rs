@@ -132,6 +132,14 @@ impl Metrics {
         Follower::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
+    /// The metrics of what the relay derives from the partition with this number for a target.
+    #[must_use]
+    pub fn relay(&self, target: &'static str, number: u16) -> Relay {
+        let target = Label::from_static_parts("target", target);
+        let partition = Label::new(PARTITION, number.to_string());
+        Relay::bind(&self.registry, &[target, partition])
+    }
+
     /// The metrics of the timer of a partition.
     #[must_use]
     pub fn timer(&self, number: u16) -> Timer {
@@ -224,7 +232,12 @@ mod tests {
     #[test]
     fn everything_is_rendered_from_the_start_and_sorted() {
         let metrics = Arc::new(Metrics::default());
-        let _bound = (metrics.partition(0), metrics.follower(0), metrics.timer(0));
+        let _bound = (
+            metrics.partition(0),
+            metrics.follower(0),
+            metrics.relay("lists", 0),
+            metrics.timer(0),
+        );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);
         let text = metrics.render();

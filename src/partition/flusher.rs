@@ -206,7 +206,8 @@ impl Flusher {
         } else {
             self.clock.now_ms()
         };
-        let kept = self.keeper.retain(self.shared.covered(), now_ms);
+        let unneeded = self.shared.covered().min(self.shared.hold.above());
+        let kept = self.keeper.retain(unneeded, now_ms);
         let prepared = self.keeper.prepare();
         let noted = self.keeper.note();
         if let Err(error) = kept.and(prepared).and(noted) {

@@ -11,6 +11,7 @@ mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod flusher;
+mod hold;
 mod identity;
 mod in_flight;
 mod inspection;
@@ -301,6 +302,18 @@ impl Tail {
     #[must_use]
     pub fn position(&self) -> Position {
         self.partition.tail()
+    }
+
+    /// Bytes of the batches that were committed since the start.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.partition.hold.published_bytes()
+    }
+
+    /// Has the log keep every batch above `position`, whatever its age and the log's size, until the next call. There
+    /// is one hold on a log; see [`Options::holds_log`] for the time before the first call.
+    pub fn hold(&self, position: Position) {
+        self.partition.hold.set(position);
     }
 
     /// Waits until the tail is past `position`; `false` once the partition has closed. Cancel-safe.

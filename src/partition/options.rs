@@ -28,6 +28,8 @@ pub struct Options {
     /// Bytes of the disk that a partition keeps for making room on a full one; 0 = none. With a reserve, memtables,
     /// segments and parts are kept small on a small disk, so that it is enough for flushing and merging them.
     pub reserve_bytes: u64,
+    /// Whether the log keeps everything from the start until somebody calls [`super::Tail::hold`].
+    pub holds_log: bool,
     /// Of the commit log.
     pub log: LogOptions,
     /// Of the image.
@@ -49,6 +51,7 @@ impl Default for Options {
             memtable_age_ms: 600_000,
             // A server's default is with its settings; a directory of a test needs none.
             reserve_bytes: 0,
+            holds_log: false,
             log: LogOptions::default(),
             image: ImageOptions::default(),
             metrics: Arc::default(),

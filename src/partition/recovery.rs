@@ -14,6 +14,7 @@ use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
 use super::flusher::{self, Flusher};
+use super::hold::Hold;
 use super::in_flight::InFlight;
 use super::memtable::Memtable;
 use super::panics::caught;
@@ -58,6 +59,7 @@ pub(super) fn start(
             image_folder.parent().unwrap_or(image_folder),
             options.reserve_bytes,
         ),
+        Hold::new(options.holds_log),
     );
     let shared = Arc::new(shared);
     let flusher = Flusher {

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 
+use super::hold::Hold;
 use super::job::Job;
 use super::memtable::{Memtable, Spare};
 use super::pressure::Pressure;
@@ -83,6 +84,7 @@ pub(super) struct Shared {
     log: log::LogReader,
     rules: Arc<dyn Rules>,
     pub(super) reserve: Reserve,
+    pub(super) hold: Hold,
     pub(super) metrics: metrics::Partition,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -96,6 +98,7 @@ impl Shared {
         (image, log): (Image, log::LogReader),
         rules: Arc<dyn Rules>,
         reserve: Reserve,
+        hold: Hold,
     ) -> Shared {
         let tail = tail_watched.borrow().0;
         Shared {
@@ -114,6 +117,7 @@ impl Shared {
             log,
             rules,
             reserve,
+            hold,
             metrics,
             writer: Mutex::new(None),
         }
@@ -184,8 +188,9 @@ impl Shared {
         Position(self.tail.load(Ordering::Acquire))
     }
 
-    /// Moves the tail. The memtable must show the batch already.
-    pub(super) fn publish(&self, position: Position) {
+    /// Moves the tail past a batch of so many bytes. The memtable must show the batch already.
+    pub(super) fn publish(&self, position: Position, bytes: usize) {
+        self.hold.published(bytes);
         self.tail.store(position.0, Ordering::Release);
     }
 

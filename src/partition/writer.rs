@@ -233,9 +233,9 @@ impl Writer {
                 metrics.batches.increment(1);
                 metrics.batch_closures.count(closures_of(&answers));
                 metrics.batch_bytes.record(frame.bytes() as f64);
-                let position = frame.position;
+                let (position, bytes) = (frame.position, frame.bytes());
                 self.log.publish(frame);
-                self.shared.publish(position);
+                self.shared.publish(position, bytes);
                 self.tail_watch.send_replace(position);
                 Ok(())
             }

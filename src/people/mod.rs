@@ -4,8 +4,20 @@
 //! user's partition only, in one batch. Must not: know JSON-RPC or sockets, or check what the gateway can check without
 //! the store.
 
+mod conversation_row;
+mod conversations;
+mod cursor;
+mod device;
+mod direct;
+mod list;
+mod lists;
+mod memberships;
+mod memory;
+mod own_side;
+mod places;
 mod positions;
 mod stored;
+mod sync;
 mod tables;
 
 #[cfg(test)]
@@ -14,16 +26,27 @@ mod tests;
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::ids::{PartitionId, TableId};
+use crate::ids::{HistoryId, PartitionId, Position, TableId};
+use crate::relay::Relay;
 use crate::table::{
     Catalog, DropContext, Entry, Partitions, Purpose, Retention, Rules, TableRules, Txn, View,
 };
-use crate::timeline::{Error, Limits, Timelines};
+use crate::timeline::{Columns, Error, Limits, Timelines};
 
+use conversations::OwnChange;
+use memberships::Mine;
+use memory::Memory;
+use places::Places;
 use tables::Home;
 
+pub use conversations::ATTRIBUTES_BYTES_MAX;
+pub use device::SyncDevice;
+pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
+pub use lists::Lists;
+pub use own_side::{OwnSide, Told};
 pub use positions::{DEVICES_MAX, POSITIONS_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
+pub use sync::{SyncConversations, SyncedConversations};
 
 /// What lies at the users of a data directory. Cheap to clone.
 ///
@@ -33,15 +56,21 @@ pub use stored::{Device, DevicePosition, Place};
 pub struct People {
     partitions: Partitions,
     timelines: Timelines,
+    memberships: Arc<Memory<Mine>>,
+    places: Arc<Memory<Places>>,
+    relay: Relay,
 }
 
 impl People {
     /// The people on these partitions.
     #[must_use]
-    pub fn new(partitions: Partitions, timelines: Timelines) -> People {
+    pub fn new(partitions: Partitions, timelines: Timelines, relay: Relay) -> People {
         People {
+            memberships: Arc::new(Memory::new(&partitions, MEMBERSHIPS_MAX)),
+            places: Arc::new(Memory::new(&partitions, PLACES_MAX)),
             partitions,
             timelines,
+            relay,
         }
     }
 
@@ -106,6 +135,76 @@ impl People {
         })
     }
 
+    /// Whether members of a timeline may be changed now: the relay is not too far behind.
+    #[must_use]
+    pub fn has_room(&self, timeline: &str) -> bool {
+        self.relay.has_room(self.timelines.partition_of(timeline))
+    }
+
+    /// Where the log of a timeline's partition ends now: behind every change that was answered before.
+    #[must_use]
+    pub fn end_of(&self, timeline: &str) -> (PartitionId, Position) {
+        let partition = self.timelines.partition_of(timeline);
+        (partition, self.partitions.tail(partition).position())
+    }
+
+    /// Waits until a user's list shows what these partitions had committed up to there. Cancel-safe.
+    pub async fn lists_reached(&self, user: &str, ends: &[(PartitionId, Position)]) {
+        let destination = self.place(&Home::new(user));
+        for (source, position) in ends {
+            let reached = self
+                .relay
+                .reached(lists::NUMBER, *source, destination, *position);
+            if !reached.await {
+                return;
+            }
+        }
+    }
+
+    /// Asks a timeline for the user's membership, and changes their own attributes of it. Gives all of them.
+    pub async fn update_attributes(
+        &self,
+        user: &str,
+        timeline: &str,
+        set: Columns,
+        remove: Vec<String>,
+    ) -> Result<Columns, Error> {
+        self.change_own(user, timeline, |_| OwnChange::Attributes { set, remove })
+            .await
+    }
+
+    /// Takes a conversation off the list until a message comes.
+    pub async fn hide(&self, user: &str, timeline: &str) -> Result<(), Error> {
+        let change = self.change_own(user, timeline, |head| OwnChange::Hide { head });
+        change.await.map(drop)
+    }
+
+    async fn change_own(
+        &self,
+        user: &str,
+        timeline: &str,
+        change: impl FnOnce(u64) -> OwnChange,
+    ) -> Result<Columns, Error> {
+        let found = self.timelines.membership(user, timeline).await?;
+        let (incarnation, member, head) = found.ok_or(Error::ConversationNotFound)?;
+        let (home, timeline, change) = (Home::new(user), timeline.to_owned(), change(head));
+        let (of, bytes) = (home.clone(), SMALL_BYTES + change.bytes());
+        self.submit(Purpose::Adds, &home, bytes, move |txn| {
+            conversations::change_own(txn, &of, &timeline, (incarnation, &member), change)
+        })
+        .await
+    }
+
+    fn history(&self) -> HistoryId {
+        self.partitions.history()
+    }
+
+    /// Where each partition's log ends.
+    fn ends(&self) -> Vec<Position> {
+        let ids = self.partitions.ids();
+        ids.map(|id| self.partitions.tail(id).position()).collect()
+    }
+
     /// Queues a write at a user at once.
     fn submit<R, F>(
         &self,
@@ -140,6 +239,10 @@ impl People {
     }
 }
 
+/// Memberships of all users in memory: some 40 MB and their names.
+const MEMBERSHIPS_MAX: usize = 1_000_000;
+/// Positions of all devices in memory: some 24 MB, their names and epochs.
+const PLACES_MAX: usize = 1_000_000;
 /// About what a small write holds in the queue.
 const SMALL_BYTES: usize = 512;
 
@@ -158,11 +261,15 @@ impl Retention for PeopleRetention {
     ) -> bool {
         match table {
             tables::POSITIONS => positions::is_over(columns, entry, context),
+            tables::CONVERSATIONS => conversations::is_over(entry, context),
             _ => self.timelines.is_over(table, columns, entry, context),
         }
     }
 
     fn is_looked_up(&self, table: TableId) -> bool {
-        matches!(table, tables::POSITIONS | tables::DEVICES) || self.timelines.is_looked_up(table)
+        matches!(
+            table,
+            tables::POSITIONS | tables::DEVICES | tables::CONVERSATIONS
+        ) || self.timelines.is_looked_up(table)
     }
 }

@@ -4,6 +4,7 @@
 //! is the ID of the user's inbox, by which all that is the user's is placed. Must not: know what is in the rows.
 //!
 //! ```text
+//! 32 conversations  ($inbox/USER, timeline)
 //! 33 positions  ($inbox/USER, device, timeline)
 //! 34 devices    ($inbox/USER, device)
 //! ```
@@ -12,6 +13,7 @@ use crate::ids::TableId;
 use crate::ordered::{self, Malformed, Reader};
 use crate::table::Key;
 
+pub(super) const CONVERSATIONS: TableId = TableId(32);
 pub(super) const POSITIONS: TableId = TableId(33);
 pub(super) const DEVICES: TableId = TableId(34);
 
@@ -33,6 +35,28 @@ impl Home {
     /// The inbox's ID.
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same as the first key column of the user's rows.
+    pub(super) fn column(&self) -> &[u8] {
+        &self.column
+    }
+
+    pub(super) fn conversation_key(&self, timeline: &str) -> Key {
+        self.key(CONVERSATIONS, timeline.len()).string(timeline)
+    }
+
+    /// The bounds of a user's conversations.
+    pub(super) fn conversations(&self) -> (Key, Key) {
+        let key = self.key(CONVERSATIONS, 1);
+        (key.clone().below_all(), key.above_all())
+    }
+
+    /// The columns that a device's rows begin with.
+    pub(super) fn device_columns(&self, device: &str) -> Vec<u8> {
+        let mut columns = self.column.clone();
+        ordered::push_string(&mut columns, device);
+        columns
     }
 
     pub(super) fn device_key(&self, device: &str) -> Key {

@@ -42,6 +42,10 @@ pub enum Error {
     ScheduledNotFound,
     /// An update of a deleted message.
     Deleted,
+    /// The user is no member of the timeline, or there is none.
+    ConversationNotFound,
+    /// A cursor that this user was not given, in this parameter.
+    WrongCursor(&'static str),
     /// The caller is not a member of the timeline.
     NotAMember,
     /// More than there may be of something.

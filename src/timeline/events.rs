@@ -9,11 +9,19 @@ use crate::entry::{EntryKind, KeyedEntry};
 use crate::ordered::Reader;
 use crate::table::{Action, Batch, Change, Malformed, split_key};
 
-use super::TimelineEvent;
 use super::head::HeadRow;
 use super::stored::{self, MetaRow};
-use super::tables::{HEADS, MESSAGES, METAS, REACTION_SUMS, incarnation_of};
+use super::tables::{CONVERSATIONS, HEADS, MESSAGES, METAS, REACTION_SUMS, incarnation_of};
 use super::write::Site;
+use super::{TimelineEvent, Timelines};
+
+impl Timelines {
+    /// What is watched of a user's own side, which is no timeline: a name that none can have.
+    #[must_use]
+    pub fn own_side(user: &str) -> String {
+        format!("\u{1}$inbox/{user}")
+    }
+}
 
 impl Site {
     pub(super) fn events(
@@ -27,8 +35,14 @@ impl Site {
             by_name: HashMap::new(),
         };
         for entry in batch.entries() {
-            if let Some((HEADS, name)) = split_key(entry.key) {
-                log_if_malformed(self.head(entry, name, &is_watched, &mut touched), batch);
+            match split_key(entry.key) {
+                Some((HEADS, name)) => {
+                    log_if_malformed(self.head(entry, name, &is_watched, &mut touched), batch);
+                }
+                Some((CONVERSATIONS, columns)) => {
+                    log_if_malformed(touched.own_side(columns, &is_watched), batch);
+                }
+                _ => {}
             }
         }
         if touched.events.is_empty() {
@@ -91,6 +105,29 @@ struct Touched<'b> {
 }
 
 impl Touched<'_> {
+    /// The event of a user's own side, if it is watched.
+    fn own_side(
+        &mut self,
+        columns: &[u8],
+        is_watched: impl Fn(&str) -> bool,
+    ) -> Result<(), Malformed> {
+        let inbox = Reader::new(columns).string().map_err(|_| Malformed)?;
+        let name = format!("\u{1}{inbox}");
+        let is_new = |event: &TimelineEvent| event.timeline != name;
+        if is_watched(&name) && self.events.last().is_none_or(is_new) {
+            self.incarnations.push(None);
+            self.events.push(TimelineEvent {
+                timeline: name,
+                head: None,
+                meta_version: None,
+                appended: Vec::new(),
+                changed: Vec::new(),
+                reacted: false,
+            });
+        }
+        Ok(())
+    }
+
     fn take(&mut self, batch: &Batch, record: &[u8]) -> Result<(), Malformed> {
         let change = Change::decode(record)?;
         for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {

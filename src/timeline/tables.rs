@@ -52,6 +52,8 @@ pub(super) const GONE: TableId = TableId(13);
 pub(super) const REACTIONS: TableId = TableId(14);
 pub(super) const REACTION_SUMS: TableId = TableId(15);
 pub(super) const FOLLOWERS: TableId = TableId(20);
+/// At a user: first key column `$inbox/USER`.
+pub(super) const CONVERSATIONS: TableId = TableId(32);
 pub(super) const PINS: TableId = TableId(22);
 pub(super) const SCHEDULED: TableId = TableId(23);
 pub(super) const DUE: TableId = TableId(18);

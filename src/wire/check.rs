@@ -175,6 +175,36 @@ pub(crate) fn patch(field: &str, patch: &Patch, limits: &Limits) -> Result<(), F
     entry_size(field, &patch.put, limits).map(|_| ())
 }
 
+/// What an update sets and removes: not nothing, and no name in both. Leaves all that is removed in `remove`, in order.
+pub(crate) fn set_and_remove(
+    set: &mut Patch,
+    remove: &mut Vec<String>,
+    limits: &Limits,
+) -> Result<(), Failure> {
+    patch("set", set, limits)?;
+    name_list("remove", remove)?;
+    if set.is_empty() && remove.is_empty() {
+        return Err(Failure::invalid(
+            "set",
+            "neither set nor remove says anything",
+        ));
+    }
+    remove.sort_unstable();
+    remove.dedup();
+    let removed = |name: &&String| remove.binary_search(name).is_ok();
+    let mut names = set.put.iter().map(|(name, _)| name).chain(&set.remove);
+    if let Some(name) = names.find(removed) {
+        let field = format!("set.{name}");
+        return Err(Failure::invalid(
+            field,
+            "the name is both in set and in remove",
+        ));
+    }
+    remove.append(&mut set.remove);
+    remove.sort_unstable();
+    Ok(())
+}
+
 /// Names of columns, in any order, repeated or not.
 pub(crate) fn name_list(field: &str, list: &[String]) -> Result<(), Failure> {
     names_count(field, list.len())?;

@@ -253,33 +253,7 @@ impl Check for Update {
         check::epoch("epoch", self.epoch.as_deref())?;
         check::sequence(self.sequence)?;
         check::number("expect_change", self.expect_change)?;
-        check::patch("set", &self.set, limits)?;
-        check::name_list("remove", &self.remove)?;
-        if self.set.is_empty() && self.remove.is_empty() {
-            return Err(Failure::invalid(
-                "set",
-                "neither set nor remove says anything",
-            ));
-        }
-        self.remove.sort_unstable();
-        self.remove.dedup();
-        let removed = |name: &String| self.remove.binary_search(name).is_ok();
-        let mut set = self
-            .set
-            .put
-            .iter()
-            .map(|(name, _)| name)
-            .chain(&self.set.remove);
-        if let Some(name) = set.find(|name| removed(name)) {
-            let field = format!("set.{name}");
-            return Err(Failure::invalid(
-                field,
-                "the name is both in set and in remove",
-            ));
-        }
-        self.remove.append(&mut self.set.remove);
-        self.remove.sort_unstable();
-        Ok(())
+        check::set_and_remove(&mut self.set, &mut self.remove, limits)
     }
 }
 

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
-    hide, message, pin, position, reaction, receipt, schedule, session, signal, sync, timeline,
+    conversation, hide, message, pin, position, reaction, receipt, schedule, session, signal, sync,
+    timeline,
 };
 
 /// Where the parameters of a call are read from.
@@ -185,9 +186,21 @@ methods! {
         "position.list", answers, "Read a device's positions, or list the devices";
     PositionRemove(position::Remove) -> position::Removed,
         "position.remove", changes, "Forget a device";
+    ConversationList(conversation::List) -> conversation::Listed,
+        "conversation.list", answers, "List one's conversations";
+    ConversationSync(conversation::Sync) -> conversation::Synced,
+        "conversation.sync", answers, "Read which conversations have changed";
+    ConversationCount(conversation::Count) -> conversation::Counted,
+        "conversation.count", answers, "Count conversations and what is unread";
+    ConversationGet(conversation::Get) -> Box<conversation::Got>,
+        "conversation.get", answers, "Read one conversation";
+    ConversationUpdate(conversation::Update) -> conversation::Updated,
+        "conversation.update", changes, "Change one's own attributes of a conversation";
+    ConversationHide(conversation::Hide) -> conversation::Hidden,
+        "conversation.hide", changes, "Take a conversation off one's list until a message comes";
     Sync(sync::Sync) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
-    Subscribe(sync::Subscribe) -> Box<sync::Subscribed>,
+    Subscribe(sync::Subscribe) -> sync::Following,
         "subscribe", answers, "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
         "unsubscribe", changes, "End a subscription";

@@ -31,6 +31,8 @@ listed! {
         TimelineNotFound,
         /// No such message: beyond `head`, below `floor`, or deleted and therefore not to be edited.
         MessageNotFound,
+        /// The caller is no member of this timeline, or there is none. Drop it from the list.
+        ConversationNotFound,
         /// No such message is scheduled by this user: appended, cancelled or never scheduled. Read the timeline.
         ScheduledNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
@@ -100,6 +102,7 @@ impl Reason {
             NotAMember => (403, false, "not_a_member", "the user is not a member"),
             TimelineNotFound => (404, false, "timeline_not_found", "no such timeline"),
             MessageNotFound => (404, false, "message_not_found", "no such message"),
+            ConversationNotFound => (404, false, "conversation_not_found", "no such conversation"),
             ScheduledNotFound => (
                 404,
                 false,

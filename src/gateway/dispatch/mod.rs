@@ -5,6 +5,7 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
 //! session.
 
+pub(super) mod conversation;
 mod marks;
 pub(super) mod message;
 mod position;
@@ -39,6 +40,8 @@ pub(super) struct Caller {
     pub(super) device: Option<String>,
     /// How large integers go back.
     pub(super) integers: Integers,
+    /// What the connection has changed of members, for lists that must show it.
+    member_changes: Arc<conversation::MemberChanges>,
 }
 
 impl Caller {
@@ -111,6 +114,12 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::PinAdd(add) => marks::pin(shared, caller, add),
         Request::PinRemove(remove) => marks::unpin(shared, caller, remove),
         Request::PinList(list) => marks::pinned(shared, caller, list),
+        Request::ConversationList(list) => conversation::list(shared, caller, list),
+        Request::ConversationSync(sync) => conversation::sync(shared, caller, sync),
+        Request::ConversationCount(count) => conversation::count(shared, caller, count),
+        Request::ConversationGet(get) => conversation::get(shared, caller, get),
+        Request::ConversationUpdate(update) => conversation::update(shared, caller, update),
+        Request::ConversationHide(hide) => conversation::hide(shared, caller, hide),
         Request::MessageHide(hide) => receipt::hide(shared, caller, hide),
         Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden),
         Request::ConversationClear(clear) => receipt::clear(shared, caller, clear),
@@ -176,6 +185,10 @@ pub(super) fn refusal(error: Error) -> Failure {
     match error {
         Error::TimelineNotFound => Reason::TimelineNotFound.into(),
         Error::MessageNotFound => Reason::MessageNotFound.into(),
+        Error::ConversationNotFound => Reason::ConversationNotFound.into(),
+        Error::WrongCursor(field) => {
+            Failure::invalid(field, "not a cursor that this user was given")
+        }
         Error::Deleted => Failure::new(Reason::MessageNotFound).saying("the message is deleted"),
         Error::ScheduledNotFound => Reason::ScheduledNotFound.into(),
         Error::DeliverAt => Failure::invalid(

@@ -8,10 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tokio_util::task::TaskTracker;
 
 use crate::ids::{Clock, PartitionId};
 use crate::partition::{Options, Partitions};
 use crate::people::{DEVICES_MAX, DevicePosition, People, Place, SetPositions};
+use crate::relay::{self, Relay};
 use crate::table::Catalog;
 use crate::timeline::{Error, Limits, Timelines};
 
@@ -39,8 +41,16 @@ impl World {
         let rules = People::rules(&limits, Catalog::default());
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
+        let tasks = TaskTracker::new();
+        let relay = Relay::start(
+            &partitions,
+            Vec::new(),
+            relay::Options::default(),
+            &Arc::default(),
+            &tasks,
+        );
         World {
-            people: People::new(partitions.clone(), timelines),
+            people: People::new(partitions.clone(), timelines, relay),
             partitions,
             clock,
         }
@@ -81,6 +91,15 @@ impl World {
                 return all;
             }
         }
+    }
+
+    /// As polls know it.
+    async fn in_memory(&self, device: &str) -> BTreeMap<String, Place> {
+        let places = self.people.places_of("ada", device).await.unwrap();
+        let named = places
+            .iter()
+            .map(|(name, _)| (name.to_owned(), places.get(name).unwrap()));
+        named.collect()
     }
 
     /// Flushes and merges; waits for it on another thread.
@@ -201,6 +220,13 @@ async fn run(steps: Vec<Step>) {
         for device in ["d0", "d1", "d2"] {
             let expected = model.get(device).map(|known| known.positions.clone());
             assert_eq!(world.list(device).await, expected.unwrap_or_default());
+            assert_eq!(world.in_memory(device).await, world.list(device).await);
+            // That was a use.
+            if let Some(known) = model.get_mut(device)
+                && known.used + DAY_MS <= now
+            {
+                known.used = now;
+            }
         }
     }
     world.close().await;

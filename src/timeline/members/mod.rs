@@ -4,11 +4,13 @@
 //! [`reader`], and every write decides on membership in its own batch; a timeline without members and settings costs
 //! no look-up. Must not: know unread counts or a user's own list.
 
+mod conversation;
 mod membership;
 mod reader;
 mod row;
 mod settings;
 
+pub use conversation::{Conversation, Pulse};
 pub use membership::{MemberChange, memberships};
 pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;

@@ -133,6 +133,12 @@ fn beyond_short(request: &Request) -> usize {
         | Request::PinAdd(_)
         | Request::PinRemove(_)
         | Request::PinList(_)
+        | Request::ConversationList(_)
+        | Request::ConversationSync(_)
+        | Request::ConversationCount(_)
+        | Request::ConversationGet(_)
+        | Request::ConversationUpdate(_)
+        | Request::ConversationHide(_)
         | Request::ScheduleList(_)
         | Request::ScheduleCancel(_)
         | Request::MessageHide(_)
@@ -179,6 +185,10 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             reacted.reactions = None;
             Ok(Reply::ReactionRemove(reacted))
         }
+        Ok(Reply::ConversationUpdate(mut updated)) => {
+            updated.attributes = None;
+            Ok(Reply::ConversationUpdate(updated))
+        }
         Ok(Reply::PositionSet(mut stored)) => {
             stored.positions = None;
             Ok(Reply::PositionSet(stored))
@@ -196,6 +206,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageRecall(_)
             | Reply::PinAdd(_)
             | Reply::PinRemove(_)
+            | Reply::ConversationCount(_)
+            | Reply::ConversationHide(_)
             | Reply::MessageHide(_)
             | Reply::ConversationClear(_)
             | Reply::ReadSet(_)
@@ -212,6 +224,9 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MessageRange(_)
             | Reply::ReactionList(_)
             | Reply::PinList(_)
+            | Reply::ConversationList(_)
+            | Reply::ConversationSync(_)
+            | Reply::ConversationGet(_)
             | Reply::ScheduleList(_)
             | Reply::MessageHidden(_)
             | Reply::ReceiptList(_)

@@ -76,7 +76,11 @@ pub(super) fn request(
 ) -> Result<Request, Failure> {
     match Method::from_name(method) {
         Some(Method::Sync) => sync(read(text)?, asked, limits),
-        Some(method) => Request::read(method, JsonParams { text, limits }),
+        Some(method) => {
+            let request = Request::read(method, JsonParams { text, limits })?;
+            no_wait_in_batch(&request, asked)?;
+            Ok(request)
+        }
         None => Err(no_method(method)),
     }
 }
@@ -119,13 +123,23 @@ const METHOD_SHOWN_BYTES: usize = 64;
 /// The request of `sync` and its parameters.
 pub(super) fn sync(mut params: Sync, asked: Asked, limits: &Limits) -> Result<Request, Failure> {
     params.check(limits)?;
-    if params.wait_ms.is_some() && asked == Asked::InBatch {
-        return Err(Failure::invalid(
-            "wait_ms",
-            "a call in a batch may not wait",
-        ));
+    let request = Request::Sync(params);
+    no_wait_in_batch(&request, asked)?;
+    Ok(request)
+}
+
+/// Refuses a wait among calls that are answered together.
+fn no_wait_in_batch(request: &Request, asked: Asked) -> Result<(), Failure> {
+    let wait_ms = match request {
+        Request::Sync(sync) => sync.wait_ms,
+        Request::ConversationSync(sync) => sync.wait_ms,
+        _ => None,
+    };
+    if wait_ms.is_some() && asked == Asked::InBatch {
+        let failure = Failure::invalid("wait_ms", "a call in a batch may not wait");
+        return Err(failure);
     }
-    Ok(Request::Sync(params))
+    Ok(())
 }
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {

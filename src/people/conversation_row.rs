@@ -1,0 +1,197 @@
+//! A user's conversation as a row at the user.
+//!
+//! Owns: its columns. Promises: what is the user's own counts for one membership only, that of this incarnation and
+//! `joined`; the app's names and ours never meet, because ours begin with `$`. Must not: read or write a store.
+//!
+//! ```text
+//! conversation  the attributes' columns, $at (of joining, ms), $cleared, $hidden (head + 1), $hides, $inc, $joined,
+//!               $pos (where in the log this was written), $read, $removed (ms)          absent = 0
+//! ```
+
+use crate::model::{Value, ValueRef};
+use crate::table::{Malformed, Row, RowWriter};
+use crate::timeline::{Columns, MemberRow};
+
+/// What is stored of a conversation at its user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ConversationRow {
+    /// Of the timeline, and of the membership in it: these name the membership that the rest is of.
+    pub(super) membership: Membership,
+    /// ms.
+    pub(super) joined_at: u64,
+    /// What the member's row at the timeline said when it was relayed.
+    pub(super) marks: Marks,
+    /// Off the list until a message comes above `hidden - 1`; 0 = on it.
+    pub(super) hidden: u64,
+    /// When the membership ended, ms; 0 = it has not.
+    pub(super) removed: u64,
+    /// Where in the user's log this was written.
+    pub(super) position: u64,
+    /// The user's own, sorted by name.
+    pub(super) attributes: Columns,
+}
+
+/// Names one membership of a user in a timeline; rises with each that follows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Membership {
+    pub(super) incarnation: u64,
+    pub(super) joined: u64,
+}
+
+/// What of a member's row moves without a change of the timeline's head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) read: u64,
+    pub(super) cleared: u64,
+    pub(super) hides: u64,
+}
+
+impl Marks {
+    pub(super) fn of(member: &MemberRow) -> Marks {
+        Marks {
+            read: member.read,
+            cleared: member.cleared,
+            hides: member.hides,
+        }
+    }
+}
+
+/// The attribute that puts a conversation first.
+pub(super) const PINNED: &str = "pinned";
+/// The attribute that has only mentions count: `true`, or until when, ms since 1970.
+pub(super) const MUTED: &str = "muted";
+
+const JOINED_AT: &str = "$at";
+const CLEARED: &str = "$cleared";
+const HIDDEN: &str = "$hidden";
+const HIDES: &str = "$hides";
+const INCARNATION: &str = "$inc";
+const JOINED: &str = "$joined";
+const POSITION: &str = "$pos";
+const READ: &str = "$read";
+const REMOVED: &str = "$removed";
+
+impl ConversationRow {
+    pub(super) fn new(membership: Membership, joined_at: u64, marks: Marks) -> ConversationRow {
+        ConversationRow {
+            membership,
+            joined_at,
+            marks,
+            ..ConversationRow::default()
+        }
+    }
+
+    pub(super) fn is_pinned(&self) -> bool {
+        self.attribute(PINNED) == Some(&Value::Boolean(true))
+    }
+
+    /// Whether only mentions count now.
+    pub(super) fn is_muted(&self, now_ms: u64) -> bool {
+        match self.attribute(MUTED) {
+            Some(Value::Boolean(is)) => *is,
+            Some(Value::Integer(until)) => *until > now_ms.cast_signed(),
+            _ => false,
+        }
+    }
+
+    fn attribute(&self, name: &str) -> Option<&Value> {
+        let at = self
+            .attributes
+            .binary_search_by(|(other, _)| other.as_str().cmp(name));
+        at.ok().map(|at| &self.attributes[at].1)
+    }
+
+    /// To be finished with the time of the write as version.
+    pub(super) fn encode(&self) -> RowWriter {
+        let mut row = RowWriter::new(96);
+        let behind = self
+            .attributes
+            .partition_point(|(name, _)| name.as_str() < "$");
+        let (before, behind) = self.attributes.split_at(behind);
+        for (name, value) in before {
+            row.put(name, value.into());
+        }
+        let Marks {
+            read,
+            cleared,
+            hides,
+        } = self.marks;
+        for (name, number) in [
+            (JOINED_AT, self.joined_at),
+            (CLEARED, cleared),
+            (HIDDEN, self.hidden),
+            (HIDES, hides),
+            (INCARNATION, self.membership.incarnation),
+            (JOINED, self.membership.joined),
+            (POSITION, self.position),
+            (READ, read),
+            (REMOVED, self.removed),
+        ] {
+            if number != 0 {
+                row.put(name, ValueRef::Integer(number.cast_signed()));
+            }
+        }
+        for (name, value) in behind {
+            row.put(name, value.into());
+        }
+        row
+    }
+
+    pub(super) fn decode(value: &[u8]) -> Result<ConversationRow, Malformed> {
+        let mut row = ConversationRow::default();
+        for cell in Row::parse(value)?.columns() {
+            let cell = cell?;
+            if !cell.name.starts_with('$') {
+                let attribute = (cell.name.to_owned(), cell.value.to_value());
+                row.attributes.push(attribute);
+                continue;
+            }
+            let ValueRef::Integer(number) = cell.value else {
+                return Err(Malformed);
+            };
+            let place = match cell.name {
+                JOINED_AT => &mut row.joined_at,
+                CLEARED => &mut row.marks.cleared,
+                HIDDEN => &mut row.hidden,
+                HIDES => &mut row.marks.hides,
+                INCARNATION => &mut row.membership.incarnation,
+                JOINED => &mut row.membership.joined,
+                POSITION => &mut row.position,
+                READ => &mut row.marks.read,
+                REMOVED => &mut row.removed,
+                _ => return Err(Malformed),
+            };
+            *place = number.cast_unsigned();
+        }
+        Ok(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::arbitrary;
+
+    proptest! {
+        #[test]
+        fn conversations_come_back(
+            attributes in arbitrary::columns(),
+            numbers in any::<[u32; 9]>(),
+            bytes: Vec<u8>,
+        ) {
+            let [incarnation, joined, joined_at, read, cleared, hides, hidden, removed, position] =
+                numbers.map(u64::from);
+            let row = ConversationRow {
+                membership: Membership { incarnation, joined },
+                joined_at,
+                marks: Marks { read, cleared, hides },
+                hidden, removed, position, attributes,
+            };
+            let value = row.encode().finish(7);
+            prop_assert_eq!(ConversationRow::decode(&value), Ok(row));
+            let _ = ConversationRow::decode(&bytes).is_ok();
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The texts by which a client goes on: where a list's next page begins, and since when a sync asks.
+//!
+//! Owns: their bytes. Promises: a text of another user, or one that nobody gave, is refused; one of another history of
+//! the data is known as such; they stay below 4 KiB. Must not: be kept by the server.
+//!
+//! ```text
+//! text  = base64url( check (8 bytes: a hash of the user and of all that follows), kind (1), history (8), payload )
+//! list  = pinned (1), activity (8), timeline
+//! sync  = made at (8, ms), flags (1: all come, 2: until), count (2), since (8 each), [until (8 each)], after
+//! ```
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::ids::{HistoryId, Position};
+
+/// Where the next page of a list begins: behind this conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Behind {
+    pub(super) pinned: bool,
+    pub(super) activity: u64,
+    pub(super) timeline: String,
+}
+
+/// Since when a sync asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Since {
+    /// When the first of it was made, ms.
+    pub(super) made_at: u64,
+    /// All come: the client had nothing, or nothing that counts.
+    pub(super) is_all: bool,
+    /// Of each partition: what is above it is news.
+    pub(super) since: Vec<Position>,
+    /// Where the next sync begins, once this one is done; empty before its first page.
+    pub(super) until: Vec<Position>,
+    /// Up to this name all came.
+    pub(super) after: String,
+}
+
+/// What a client's text is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Read<T> {
+    /// What was given.
+    Here(T),
+    /// Of another history of the data.
+    Elsewhere,
+    /// Not a text that this user was given.
+    Wrong,
+}
+
+/// An older cursor starts over: rows of memberships that ended before are not kept for it.
+pub(super) const CURSOR_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
+
+const LIST: u8 = 1;
+const SYNC: u8 = 2;
+const ALL: u8 = 1;
+const UNTIL: u8 = 2;
+const CHECK_BYTES: usize = 8;
+
+fn check(user: &str, rest: &[u8]) -> [u8; CHECK_BYTES] {
+    let mut hashed = Vec::with_capacity(user.len() + 1 + rest.len());
+    hashed.extend_from_slice(user.as_bytes());
+    hashed.push(0);
+    hashed.extend_from_slice(rest);
+    xxhash_rust::xxh3::xxh3_64(&hashed).to_be_bytes()
+}
+
+fn history_bytes(history: HistoryId) -> [u8; 8] {
+    xxhash_rust::xxh3::xxh3_64(&history.0).to_be_bytes()
+}
+
+fn text(kind: u8, user: &str, history: HistoryId, payload: &[u8]) -> String {
+    let rest = [&[kind][..], &history_bytes(history), payload].concat();
+    URL_SAFE_NO_PAD.encode([&check(user, &rest)[..], &rest].concat())
+}
+
+/// Takes a text apart down to its payload.
+fn open(kind: u8, user: &str, history: HistoryId, text: &str) -> Read<Vec<u8>> {
+    let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) else {
+        return Read::Wrong;
+    };
+    let Some((found, rest)) = bytes.split_first_chunk::<CHECK_BYTES>() else {
+        return Read::Wrong;
+    };
+    if *found != check(user, rest) || rest.first() != Some(&kind) {
+        return Read::Wrong;
+    }
+    match rest[1..].split_first_chunk::<8>() {
+        Some((of, payload)) if *of == history_bytes(history) => Read::Here(payload.to_vec()),
+        Some(_) => Read::Elsewhere,
+        None => Read::Wrong,
+    }
+}
+
+impl Behind {
+    pub(super) fn text(&self, user: &str, history: HistoryId) -> String {
+        let mut payload = vec![u8::from(self.pinned)];
+        payload.extend_from_slice(&self.activity.to_be_bytes());
+        payload.extend_from_slice(self.timeline.as_bytes());
+        text(LIST, user, history, &payload)
+    }
+
+    pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Behind> {
+        let payload = match open(LIST, user, history, given) {
+            Read::Here(payload) => payload,
+            Read::Elsewhere => return Read::Elsewhere,
+            Read::Wrong => return Read::Wrong,
+        };
+        let mut input = Input(&payload);
+        let mut behind = || {
+            let pinned = input.take::<1>()?[0] != 0;
+            let activity = u64::from_be_bytes(input.take()?);
+            let timeline = input.text()?;
+            Some(Behind {
+                pinned,
+                activity,
+                timeline,
+            })
+        };
+        behind().map_or(Read::Wrong, Read::Here)
+    }
+}
+
+impl Since {
+    pub(super) fn text(&self, user: &str, history: HistoryId) -> String {
+        let all = if self.is_all { ALL } else { 0 };
+        let until = if self.until.is_empty() { 0 } else { UNTIL };
+        let count = u16::try_from(self.since.len()).expect("partitions are counted in u16");
+        let mut payload = self.made_at.to_be_bytes().to_vec();
+        payload.push(all | until);
+        payload.extend_from_slice(&count.to_be_bytes());
+        for position in self.since.iter().chain(&self.until) {
+            payload.extend_from_slice(&position.0.to_be_bytes());
+        }
+        payload.extend_from_slice(self.after.as_bytes());
+        text(SYNC, user, history, &payload)
+    }
+
+    pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Since> {
+        let payload = match open(SYNC, user, history, given) {
+            Read::Here(payload) => payload,
+            Read::Elsewhere => return Read::Elsewhere,
+            Read::Wrong => return Read::Wrong,
+        };
+        let mut input = Input(&payload);
+        let mut since = || {
+            let made_at = u64::from_be_bytes(input.take()?);
+            let [flags] = input.take()?;
+            let count = u16::from_be_bytes(input.take()?);
+            let since = input.positions(count)?;
+            let until = match flags & UNTIL {
+                0 => Vec::new(),
+                _ => input.positions(count)?,
+            };
+            Some(Since {
+                made_at,
+                is_all: flags & ALL != 0,
+                since,
+                until,
+                after: input.text()?,
+            })
+        };
+        since().map_or(Read::Wrong, Read::Here)
+    }
+}
+
+/// Bytes that are read from the front.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn take<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
+        let (taken, rest) = self.0.split_first_chunk::<COUNT>()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    fn positions(&mut self, count: u16) -> Option<Vec<Position>> {
+        let one = |_| Some(Position(u64::from_be_bytes(self.take()?)));
+        (0..count).map(one).collect()
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let text = String::from_utf8(self.0.to_vec()).ok()?;
+        self.0 = &[];
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn texts_come_back_to_their_user_only(
+            pinned: bool, is_all: bool, numbers in any::<[u64; 2]>(), timeline in "\\PC{0,60}",
+            positions in prop::collection::vec(any::<u64>().prop_map(Position), 1..64),
+            has_until: bool, noise: Vec<u8>,
+        ) {
+            let history = HistoryId([7; 16]);
+            let [activity, made_at] = numbers;
+            let behind = Behind { pinned, activity, timeline: timeline.clone() };
+            let text = behind.text("ada", history);
+            prop_assert_eq!(Behind::read("ada", history, &text), Read::Here(behind));
+            prop_assert_eq!(Behind::read("bob", history, &text), Read::Wrong);
+            prop_assert_eq!(Since::read("ada", history, &text), Read::Wrong);
+            let until = if has_until { positions.clone() } else { Vec::new() };
+            let since = Since { made_at, is_all, since: positions, until, after: timeline };
+            let text = since.text("ada", history);
+            prop_assert!(text.len() <= 4096);
+            prop_assert_eq!(Since::read("ada", history, &text), Read::Here(since));
+            prop_assert_eq!(Since::read("ada", HistoryId([8; 16]), &text), Read::Elsewhere);
+            prop_assert_eq!(Since::read("ada", history, &text[1..]), Read::Wrong);
+            let noise = URL_SAFE_NO_PAD.encode(noise);
+            prop_assert_eq!(Since::read("ada", history, &noise), Read::Wrong);
+        }
+    }
+
+    #[test]
+    fn the_longest_is_below_4_kib() {
+        let positions = vec![Position(u64::MAX); 64];
+        let since = Since {
+            made_at: u64::MAX,
+            is_all: true,
+            since: positions.clone(),
+            until: positions,
+            after: "x".repeat(255),
+        };
+        assert!(since.text("u", HistoryId([1; 16])).len() <= 2048);
+    }
+}

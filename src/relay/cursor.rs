@@ -1,0 +1,101 @@
+//! How far a target's writes in one partition follow the changes of another.
+//!
+//! Owns: the cursor's row, in the partition that is written to. Promises: the closure that writes what was derived
+//! checks the cursor and moves it, so a repeat does nothing, whoever sends it. Must not: know what is written.
+//!
+//! ```text
+//! 40 relays   (target, source partition, history ID as text)   $place, $position
+//! ```
+//! A cursor counts only in the history that it names: after a restore it is another one.
+
+use crate::ids::{HistoryId, PartitionId, Position, TableId};
+use crate::model::{Direction, ValueRef};
+use crate::table::{
+    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, View, damaged, put, scan,
+};
+
+const RELAYS: TableId = TableId(40);
+const PLACE: &str = "$place";
+const POSITION: &str = "$position";
+
+/// A place in a source's log: all of the batches up to a position, and so many of the next batch's effects in this
+/// destination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct At {
+    pub(super) position: Position,
+    pub(super) place: u64,
+}
+
+/// What a destination knows of a source when a lane begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The cursor of this history.
+    Here(At),
+    /// Cursors of other histories only: what was derived may be of a past that is none any more.
+    Elsewhere,
+    /// Nothing was ever derived.
+    Nothing,
+}
+
+/// The name of a cursor.
+#[derive(Clone, Debug)]
+pub(super) struct CursorKey {
+    all: Key,
+    own: Key,
+}
+
+impl CursorKey {
+    pub(super) fn new(target: u32, source: PartitionId, history: HistoryId) -> CursorKey {
+        let all = Key::new(RELAYS, &[], 64)
+            .number(u64::from(target))
+            .number(u64::from(source.0));
+        let own = all.clone().string(&history.to_string());
+        CursorKey { all, own }
+    }
+
+    /// Looks into the destination.
+    pub(super) fn find(&self, view: &View) -> Result<Found, ReadError> {
+        if let Some(at) = self.load(view)? {
+            return Ok(Found::Here(at));
+        }
+        let (from, to) = (self.all.clone().below_all(), self.all.clone().above_all());
+        let others = scan(view, &from, &to, Direction::Forward).next();
+        Ok(match others.transpose()? {
+            Some(_) => Found::Elsewhere,
+            None => Found::Nothing,
+        })
+    }
+
+    pub(super) fn load(&self, rows: &impl Source) -> Result<Option<At>, ReadError> {
+        let Some(value) = rows.row(&self.own)? else {
+            return Ok(None);
+        };
+        let at = decode(&value);
+        at.map(Some)
+            .map_err(|_| damaged(self.own.as_bytes(), "not a relay's cursor"))
+    }
+
+    pub(super) fn store(&self, txn: &mut Txn<'_>, at: At) {
+        let mut row = RowWriter::new(32);
+        row.put(PLACE, ValueRef::Integer(at.place.cast_signed()));
+        row.put(POSITION, ValueRef::Integer(at.position.0.cast_signed()));
+        let now = txn.now_ms().cast_signed();
+        put(txn, self.own.clone(), row, now);
+    }
+}
+
+fn decode(value: &[u8]) -> Result<At, Malformed> {
+    let mut at = At::default();
+    for cell in Row::parse(value)?.cells() {
+        let cell = cell?;
+        let ValueRef::Integer(number) = cell.value else {
+            return Err(Malformed);
+        };
+        match cell.name {
+            PLACE => at.place = number.cast_unsigned(),
+            POSITION => at.position = Position(number.cast_unsigned()),
+            _ => return Err(Malformed),
+        }
+    }
+    Ok(at)
+}

@@ -1,0 +1,224 @@
+//! The relay: derives from the changes of each partition what belongs in others.
+//!
+//! Owns: a task per source partition that follows its log, a lane to each destination for each target, and the hold on
+//! the log. Promises: each effect of a change is written exactly once and in order, whatever ends when; a destination
+//! that can't write holds up only what goes to it; no log loses what was not derived from yet. Must not: know what is
+//! derived, or have a request wait for it but where it asks.
+
+mod cursor;
+#[cfg(any(test, feature = "faults"))]
+mod faults;
+mod lane;
+mod source;
+mod target;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::ids::{PartitionId, Position};
+use crate::metrics::{self, Metrics};
+use crate::table::{Partitions, Tail};
+
+#[cfg(any(test, feature = "faults"))]
+pub use faults::{Broken, Faults, Point};
+pub use target::{Anew, Derived, Effect, Target};
+
+use cursor::CursorKey;
+use lane::Lane;
+use source::Source;
+
+/// What the relay may use.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A target that is behind a partition's log by more bytes than this has what feeds it refused; see
+    /// [`Relay::has_room`].
+    pub backlog_bytes_max: u64,
+    /// What a test breaks.
+    #[cfg(any(test, feature = "faults"))]
+    pub faults: Arc<Faults>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            backlog_bytes_max: 64 << 20,
+            #[cfg(any(test, feature = "faults"))]
+            faults: Arc::new(Faults::from_environment()),
+        }
+    }
+}
+
+/// The running relay. Cheap to clone.
+#[derive(Clone)]
+pub struct Relay {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    partitions: Partitions,
+    backlog_bytes_max: i64,
+    targets: Vec<Followed>,
+    gates: Vec<Arc<Gate>>,
+    stop: CancellationToken,
+}
+
+/// How far a target is.
+struct Followed {
+    number: u32,
+    /// By source, then destination: up to where everything is done.
+    done: Vec<Vec<watch::Receiver<Position>>>,
+    /// By source.
+    metrics: Vec<metrics::Relay>,
+}
+
+/// How much of a partition's log the targets have done.
+struct Gate {
+    tail: Tail,
+    /// Of each target, as the partition counts its bytes.
+    done: Vec<AtomicI64>,
+}
+
+impl Gate {
+    fn new(tail: Tail, targets: usize) -> Gate {
+        // What was published before the lanes are open counts once they are.
+        let published = published(&tail);
+        let done = (0..targets).map(|_| AtomicI64::new(published)).collect();
+        Gate { tail, done }
+    }
+
+    fn backlog(&self, target: usize) -> i64 {
+        published(&self.tail) - self.done[target].load(Ordering::Relaxed)
+    }
+}
+
+fn published(tail: &Tail) -> i64 {
+    i64::try_from(tail.bytes()).expect("a log is far below 2^63 bytes")
+}
+
+impl Relay {
+    /// Starts a task per partition on the current runtime. The partitions must hold their logs since they were opened
+    /// (`holds_log`).
+    #[must_use]
+    pub fn start(
+        partitions: &Partitions,
+        targets: Vec<Arc<dyn Target>>,
+        options: Options,
+        metrics: &Arc<Metrics>,
+        tasks: &TaskTracker,
+    ) -> Relay {
+        let targets: Arc<[Arc<dyn Target>]> = targets.into();
+        let stop = CancellationToken::new();
+        let follow = |target: &Arc<dyn Target>| Followed {
+            number: target.number(),
+            done: Vec::new(),
+            metrics: Vec::new(),
+        };
+        let mut followed: Vec<Followed> = targets.iter().map(follow).collect();
+        let mut gates = Vec::new();
+        for source in partitions.ids() {
+            let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
+            gates.push(Arc::clone(&gate));
+            let mut lanes = Vec::new();
+            for (index, target) in targets.iter().enumerate() {
+                let key = CursorKey::new(target.number(), source, partitions.history());
+                let followed = &mut followed[index];
+                followed
+                    .metrics
+                    .push(metrics.relay(target.name(), source.0));
+                let mut done = Vec::new();
+                for destination in partitions.ids() {
+                    let (send, receive) = watch::channel(Position::ZERO);
+                    lanes.push(Lane::new(index, destination, key.clone(), send));
+                    done.push(receive);
+                }
+                followed.done.push(done);
+            }
+            let name = |target: &Arc<dyn Target>| metrics.relay(target.name(), source.0);
+            let source = Source {
+                source,
+                partitions: partitions.clone(),
+                tail: partitions.tail(source),
+                targets: Arc::clone(&targets),
+                metrics: targets.iter().map(name).collect(),
+                lanes,
+                gate,
+                panics: metrics.server.panics.clone(),
+                #[cfg(any(test, feature = "faults"))]
+                faults: Arc::clone(&options.faults),
+            };
+            if !targets.is_empty() {
+                tasks.spawn(source.run(stop.clone()));
+            }
+        }
+        Relay {
+            inner: Arc::new(Inner {
+                partitions: partitions.clone(),
+                backlog_bytes_max: i64::try_from(options.backlog_bytes_max).unwrap_or(i64::MAX),
+                targets: followed,
+                gates,
+                stop,
+            }),
+        }
+    }
+
+    /// Whether a change in this partition may be made that targets must follow: none of them is behind by more than the
+    /// bound.
+    #[must_use]
+    pub fn has_room(&self, source: PartitionId) -> bool {
+        let gate = &self.inner.gates[usize::from(source.0)];
+        (0..gate.done.len()).all(|target| gate.backlog(target) <= self.inner.backlog_bytes_max)
+    }
+
+    /// Waits until everything up to a position of `source` that a target has in `destination` is there; `false` if the
+    /// relay has ended. Cancel-safe.
+    pub async fn reached(
+        &self,
+        target: u32,
+        source: PartitionId,
+        destination: PartitionId,
+        position: Position,
+    ) -> bool {
+        let followed = self.inner.targets.iter().find(|one| one.number == target);
+        let followed = followed.expect("a target of this relay");
+        let lane = &followed.done[usize::from(source.0)][usize::from(destination.0)];
+        let mut lane = lane.clone();
+        lane.wait_for(|done| *done >= position).await.is_ok()
+    }
+
+    /// Brings the gauges up to date. May block on the disk.
+    pub fn observe(&self, now_ms: u64) {
+        for (index, target) in self.inner.targets.iter().enumerate() {
+            for (source, (lanes, metrics)) in target.done.iter().zip(&target.metrics).enumerate() {
+                let gate = &self.inner.gates[source];
+                let done = lanes.iter().map(|lane| *lane.borrow()).min();
+                let done = done.unwrap_or_default();
+                metrics.position.count(done.0);
+                let backlog = gate.backlog(index).max(0).cast_unsigned();
+                metrics.backlog_bytes.count(backlog);
+                let is_behind = done < gate.tail.position();
+                let next = is_behind.then(|| gate.tail.batches(done, 1).ok()).flatten();
+                let since_ms = next.and_then(|batches| Some(batches.first()?.commit_ms));
+                let age_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+                metrics.lag_seconds.set(age_ms as f64 / 1e3);
+            }
+        }
+    }
+
+    /// The partition whose changes those of a key are.
+    #[must_use]
+    pub fn place(&self, partition_key: &str) -> PartitionId {
+        self.inner.partitions.place(partition_key.as_bytes())
+    }
+
+    /// Stops the tasks. What they have not derived comes after the next start.
+    pub fn stop(&self) {
+        self.inner.stop.cancel();
+    }
+}

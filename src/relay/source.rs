@@ -1,0 +1,260 @@
+//! The relay's task of one partition: reads its log and feeds the lanes.
+//!
+//! Owns: the lanes that begin in this partition, and its log's hold. Promises: each batch is derived from once for all
+//! lanes that are at it; a lane that fails or is full holds up only itself, and the log is held for the slowest. Must
+//! not: hold up commits: it only reads, and bounded much at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::Gate;
+use super::lane::{Lane, Work};
+use super::target::{Derived, Effect, Target};
+use super::work::{Outcome, Step};
+#[cfg(any(test, feature = "faults"))]
+use super::{Faults, Point};
+use crate::ids::{PartitionId, Position};
+use crate::metrics::{self, Counter};
+use crate::partition::caught;
+use crate::table::{Batch, Partitions, ReadError, Tail};
+
+/// How much of the log is read at once.
+const READ_BYTES: usize = 1 << 20;
+
+pub(super) struct Source {
+    pub(super) source: PartitionId,
+    pub(super) partitions: Partitions,
+    pub(super) tail: Tail,
+    pub(super) targets: Arc<[Arc<dyn Target>]>,
+    /// Of each target.
+    pub(super) metrics: Vec<metrics::Relay>,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) panics: Counter,
+    #[cfg(any(test, feature = "faults"))]
+    pub(super) faults: Arc<Faults>,
+}
+
+/// What is under way, each with its lane's number.
+type Running = FuturesUnordered<BoxFuture<'static, (usize, Outcome)>>;
+
+/// Why a task ends.
+struct End;
+
+impl Source {
+    /// Runs until `stop` or until the partition closes.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        let ended = stop.run_until_cancelled(self.follow()).await;
+        drop(ended);
+    }
+
+    async fn follow(&mut self) -> Result<(), End> {
+        let mut running = Running::new();
+        loop {
+            self.start_works(&mut running);
+            self.publish()?;
+            while let Some(Some((lane, outcome))) = running.next().now_or_never() {
+                self.finish(lane, outcome)?;
+                self.start_works(&mut running);
+            }
+            let next = self.next_to_read();
+            if let Some(after) = next
+                && after < self.tail.position()
+            {
+                self.take(after).await?;
+                continue;
+            }
+            let retry_at = self.lanes.iter().filter_map(Lane::retry_at).min();
+            let mut tail = self.tail.clone();
+            tokio::select! {
+                Some((lane, outcome)) = running.next(), if !running.is_empty() => {
+                    self.finish(lane, outcome)?;
+                }
+                is_there = tail.past(next.unwrap_or_default()), if next.is_some() => {
+                    if !is_there {
+                        return Ok(());
+                    }
+                }
+                () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => {}
+            }
+        }
+    }
+
+    /// The lowest position that an open lane has read.
+    fn next_to_read(&self) -> Option<Position> {
+        let open = self.lanes.iter().filter(|lane| lane.is_open());
+        open.map(Lane::read).min()
+    }
+
+    /// Reads the log behind `after`, and hands it to the lanes that are there.
+    async fn take(&mut self, after: Position) -> Result<(), End> {
+        let batches = match self.batches(after).await {
+            Ok(batches) => batches,
+            Err(error) => {
+                tracing::error!(partition = %self.source, error = error.0, "the relay lost its place in the log");
+                let is_lost = |lane: &&mut Lane| lane.is_open() && lane.read() == after;
+                let lost = self.lanes.iter_mut().filter(is_lost);
+                lost.for_each(Lane::close);
+                return Ok(());
+            }
+        };
+        #[cfg(any(test, feature = "faults"))]
+        self.reach(Point::Read)?;
+        for batch in &batches {
+            for target in 0..self.targets.len() {
+                self.derive(target, batch);
+            }
+        }
+        #[cfg(any(test, feature = "faults"))]
+        self.reach(Point::Derived)?;
+        Ok(())
+    }
+
+    /// Hands a batch to the lanes of a target that are at it.
+    fn derive(&mut self, target: usize, batch: &Batch) {
+        let is_at = |lane: &Lane| {
+            lane.target == target && lane.is_open() && lane.read().next() == batch.position
+        };
+        if !self.lanes.iter().any(is_at) {
+            return;
+        }
+        let mut derived = Vec::new();
+        let told = caught("deriving from a batch", || {
+            self.targets[target].derive(self.source, batch, &mut derived);
+        });
+        if told.is_none() {
+            // The same batch would end the same way for ever, and with it everything behind it.
+            self.panics.increment(1);
+            derived.clear();
+        }
+        self.metrics[target].effects.increment(derived.len() as u64);
+        let mut parts = by_destination(derived, self.lanes.len());
+        for lane in self.lanes.iter_mut().filter(|lane| is_at(lane)) {
+            let part = parts.get_mut(usize::from(lane.destination.0));
+            let part = part.map(std::mem::take).unwrap_or_default();
+            lane.take(batch.position, batch.bytes(), part.into_iter());
+        }
+    }
+
+    /// The next batches. Near the end they are in memory; further back it may be the disk, which is not for this
+    /// thread.
+    async fn batches(&self, after: Position) -> Result<Vec<Arc<Batch>>, ReadError> {
+        if let Some(batches) = self.tail.recent(after, READ_BYTES) {
+            return Ok(batches);
+        }
+        let tail = self.tail.clone();
+        tokio::task::spawn_blocking(move || tail.batches(after, READ_BYTES))
+            .await
+            .unwrap_or_else(|error| {
+                Err(ReadError::new(format!(
+                    "the read of the log failed: {error}"
+                )))
+            })
+    }
+
+    fn start_works(&mut self, running: &mut Running) {
+        let now = Instant::now();
+        for index in 0..self.lanes.len() {
+            let Some(work) = self.lanes[index].next_work(now) else {
+                continue;
+            };
+            let lane = &self.lanes[index];
+            let step = Step {
+                partitions: self.partitions.clone(),
+                target: Arc::clone(&self.targets[lane.target]),
+                source: self.source,
+                destination: lane.destination,
+                key: lane.key.clone(),
+                #[cfg(any(test, feature = "faults"))]
+                faults: Arc::clone(&self.faults),
+            };
+            let cursor = lane.cursor;
+            running.push(match work {
+                Work::Open => step.open().map(move |outcome| (index, outcome)).boxed(),
+                Work::Anew(since) => {
+                    let anew = step.anew(cursor, since);
+                    anew.map(move |outcome| (index, outcome)).boxed()
+                }
+                Work::Write(piece) => {
+                    let write = step.write(piece);
+                    write.map(move |outcome| (index, outcome)).boxed()
+                }
+            });
+        }
+    }
+
+    fn finish(&mut self, index: usize, outcome: Outcome) -> Result<(), End> {
+        let since = self.tail.position();
+        let lane = &mut self.lanes[index];
+        let target = self.targets[lane.target].name();
+        match outcome {
+            Outcome::Follows {
+                cursor,
+                published_bytes,
+            } => lane.follow(cursor, published_bytes),
+            Outcome::Unknown { cursor } => {
+                tracing::info!(target, partition = %self.source, destination = %lane.destination, "making anew what was derived");
+                lane.begin_anew(cursor, since);
+            }
+            Outcome::Wrote => lane.wrote(),
+            Outcome::Moved => lane.moved(),
+            Outcome::Failed(error) => {
+                self.metrics[lane.target].failures.increment(1);
+                tracing::debug!(target, partition = %self.source, destination = %lane.destination, error = error.as_str(), "kept back");
+                lane.failed();
+            }
+            #[cfg(any(test, feature = "faults"))]
+            Outcome::Ended => return Err(End),
+        }
+        Ok(())
+    }
+
+    /// Tells everybody how far the lanes are.
+    fn publish(&mut self) -> Result<(), End> {
+        let held = self.lanes.iter().map(Lane::held).min();
+        if let Some(held) = held {
+            self.tail.hold(held);
+        }
+        #[cfg(any(test, feature = "faults"))]
+        self.reach(Point::Held)?;
+        for (target, done) in self.gate.done.iter().enumerate() {
+            let lanes = self.lanes.iter().filter(|lane| lane.target == target);
+            if let Some(bytes) = lanes.map(Lane::done_bytes).min().flatten() {
+                done.store(bytes, Ordering::Relaxed);
+            }
+        }
+        self.lanes.iter().for_each(Lane::announce);
+        Ok(())
+    }
+
+    #[cfg(any(test, feature = "faults"))]
+    fn reach(&self, point: Point) -> Result<(), End> {
+        match self.faults.ends(point) {
+            true => Err(End),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Effects by the number of their destination, in order.
+fn by_destination(derived: Vec<Derived>, count: usize) -> Vec<Vec<(usize, Effect)>> {
+    let mut parts: Vec<Vec<(usize, Effect)>> = Vec::new();
+    if !derived.is_empty() {
+        parts.resize_with(count, Vec::new);
+    }
+    for Derived {
+        destination,
+        bytes,
+        effect,
+    } in derived
+    {
+        parts[usize::from(destination.0)].push((bytes, effect));
+    }
+    parts
+}

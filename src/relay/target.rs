@@ -1,0 +1,53 @@
+//! What the relay hands changes to.
+//!
+//! Owns: the seam between the relay and what is derived. Promises: an effect runs exactly once in its destination's
+//! order, in one batch with the cursor that says so. Must not: know any target.
+
+use crate::ids::{PartitionId, Position};
+use crate::table::{Batch, ReadError, Txn, View};
+
+/// One write that a change leads to in another partition.
+pub struct Derived {
+    /// Where it belongs.
+    pub destination: PartitionId,
+    /// About how many bytes it holds and will write.
+    pub bytes: usize,
+    /// The write. It runs on the destination's writer, perhaps again after a batch that failed; what it writes counts
+    /// once.
+    pub effect: Effect,
+}
+
+/// See [`Derived::effect`].
+pub type Effect = Box<dyn Fn(&mut Txn<'_>) -> Result<(), ReadError> + Send + Sync>;
+
+/// A page of what a target makes anew; see [`Target::anew`].
+pub struct Anew {
+    /// What the page's rows lead to.
+    pub derived: Vec<Derived>,
+    /// Where the next page begins; `None` = that was all.
+    pub next: Option<Vec<u8>>,
+}
+
+/// Something that is derived from the changes of all partitions.
+pub trait Target: Send + Sync + 'static {
+    /// Its number in the keys of cursors: part of the format on disk, never used again for another.
+    fn number(&self) -> u32;
+
+    /// Its name in metrics and logs.
+    fn name(&self) -> &'static str;
+
+    /// Adds what a batch of `source` leads to, in order, to `out`. From the batch alone: a cursor may stand in the
+    /// middle of a batch, so the same batch always gives the same.
+    fn derive(&self, source: PartitionId, batch: &Batch, out: &mut Vec<Derived>);
+
+    /// A page of the rows of `source` that changes are made of, from `from` on (`None` = from the first), and what they
+    /// lead to, whatever was derived before: for when the log's story is not known from the cursor on. The changes
+    /// after `since`, which the rows may show already, come again by [`Target::derive`].
+    fn anew(
+        &self,
+        source: PartitionId,
+        since: Position,
+        view: &View,
+        from: Option<&[u8]>,
+    ) -> Result<Anew, ReadError>;
+}

@@ -1,0 +1,264 @@
+//! What a conversation shows of its timeline, and what a user's list is ordered by.
+//!
+//! Owns: the reads behind `conversation.list`, `.sync`, `.count`, `.get` at the timelines. Promises: what is shown of
+//! one timeline is of one view; a user who is no member any more sees nothing; what memory knows of heads costs no
+//! read. Must not: know what lies at the user.
+
+use std::collections::BTreeMap;
+
+use crate::ids::PartitionId;
+use crate::model::{Direction, json_bytes};
+use crate::ordered;
+use crate::table::{Key, ReadError, Source as _, View, damaged, scan, split_key};
+
+use super::super::head::HeadRow;
+use super::super::stored;
+use super::super::tables::{MEMBERS, Name, incarnation_of};
+use super::super::unread::{Unread, mask, unread};
+use super::super::write::{Site, load_meta};
+use super::super::{Error, Message, TimelineInfo, Timelines};
+use super::membership::MemberChange;
+use super::reader::Reader;
+use super::row::MemberRow;
+
+/// What memory knows of a timeline that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pulse {
+    /// The last sequence, 0 if none.
+    pub head: u64,
+    /// Timestamp of the last message, 0 if none, ms.
+    pub last_at: u64,
+    /// Where in its partition's log the head was last written; 0 = nobody is a member.
+    pub position: u64,
+}
+
+impl Pulse {
+    fn of(head: &HeadRow) -> Pulse {
+        Pulse {
+            head: head.last,
+            last_at: head.last_at,
+            position: if head.members > 0 { head.position } else { 0 },
+        }
+    }
+}
+
+/// What a member's conversation shows of its timeline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversation {
+    /// The timeline, its floor the member's own.
+    pub info: TimelineInfo,
+    /// Which of its name.
+    pub incarnation: u64,
+    /// The last message that the member may see.
+    pub last_message: Option<Message>,
+    /// How many members there are.
+    pub members_count: u64,
+    /// The user's membership.
+    pub member: MemberRow,
+    /// What the member has not read.
+    pub unread: Unread,
+}
+
+impl Conversation {
+    /// About the most bytes that this takes as JSON.
+    #[must_use]
+    pub fn json_bytes_max(&self) -> usize {
+        let message = self.last_message.as_ref();
+        let message = message.map_or(0, Message::json_bytes_max);
+        512 + 2 * self.info.timeline.len()
+            + json_bytes(&self.info.meta)
+            + json_bytes(&self.member.attributes)
+            + self.member.role.len() * 2
+            + message
+    }
+}
+
+/// Timelines that are read from one view.
+const TIMELINES_PER_VIEW: usize = 64;
+
+impl Timelines {
+    /// The pulses of those of `names` that `matter`, by their index and in its order; `None` = no such timeline.
+    pub async fn pulses(
+        &self,
+        names: &[&str],
+        matter: impl Fn(usize, PartitionId, Option<Pulse>) -> bool,
+    ) -> Result<Vec<(usize, Option<Pulse>)>, Error> {
+        let mut found = Vec::new();
+        for (partition, indexes) in self.indexes_by_partition(names) {
+            let name = |at: usize| names[indexes[at]];
+            let matters = |at: usize, head: Option<&HeadRow>| {
+                matter(indexes[at], partition, head.map(Pulse::of))
+            };
+            let heads = self
+                .head_rows(partition, indexes.len(), name, matters)
+                .await?;
+            let pulse =
+                |(at, head): (usize, Option<HeadRow>)| (indexes[at], head.as_ref().map(Pulse::of));
+            found.extend(heads.into_iter().map(pulse));
+        }
+        found.sort_unstable_by_key(|(index, _)| *index);
+        Ok(found)
+    }
+
+    /// What a user's conversations show of these timelines, in their order; `None` = the user is no member. `columns`:
+    /// of the last message.
+    pub async fn conversations(
+        &self,
+        user: &str,
+        names: &[&str],
+        columns: Option<&[String]>,
+    ) -> Result<Vec<Option<Conversation>>, Error> {
+        let mut found: Vec<Option<Conversation>> = Vec::new();
+        found.resize_with(names.len(), || None);
+        for (partition, indexes) in self.indexes_by_partition(names) {
+            for part in indexes.chunks(TIMELINES_PER_VIEW) {
+                let wanted: Vec<String> = part.iter().map(|at| names[*at].to_owned()).collect();
+                let (site, user) = (self.site(partition), user.to_owned());
+                let columns = columns.map(<[String]>::to_vec);
+                let read = self.read(partition, move |view| {
+                    let one = |name| site.conversation(view, name, &user, columns.as_deref());
+                    wanted.into_iter().map(one).collect::<Result<Vec<_>, _>>()
+                });
+                for (at, one) in part.iter().zip(read.await?) {
+                    found[*at] = one;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// A user's membership in a timeline, with its incarnation and head; `None` = there is none.
+    pub async fn membership(
+        &self,
+        user: &str,
+        timeline: &str,
+    ) -> Result<Option<(u64, MemberRow, u64)>, Error> {
+        let (name, user) = (Name::new(timeline), user.to_owned());
+        self.read(self.place(timeline), move |view| {
+            let Some(head) = HeadRow::standing(view, &name)? else {
+                return Ok(None);
+            };
+            let member = MemberRow::load(view, &name, &head, &user)?;
+            Ok(member.map(|member| (head.incarnation, member, head.last)))
+        })
+        .await
+    }
+
+    /// The partition of a timeline's rows.
+    #[must_use]
+    pub fn partition_of(&self, timeline: &str) -> PartitionId {
+        self.place(timeline)
+    }
+
+    /// Members of standing timelines of a partition, from a key's columns on, and where the next page begins. Each is
+    /// as if it had just joined.
+    pub fn member_page(
+        view: &View,
+        from: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<(Vec<MemberChange>, Option<Vec<u8>>), ReadError> {
+        let all = Key::new(MEMBERS, &[], 1);
+        let start = match from {
+            Some(columns) => Key::new(MEMBERS, columns, 0),
+            None => all.clone().below_all(),
+        };
+        let (mut members, mut standing) = (Vec::new(), None::<(Name, u64)>);
+        for (count, row) in scan(view, &start, &all.above_all(), Direction::Forward).enumerate() {
+            let (key, value) = row?;
+            let not_one = || damaged(&key, "not a member");
+            let (_, columns) = split_key(&key).ok_or_else(not_one)?;
+            if count == limit {
+                return Ok((members, Some(columns.to_vec())));
+            }
+            let name = Name::of(columns).map_err(|_| not_one())?;
+            let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| not_one())?;
+            if standing
+                .as_ref()
+                .is_none_or(|(known, _)| known.as_bytes() != name.as_bytes())
+            {
+                let head = HeadRow::standing(view, &name)?;
+                standing = Some((name, head.map_or(0, |head| head.incarnation)));
+            }
+            if standing
+                .as_ref()
+                .is_none_or(|(_, standing)| *standing != incarnation)
+            {
+                continue;
+            }
+            let timeline = ordered::Reader::new(columns)
+                .string()
+                .map_err(|_| not_one())?;
+            let user = rest.string().map_err(|_| not_one())?;
+            let row = MemberRow::decode(&value).map_err(|_| not_one())?;
+            members.push(MemberChange {
+                timeline: timeline.into_owned(),
+                incarnation,
+                user: user.into_owned(),
+                row: Some(row),
+            });
+        }
+        Ok((members, None))
+    }
+
+    fn indexes_by_partition(&self, names: &[&str]) -> BTreeMap<PartitionId, Vec<usize>> {
+        let mut parts: BTreeMap<PartitionId, Vec<usize>> = BTreeMap::new();
+        for (index, name) in names.iter().enumerate() {
+            parts.entry(self.place(name)).or_default().push(index);
+        }
+        parts
+    }
+}
+
+impl Site {
+    fn conversation(
+        &self,
+        view: &View,
+        timeline: String,
+        user: &str,
+        columns: Option<&[String]>,
+    ) -> Result<Option<Conversation>, Error> {
+        let name = Name::new(&timeline);
+        let Some(head) = HeadRow::standing(view, &name)? else {
+            return Ok(None);
+        };
+        let Some(member) = MemberRow::load(view, &name, &head, user)? else {
+            return Ok(None);
+        };
+        let unread = unread(view, &name, &head, (user, &member))?;
+        let reader = Reader {
+            floor: head.floor.max(member.floor()),
+            member: Some(member.clone()),
+        };
+        let sees = reader.sees(head);
+        let meta = load_meta(view, &name)?;
+        let last_message = match sees.holds(head.last) {
+            true => {
+                let mut message = last_message(view, &name, &sees, columns)?;
+                mask(view, (&name, &sees), (user, &reader), [&mut message])?;
+                Some(message)
+            }
+            false => None,
+        };
+        Ok(Some(Conversation {
+            info: self.info(timeline, &sees, meta),
+            incarnation: head.incarnation,
+            last_message,
+            members_count: u64::from(head.members),
+            member,
+            unread,
+        }))
+    }
+}
+
+fn last_message(
+    view: &View,
+    name: &Name,
+    head: &HeadRow,
+    columns: Option<&[String]>,
+) -> Result<Message, ReadError> {
+    let key = name.message_key(head.incarnation, head.last);
+    let damaged = |what| damaged(key.as_bytes(), what);
+    let value = view.row(&key)?;
+    let value = value.ok_or_else(|| damaged("missing between floor and head"))?;
+    stored::message(head.last, &value, columns).map_err(|_| damaged("not a message"))
+}
