@@ -1,9 +1,11 @@
 //! `tideline dump DATA [TIMELINE]`: all timelines, or one, as lines of JSON.
 //!
 //! Owns: the shape of a dump: per timeline one line as `timeline.get` returns it, then one line per message,
-//! `{timeline, message}`, in order. Promises: values are written as the native protocol writes them; nothing on disk is
+//! `{timeline, message}`, in order, and behind a message with reactions one of all users, `{timeline, sequence,
+//! reactions}`. Promises: values are written as the native protocol writes them; nothing on disk is
 //! changed. Must not: be run beside a server (the directory's lock sees to it).
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -51,6 +53,15 @@ struct Line<'d> {
     message: wire::message::Message<'static>,
 }
 
+/// A line of the reactions to the message before it.
+#[derive(Serialize)]
+struct Reactions<'d> {
+    timeline: &'d str,
+    sequence: u64,
+    /// The users of each, newest first.
+    reactions: &'d BTreeMap<String, Vec<String>>,
+}
+
 /// Writes a data directory's timelines, or the one named, to `out`.
 pub fn dump(
     data: &Path,
@@ -70,6 +81,14 @@ pub fn dump(
                 count += 1;
                 line(out, &shape::info(info.clone(), Integers::Number))
             }
+            Dumped::Reactions(info, sequence, reactions) => line(
+                out,
+                &Reactions {
+                    timeline: &info.timeline,
+                    sequence,
+                    reactions: &reactions,
+                },
+            ),
             Dumped::Message(info, message) => {
                 let message = shape::message(message, Integers::Number);
                 line(

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, hide,
-    member, message, openrpc, position, push, receipt, schedule, schemas, session, signal, sync,
-    timeline,
+    member, message, openrpc, pin, position, push, reaction, receipt, schedule, schemas, session,
+    signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -179,6 +179,12 @@ fn reply(method: &str, result: &Value) -> Reply {
         "message.range" => Reply::MessageRange(of::<message::Page>(result)),
         "message.update" => Reply::MessageUpdate(Box::new(of::<message::Got>(result))),
         "message.delete" => Reply::MessageDelete(of::<message::Deleted>(result)),
+        "reaction.add" => Reply::ReactionAdd(of::<reaction::Reacted>(result)),
+        "reaction.remove" => Reply::ReactionRemove(of::<reaction::Reacted>(result)),
+        "reaction.list" => Reply::ReactionList(of::<reaction::Listed>(result)),
+        "pin.add" => Reply::PinAdd(of::<pin::Added>(result)),
+        "pin.remove" => Reply::PinRemove(of::<pin::Removed>(result)),
+        "pin.list" => Reply::PinList(of::<pin::Listed>(result)),
         "message.recall" => Reply::MessageRecall(of::<message::Deleted>(result)),
         "conversation.list" => Reply::ConversationList(of::<conversation::Listed>(result)),
         "conversation.sync" => Reply::ConversationSync(of::<conversation::Synced>(result)),
@@ -233,6 +239,7 @@ fn many(params: &Value) -> push::SubscribedMany {
 fn pushed(name: &str, params: &Value) -> Push<'static> {
     match name {
         "message" => Push::Message(of::<push::Messages>(params)),
+        "reaction" => Push::Reaction(of::<push::Reacted>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
         "conversation.changed" => {

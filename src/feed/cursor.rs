@@ -95,20 +95,23 @@ pub enum Next {
 pub struct Page {
     /// What the store returned.
     pub changed: Changed,
+    /// The change number that the readers were at before.
+    pub since: u64,
     frames: [OnceLock<Arc<[Bytes]>>; FORMS_MAX],
 }
 
 impl Page {
-    pub(super) fn new(changed: Changed) -> Page {
+    pub(super) fn new(changed: Changed, since: u64) -> Page {
         Page {
             changed,
+            since,
             frames: Default::default(),
         }
     }
 
     /// The push frames in a form, made by `encode` for the first reader.
-    pub fn frames(&self, form: usize, encode: impl FnOnce(&Changed) -> Vec<Bytes>) -> Arc<[Bytes]> {
-        Arc::clone(self.frames[form].get_or_init(|| encode(&self.changed).into()))
+    pub fn frames(&self, form: usize, encode: impl FnOnce(&Page) -> Vec<Bytes>) -> Arc<[Bytes]> {
+        Arc::clone(self.frames[form].get_or_init(|| encode(self).into()))
     }
 }
 

@@ -9,6 +9,7 @@ mod budget;
 mod cursor;
 mod ephemeral;
 mod fresh;
+mod held;
 mod mailbox;
 mod registry;
 mod schedule;

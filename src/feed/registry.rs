@@ -14,7 +14,7 @@ use super::cursor::Cursor;
 use super::ephemeral::{Body, Due, Following, Lane, Lanes, Online, Sent, Total, With};
 use super::mailbox::{Mailbox, Who, lock};
 use super::schedule::Schedule;
-use super::topic::Topic;
+use super::topic::{Applied, Topic};
 use crate::metrics::Metrics;
 use crate::timeline::{TimelineEvent, Timelines};
 
@@ -87,7 +87,8 @@ impl Registry {
     /// Tells an event to the timeline's watchers, if there are any.
     pub(super) fn publish(&self, event: TimelineEvent) {
         if let Some(topic) = self.topic(&event.timeline) {
-            let woken = publish(&topic, event, &self.budget);
+            let (woken, due) = publish(&topic, event, &self.budget);
+            self.schedule(due, &topic);
             self.metrics.feed.fanout.count(woken);
         }
     }
@@ -161,14 +162,16 @@ impl Registry {
 
 const SHARDS: usize = 16;
 
-/// Tells a topic what a committed batch did; returns how many watchers that woke. Groups are counted in before anybody
-/// comes to fetch them, and with none of the topic's locks held, because the budget takes those of the topics that lose
-/// a group.
-pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> usize {
-    for fresh in &topic.apply(event) {
+/// Tells a topic what a committed batch did; returns how many watchers that woke, and when the topic is to gather.
+/// Groups are counted in before anybody comes to fetch them, and with none of the topic's locks held, because the
+/// budget takes those of the topics that lose a group.
+pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> (usize, Due) {
+    let Applied { added, due, held } = topic.apply(event, Instant::now());
+    for fresh in &added {
         budget.add(topic, fresh);
     }
-    topic.watchers.wake()
+    let woken = if held { 0 } else { topic.watchers.wake() };
+    (woken, due)
 }
 
 /// A standing watch on one timeline; it ends when this is dropped.

@@ -1,4 +1,4 @@
-//! When the lanes of watched timelines are put together.
+//! When the lanes of watched timelines are put together, and reactions that were held back.
 //!
 //! Owns: one task and the times at which topics are due. Promises: it sleeps while nothing is due; a topic that is gone
 //! costs nothing. Must not: decide what is pushed.
@@ -65,7 +65,7 @@ impl Schedule {
                 () = until => {}
             }
             while let Some((now, topic)) = self.pop() {
-                let gathered = caught("gathering of pushes", || topic.watchers.gather(now));
+                let gathered = caught("gathering of pushes", || topic.gather(now));
                 match gathered {
                     Some(Some(at)) => self.add(at, &topic),
                     Some(None) => {}

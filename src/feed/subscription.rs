@@ -139,8 +139,9 @@ impl Subscription {
             let page = cell
                 .get_or_try_init(async || {
                     own = true;
+                    let since = key.change;
                     let changed = timelines.resume(resume(&topic.name, key)).await?;
-                    Ok(Arc::new(Page::new(changed)))
+                    Ok(Arc::new(Page::new(changed, since)))
                 })
                 .await;
             let counted = &metrics.feed;

@@ -6,11 +6,14 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
 use super::cursor::{Cursor, Next, Page, PageKey};
+use super::ephemeral::Due;
 use super::fresh::{Fresh, group};
+use super::held::Held;
 use super::mailbox::lock;
 use super::watchers::Watchers;
 use crate::timeline::TimelineEvent;
@@ -31,13 +34,24 @@ struct State {
     /// The epoch of the newest cursor, so that all cursors share one text.
     of_cursors: Option<Arc<str>>,
     head: u64,
-    change_head: u64,
+    changes: Held,
     meta_version: u64,
     /// Raised whenever what was known is no longer to be trusted: every cursor then asks the store once.
     doubt: u64,
     ring: VecDeque<Arc<Fresh>>,
     /// The page that someone is reading just now; weak, so that it is kept only while it is used.
     shared: Option<(PageKey, Weak<OnceCell<Arc<Page>>>)>,
+}
+
+/// What an event comes to.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    /// The groups that are new.
+    pub(super) added: Vec<Arc<Fresh>>,
+    /// When [`Topic::gather`] is due for it.
+    pub(super) due: Due,
+    /// Nobody is to be woken before that.
+    pub(super) held: bool,
 }
 
 impl Topic {
@@ -49,12 +63,20 @@ impl Topic {
         }
     }
 
-    /// Takes in what one committed batch did to this timeline; gives the groups that are new. [`Watchers::wake`] is to
-    /// follow.
-    pub(super) fn apply(&self, event: TimelineEvent) -> Vec<Arc<Fresh>> {
+    /// Takes in what one committed batch did to this timeline.
+    pub(super) fn apply(&self, event: TimelineEvent, now: Instant) -> Applied {
         let mut state = lock(&self.state);
         state.shared = None;
-        state.apply(event)
+        state.apply(event, now)
+    }
+
+    /// Puts together what is due: reactions that were held back, and the lanes. Gives when there is more to do.
+    pub(super) fn gather(&self, now: Instant) -> Due {
+        let is_news = lock(&self.state).changes.release(now);
+        if is_news {
+            self.watchers.wake();
+        }
+        self.watchers.gather(now)
     }
 
     /// The place in the log was lost: every reader must ask the store.
@@ -116,17 +138,18 @@ impl Topic {
 }
 
 impl State {
-    fn apply(&mut self, event: TimelineEvent) -> Vec<Arc<Fresh>> {
+    fn apply(&mut self, event: TimelineEvent, now: Instant) -> Applied {
         let Some(head) = event.head else {
             // Deleted. Whether for good only the store knows: perhaps it was made anew.
             self.epoch = None;
             self.ring.clear();
             self.doubt += 1;
-            return Vec::new();
+            return Applied::default();
         };
         if self.epoch.as_deref() != Some(head.epoch.as_str()) {
             self.ring.clear();
             self.meta_version = 0;
+            self.changes = Held::default();
             if self.epoch.is_some() {
                 self.doubt += 1;
             }
@@ -135,7 +158,9 @@ impl State {
             self.epoch = Some(known.unwrap_or_else(|| Arc::from(head.epoch.as_str())));
         }
         self.head = head.head;
-        self.change_head = head.change_head;
+        let only_reactions = event.reacted && event.changed.is_empty();
+        let due = self.changes.hear(head.change_head, only_reactions, now);
+        let is_quiet = only_reactions && event.appended.is_empty() && event.meta_version.is_none();
         self.meta_version = event.meta_version.unwrap_or(self.meta_version);
         let (floor, changed) = (head.floor, event.changed);
         self.ring.retain(|fresh| {
@@ -154,7 +179,11 @@ impl State {
         let epoch = self.epoch.clone().unwrap_or_else(|| Arc::from(""));
         let added = group(&epoch, messages, head.head);
         self.ring.extend(added.iter().cloned());
-        added
+        Applied {
+            added,
+            due,
+            held: is_quiet && self.changes.told() < head.change_head,
+        }
     }
 
     fn next(&self, cursor: &Cursor) -> Next {
@@ -184,7 +213,7 @@ impl State {
             doubt: self.doubt,
             foreign: None,
         };
-        if self.change_head > cursor.change {
+        if self.changes.told() > cursor.change {
             return read;
         }
         if self.head > cursor.sequence {
@@ -229,6 +258,7 @@ mod tests {
             meta_version: None,
             appended: appended.iter().map(|sequence| message(*sequence)).collect(),
             changed: Vec::new(),
+            reacted: false,
         }
     }
 
@@ -350,5 +380,40 @@ mod tests {
         publish(&topic, event("A", 2, 0, &[2]), &budget);
         assert_eq!((take(&one), take(&two)), (vec![], vec![6]));
         assert!(topic.watchers.leave(second, now).0);
+    }
+
+    #[test]
+    fn reactions_wait_and_wake_nobody_meanwhile() {
+        let (topic, budget) = topic();
+        let mailbox = Arc::new(Mailbox::default());
+        topic.watchers.join(&mailbox, 5);
+        let reacted = |change| TimelineEvent {
+            reacted: true,
+            ..event("A", 1, change, &[])
+        };
+        publish(&topic, event("A", 1, 0, &[1]), &budget);
+        assert_eq!(publish(&topic, reacted(1), &budget), (1, None));
+        let mut reader = cursor("A", 1, 0);
+        assert!(matches!(topic.next(&reader), Next::Read { .. }));
+        reader.change = 1;
+        let (woken, due) = publish(&topic, reacted(2), &budget);
+        assert_eq!(
+            (woken, publish(&topic, reacted(3), &budget)),
+            (0, (0, None))
+        );
+        assert!(matches!(topic.next(&reader), Next::CaughtUp));
+        // A new message goes out meanwhile, from the ring.
+        publish(&topic, event("A", 2, 3, &[2]), &budget);
+        assert_eq!(fresh_range(topic.next(&reader)), Some((2, 2)));
+        reader.sequence = 2;
+        topic.gather(due.unwrap());
+        assert!(matches!(topic.next(&reader), Next::Read { .. }));
+        // An edit does not wait.
+        reader.change = 3;
+        publish(&topic, reacted(4), &budget);
+        let mut edit = event("A", 2, 5, &[]);
+        edit.changed = vec![1];
+        publish(&topic, edit, &budget);
+        assert!(matches!(topic.next(&reader), Next::Read { .. }));
     }
 }

@@ -19,11 +19,11 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::dispatch::shape::{entry, shared_message};
+use super::dispatch::shape::{entry, shared_message, shared_reacted};
 use super::form::Form;
-use crate::feed::{Body, Fresh, Names};
-use crate::timeline::{Changed, Message, Meta};
-use crate::wire::{self, Entry, Frames, Integers, Push, push};
+use crate::feed::{Body, Fresh, Names, Page};
+use crate::timeline::{Message, Meta};
+use crate::wire::{self, Entry, Frames, Push, push};
 
 /// `message` for a group of fresh messages.
 pub(super) fn fresh(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
@@ -36,47 +36,73 @@ pub(super) fn fresh(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
     }))
 }
 
-/// `message` and `message.changed` for a page of the store, in as many frames as the limit asks for.
-pub(super) fn page(timeline: &str, changed: &Changed, form: Form, bytes_max: usize) -> Vec<Bytes> {
+/// `message`, `message.changed` and `reaction` for a page of the store, in as many frames as the limit asks for.
+pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) -> Vec<Bytes> {
+    let Page { changed, since, .. } = page;
+    let epoch = changed.head.epoch.as_str();
     let mut frames = Vec::new();
-    for messages in split(&changed.messages, form.integers, bytes_max) {
+    let shared = |message| shared_message(message, form.integers);
+    let size = wire::message::Message::encoded_bytes_max;
+    let messages = changed.messages.iter().map(shared);
+    for messages in split(messages, size, bytes_max) {
         frames.push(form.dialect.push(&Push::Message(push::Messages {
             timeline: timeline.into(),
-            epoch: changed.head.epoch.as_str().into(),
+            epoch: epoch.into(),
             messages,
             head: changed.head.head,
         })));
     }
     let all = changed.changed.as_deref().unwrap_or_default();
-    let parts = split(all, form.integers, bytes_max);
-    let last = parts.len().saturating_sub(1);
-    for (part, messages) in parts.into_iter().enumerate() {
-        // Readers store this number and resume behind it: it must not run ahead of what they were sent. They come in
-        // change order, so a part reaches as far as its last message.
-        let reached = messages.last().and_then(|message| message.change);
+    let (reacted, edited): (Vec<&Message>, Vec<_>) =
+        all.iter().partition(|message| message.is_reacted(*since));
+    // Readers store the number in a push and resume behind it: it must not run ahead of what they were sent. Both kinds
+    // come in change order, so it reaches to the first change that is still to be sent.
+    let first_reacted = reacted.first().map(|message| message.change);
+    let edits = split(edited.into_iter().map(shared), size, bytes_max);
+    for (messages, next) in with_next(edits, |message| message.change.unwrap_or(0)) {
+        let open = [next, first_reacted].into_iter().flatten().min();
         frames.push(form.dialect.push(&Push::MessageChanged(push::Changed {
             timeline: timeline.into(),
-            epoch: changed.head.epoch.as_str().into(),
+            epoch: epoch.into(),
             messages,
-            change_head: match reached {
-                Some(reached) if part < last => reached,
-                _ => changed.change_position,
-            },
+            change_head: open.map_or(changed.change_position, |open| open - 1),
+        })));
+    }
+    let reacted = reacted.into_iter().map(shared_reacted);
+    let reactions = split(reacted, push::ReactedMessage::encoded_bytes_max, bytes_max);
+    for (messages, next) in with_next(reactions, |message| message.change) {
+        frames.push(form.dialect.push(&Push::Reaction(push::Reacted {
+            timeline: timeline.into(),
+            epoch: epoch.into(),
+            messages,
+            change_head: next.map_or(changed.change_position, |next| next - 1),
         })));
     }
     frames
 }
 
-fn split(
-    messages: &[Message],
-    integers: Integers,
+/// Parts, each with the change number of what the next one begins with.
+fn with_next<T>(
+    parts: Vec<Vec<T>>,
+    change: impl Fn(&T) -> u64,
+) -> impl Iterator<Item = (Vec<T>, Option<u64>)> {
+    let firsts: Vec<_> = parts
+        .iter()
+        .skip(1)
+        .map(|part| part.first().map(&change))
+        .collect();
+    parts.into_iter().zip(firsts.into_iter().chain([None]))
+}
+
+fn split<T>(
+    messages: impl Iterator<Item = T>,
+    size: impl Fn(&T) -> usize,
     bytes_max: usize,
-) -> Vec<Vec<wire::message::Message<'_>>> {
-    let mut parts: Vec<Vec<_>> = Vec::new();
+) -> Vec<Vec<T>> {
+    let mut parts: Vec<Vec<T>> = Vec::new();
     let mut left = 0;
     for message in messages {
-        let message = shared_message(message, integers);
-        let size = message.encoded_bytes_max();
+        let size = size(&message);
         match parts.last_mut() {
             Some(part) if size <= left => {
                 left -= size;

@@ -1,7 +1,9 @@
 //! All timelines of one view, from first to last, for a data directory that nobody serves.
 //!
-//! Owns: the walk. Promises: every timeline that exists is met once, in the order of names. Must not: write, or judge
-//! what it meets (`verify.rs` does).
+//! Owns: the walk. Promises: every timeline that exists is met once, in the order of names, with all that belongs to
+//! it. Must not: write, or judge what it meets (`verify.rs` does).
+
+use std::collections::BTreeMap;
 
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use crate::ordered::Reader;
 use crate::table::{Key, ReadError, View, damaged, scan, split_key};
 
 use super::head::{Epochs, HeadRow};
+use super::marks;
 use super::members::Configured;
 use super::members::settings_row::SettingsRow;
 use super::stored;
@@ -32,6 +35,8 @@ pub enum Dumped<'d> {
     Timeline(&'d TimelineInfo),
     /// One of its messages.
     Message(&'d TimelineInfo, Message),
+    /// All reactions to the message before: the users of each, newest first.
+    Reactions(&'d TimelineInfo, u64, BTreeMap<String, Vec<String>>),
 }
 
 impl<'v> StoredTimelines<'v> {
@@ -76,7 +81,14 @@ impl<'v> StoredTimelines<'v> {
             };
             each(Dumped::Timeline(&info))?;
             for message in self.messages(&name, &head) {
-                each(Dumped::Message(&info, shown(message?, &time)))?;
+                let message = shown(message?, &time);
+                let has_reactions = message.reactions.is_some();
+                let sequence = message.sequence;
+                each(Dumped::Message(&info, message))?;
+                if has_reactions {
+                    let all = marks::stored(self.view, &name, &head, sequence)?;
+                    each(Dumped::Reactions(&info, sequence, all))?;
+                }
             }
         }
         Ok(())
@@ -114,13 +126,16 @@ impl<'v> StoredTimelines<'v> {
     ) -> impl Iterator<Item = Result<Message, ReadError>> + use<'v> {
         let from = name.message_key(head.incarnation, head.floor);
         let to = name.message_key(head.incarnation, head.last + 1);
-        let name = name.clone();
-        scan(self.view, &from, &to, Direction::Forward).map(move |row| {
+        let (name, head, view) = (name.clone(), *head, self.view);
+        scan(view, &from, &to, Direction::Forward).map(move |row| {
             let (key, value) = row?;
             let sequence = name
                 .number_of(&key)
                 .map_err(|_| damaged(&key, "not a message's key"))?;
-            stored::message(sequence, &value, None).map_err(|_| damaged(&key, "not a message"))
+            let mut message = stored::message(sequence, &value, None)
+                .map_err(|_| damaged(&key, "not a message"))?;
+            marks::look_up(view, &name, &head, &mut message)?;
+            Ok(message)
         })
     }
 }

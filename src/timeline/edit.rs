@@ -8,12 +8,39 @@
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
 use super::head::HeadRow;
+use super::marks;
 use super::stored::{self, MessageRow, change_row};
 use super::tables::{MESSAGES, Name};
 use super::time::shown;
 use super::unread;
 use super::write::{Site, check_size, merge, put_head, version};
-use super::{Burial, Error, Message, Target, UpdateMessage};
+use super::{Burial, Error, Message, Target, Timelines, UpdateMessage};
+
+impl Timelines {
+    /// Makes a message a tombstone; `false` if it was one already.
+    pub fn delete_message(
+        &self,
+        target: Target,
+        sequence: u64,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        self.make_room(target, move |txn, site, target| {
+            site.bury_message(txn, target, sequence, Burial::Deleted)
+        })
+    }
+
+    /// The same, and the tombstone says who recalled it, and why if `reason` is not empty.
+    pub fn recall_message(
+        &self,
+        target: Target,
+        sequence: u64,
+        reason: String,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        self.make_room(target, move |txn, site, target| {
+            let by = target.user.clone();
+            site.bury_message(txn, target, sequence, Burial::Recalled { by, reason })
+        })
+    }
+}
 
 impl Site {
     pub(super) fn update_message(
@@ -87,6 +114,7 @@ pub(super) fn bury(
     unread::buried(txn, name, head, &message)?;
     message.entry = None;
     message.burial = Some(burial);
+    marks::bury(txn, name, head, &mut message);
     write(txn, name, head, &mut message, Action::Delete);
     Ok(())
 }
@@ -115,27 +143,43 @@ pub(super) fn load_held(
     let value = rows
         .row(&key)?
         .ok_or_else(|| damaged(key.as_bytes(), "missing between floor and head"))?;
-    stored::message(sequence, &value, None).map_err(|_| damaged(key.as_bytes(), "not a message"))
+    let mut message = stored::message(sequence, &value, None)
+        .map_err(|_| damaged(key.as_bytes(), "not a message"))?;
+    marks::look_up(rows, name, head, &mut message)?;
+    Ok(message)
 }
 
 /// Writes a message's new form under the next change number. The caller puts the head.
-fn write(
+pub(super) fn write(
     txn: &mut Txn<'_>,
     name: &Name,
     head: &mut HeadRow,
     message: &mut Message,
     action: Action,
 ) {
-    if message.change > 0 {
-        delete(txn, name.change_key(head.incarnation, message.change));
+    message.change = next_change(txn, name, head, (message.sequence, message.change));
+    if let Some(reactions) = &mut message.reactions {
+        reactions.entry_change = message.change;
     }
-    head.change += 1;
-    message.change = head.change;
     let row = MessageRow::of(message).row;
     let key = name.message_key(head.incarnation, message.sequence);
     let entry = put(txn, key, row, version(message.timestamp));
-    let key = name.change_key(head.incarnation, message.change);
-    let now = version(txn.now_ms());
-    put(txn, key, change_row(message.sequence), now);
     record(txn, MESSAGES, action, entry, 1);
+}
+
+/// Gives a message the next change number in place of its last one (0 = none). The caller puts the head.
+pub(super) fn next_change(
+    txn: &mut Txn<'_>,
+    name: &Name,
+    head: &mut HeadRow,
+    (sequence, last): (u64, u64),
+) -> u64 {
+    if last > 0 {
+        delete(txn, name.change_key(head.incarnation, last));
+    }
+    head.change += 1;
+    let key = name.change_key(head.incarnation, head.change);
+    let now = version(txn.now_ms());
+    put(txn, key, change_row(sequence), now);
+    head.change
 }

@@ -11,7 +11,7 @@ use crate::table::{Action, Batch, Change, Malformed, split_key};
 
 use super::head::HeadRow;
 use super::stored::{self, MetaRow};
-use super::tables::{CONVERSATIONS, HEADS, MESSAGES, METAS, incarnation_of};
+use super::tables::{CONVERSATIONS, HEADS, MESSAGES, METAS, REACTION_SUMS, incarnation_of};
 use super::write::Site;
 use super::{TimelineEvent, Timelines};
 
@@ -89,6 +89,7 @@ impl Site {
             meta_version: None,
             appended: Vec::new(),
             changed: Vec::new(),
+            reacted: false,
         });
         Ok(())
     }
@@ -121,6 +122,7 @@ impl Touched<'_> {
                 meta_version: None,
                 appended: Vec::new(),
                 changed: Vec::new(),
+                reacted: false,
             });
         }
         Ok(())
@@ -131,6 +133,7 @@ impl Touched<'_> {
         for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
             match change.table {
                 MESSAGES => self.message(entry, change.action)?,
+                REACTION_SUMS => self.reaction(entry)?,
                 METAS if entry.kind == EntryKind::Put => {
                     let (_, name) = split_key(entry.key).ok_or(Malformed)?;
                     let version = MetaRow::decode(entry.value)?.version;
@@ -140,6 +143,15 @@ impl Touched<'_> {
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    fn reaction(&mut self, entry: KeyedEntry<'_>) -> Result<(), Malformed> {
+        let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
+        let name = Reader::new(columns).skip().map_err(|_| Malformed)?;
+        if let Some(event) = self.by_name.get(name) {
+            self.events[*event].reacted = true;
         }
         Ok(())
     }

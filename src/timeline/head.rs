@@ -60,6 +60,9 @@ pub(super) const MEMBERS_ONLY: u8 = 2;
 /// Its settings say that others may read too, whatever the policy says.
 pub(super) const OPEN_TO_ALL: u8 = 4;
 
+/// A message of it has, or once had, a reaction.
+pub(super) const HAS_REACTIONS: u8 = 8;
+
 const LAST_AT: &str = "$at";
 const BYTES: &str = "$bytes";
 const CHANGE: &str = "$change";
@@ -212,6 +215,11 @@ impl HeadRow {
             .ok_or_else(|| damaged(&key, "not a timeline's name"))?;
         let head = HeadRow::decode(&value).map_err(|_| damaged(&key, "not a head row"))?;
         Ok((timeline.into_owned(), head))
+    }
+
+    /// Whether messages may have reactions.
+    pub(super) fn has_reactions(&self) -> bool {
+        self.flags & HAS_REACTIONS != 0
     }
 
     /// Up to which sequence the rows are kept that unread counts need: all, once there are members.

@@ -4,6 +4,7 @@
 //! carries the epoch that its positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on
 //! the wire.
 
+use super::marks::Reactions;
 use super::members::Configured;
 use crate::model::{Value, json_bytes, json_text_bytes};
 
@@ -147,21 +148,6 @@ pub enum Burial {
     Expired,
 }
 
-/// A recall of one message.
-#[derive(Clone, Debug)]
-pub struct Recall {
-    /// Where.
-    pub timeline: String,
-    /// Which message.
-    pub sequence: u64,
-    /// Who recalls it; empty = nobody in particular.
-    pub user: Sender,
-    /// Why; empty = no reason given.
-    pub reason: String,
-    /// Refuse unless this is the timeline's epoch.
-    pub epoch: Option<String>,
-}
-
 /// A stored message in its newest form.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
@@ -179,15 +165,26 @@ pub struct Message {
     pub burial: Option<Burial>,
     /// The reader has hidden it, and gets a tombstone in its place.
     pub hidden: bool,
-    /// The number of its last change; 0 = never changed.
+    /// The number of its last change, reactions included; 0 = never changed.
     pub change: u64,
     /// When it was last edited, ms.
     pub edited_at: Option<u64>,
     /// When its time is over, ms; a tombstone keeps it.
     pub expires_at: Option<u64>,
+    /// It is pinned for all.
+    pub pinned: bool,
+    /// `None` = it never had any, or is a tombstone.
+    pub reactions: Option<Box<Reactions>>,
 }
 
 impl Message {
+    /// Whether nothing but its reactions changed after a change number.
+    #[must_use]
+    pub fn is_reacted(&self, since: u64) -> bool {
+        let reactions = self.reactions.as_ref();
+        self.change > since && reactions.is_some_and(|all| all.entry_change <= since)
+    }
+
     /// The most bytes that the message takes as compact JSON, integers as numbers. Pages are measured with it.
     #[must_use]
     pub fn json_bytes_max(&self) -> usize {
@@ -205,8 +202,14 @@ impl Message {
         };
         const EXPIRES: usize = 32;
         let expires = self.expires_at.map_or(0, |_| EXPIRES);
+        const PINNED: usize = 14;
+        let pinned = if self.pinned { PINNED } else { 0 };
+        let reactions = self
+            .reactions
+            .as_ref()
+            .map_or(0, |all| all.json_bytes_max());
         let texts = json_text_bytes(&self.message_id) + json_text_bytes(&self.sender);
-        FRAME + texts + entry + burial + expires
+        FRAME + texts + entry + burial + expires + pinned + reactions
     }
 }
 
@@ -338,4 +341,6 @@ pub struct TimelineEvent {
     pub appended: Vec<Message>,
     /// Sequences that the batch edited or deleted.
     pub changed: Vec<u64>,
+    /// The batch added reactions or took some back.
+    pub reacted: bool,
 }

@@ -13,6 +13,7 @@ mod events;
 mod fresh_ids;
 mod head;
 mod heads;
+mod marks;
 mod members;
 mod message;
 mod page;
@@ -48,6 +49,7 @@ use write::Site;
 pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
+pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub use members::{
     AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
     ListMembers, ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember,
@@ -56,8 +58,7 @@ pub use members::{
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
-    Meta, Page, Range, Recall, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage,
-    UpdateMeta,
+    Meta, Page, Range, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
 };
 pub use position::{Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
@@ -243,38 +244,6 @@ impl Timelines {
         let partition = self.place(&update.timeline);
         self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
             site.update_message(txn, update)
-        })
-    }
-
-    /// Makes a message a tombstone; `false` if it was one already.
-    pub fn delete_message(
-        &self,
-        target: Target,
-        sequence: u64,
-    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.make_room(target, move |txn, site, target| {
-            site.bury_message(txn, target, sequence, Burial::Deleted)
-        })
-    }
-
-    /// Makes a message a tombstone that says who recalled it; `false` if it was a tombstone already.
-    pub fn recall_message(
-        &self,
-        recall: Recall,
-    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        let partition = self.place(&recall.timeline);
-        let bytes = SMALL_BYTES + recall.reason.len();
-        self.submit(Purpose::MakesRoom, partition, bytes, move |txn, site| {
-            let burial = Burial::Recalled {
-                by: recall.user.clone(),
-                reason: recall.reason,
-            };
-            let target = Target {
-                timeline: recall.timeline,
-                epoch: recall.epoch,
-                user: recall.user,
-            };
-            site.bury_message(txn, &target, recall.sequence, burial)
         })
     }
 

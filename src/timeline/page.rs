@@ -11,6 +11,7 @@ use crate::table::{ReadError, Rows, View, damaged, scan};
 
 use super::Message;
 use super::head::HeadRow;
+use super::marks;
 use super::stored;
 use super::tables::Name;
 use super::time::{Time, shown};
@@ -91,6 +92,7 @@ pub(super) struct Held<'v> {
     direction: Direction,
     columns: Option<&'v [String]>,
     rows: Rows<'v>,
+    reactions: Option<marks::Walk<'v>>,
 }
 
 impl<'v> Held<'v> {
@@ -105,6 +107,7 @@ impl<'v> Held<'v> {
         let key = |sequence| name.message_key(head.incarnation, sequence);
         Held {
             rows: scan(view, &key(sequences.start), &key(sequences.end), direction),
+            reactions: marks::Walk::new(view, (name, head), &sequences, direction),
             name: name.clone(),
             incarnation: head.incarnation,
             left: sequences,
@@ -130,7 +133,12 @@ impl<'v> Held<'v> {
             damaged(key.as_bytes(), what)
         };
         let (_, value) = row.ok_or_else(|| damaged("missing between floor and head"))?;
-        stored::message(sequence, &value, self.columns).map_err(|_| damaged("not a message"))
+        let mut message = stored::message(sequence, &value, self.columns)
+            .map_err(|_| damaged("not a message"))?;
+        if let Some(reactions) = &mut self.reactions {
+            reactions.look_up(&mut message)?;
+        }
+        Ok(message)
     }
 }
 

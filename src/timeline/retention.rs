@@ -11,6 +11,7 @@ use crate::table::{DropContext, Entry, Malformed, Retention};
 
 use super::Limits;
 use super::head::HeadRow;
+use super::marks;
 use super::members::change_row::ChangeRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
@@ -62,7 +63,10 @@ impl Retention for TimelineRetention {
     }
 
     fn is_looked_up(&self, table: TableId) -> bool {
-        matches!(table, HEADS | METAS | IDS | SETTINGS | MEMBERS)
+        matches!(
+            table,
+            HEADS | METAS | IDS | SETTINGS | MEMBERS | REACTIONS | REACTION_SUMS
+        )
     }
 }
 
@@ -96,7 +100,7 @@ impl TimelineRetention {
             return Ok(true);
         }
         let sequence = match table {
-            MESSAGES | MARKS => Some(rest.u64()),
+            MESSAGES | MARKS | REACTIONS | REACTION_SUMS | PINS => Some(rest.u64()),
             SENDERS | MENTIONS => Some(rest.skip().and_then(|_| rest.u64())),
             HIDES => Some(
                 rest.skip()
@@ -107,7 +111,13 @@ impl TimelineRetention {
             _ => None,
         };
         if let Some(sequence) = sequence {
-            return Ok(sequence.map_err(|_| Malformed)? < head.floor);
+            let sequence = sequence.map_err(|_| Malformed)?;
+            let is_taken = || {
+                let sums = name.reaction_sums_key(incarnation, sequence);
+                let sums = (context.read)(sums.as_bytes());
+                sums.is_some_and(|sums| marks::is_gone(&sums) == Ok(true))
+            };
+            return Ok(sequence < head.floor || (table == REACTIONS && is_taken()));
         }
         match table {
             MEMBER_CHANGES if entry.kind == EntryKind::Put => {
@@ -217,7 +227,7 @@ mod tests {
         let member = name.member_key(INCARNATION, "ann");
         let pin = Key::new(PINS, name.as_bytes(), 9)
             .number(INCARNATION)
-            .number(1);
+            .number(5);
         for key in [member, pin] {
             let dropped = |head| is_dropped(&key, vec![], Some(head), 0);
             assert!(!dropped(head()));
@@ -327,5 +337,43 @@ mod tests {
         assert!(!is_dropped(&user, vec![], dropped, 0));
         let id = name.id_key(INCARNATION, &id_columns("u", "m"));
         assert!(!is_dropped(&id, vec![9], Some(head()), u64::MAX));
+    }
+
+    #[test]
+    fn reactions_go_with_their_message() {
+        let name = Name::new("room");
+        let reaction = |at| name.reaction_keys(INCARNATION, at, "+1").string("ada");
+        for (sequence, below_floor) in [(3, true), (4, false)] {
+            let sums = name.reaction_sums_key(INCARNATION, sequence);
+            let pin = name.pin_key(INCARNATION, sequence);
+            for key in [sums, pin] {
+                assert_eq!(is_dropped(&key, vec![], Some(head()), 0), below_floor);
+            }
+        }
+        assert!(is_dropped(&reaction(3), vec![], Some(head()), 0));
+        // Those of a tombstone are dropped, and its sums say so as long as it is above the floor.
+        let rules = TimelineRetention {
+            window: Window { ms: 100, count: 3 },
+        };
+        let sums = name.reaction_sums_key(INCARNATION, 4);
+        for (value, is_gone) in [(marks::gone(), true), (change_row(1), false)] {
+            let value = value.finish(1);
+            let read = |key: &[u8]| match key == sums.as_bytes() {
+                true => Some(Bytes::from(value.clone())),
+                false => Some(Bytes::from(head().encode().finish(1))),
+            };
+            let context = DropContext {
+                now_ms: 0,
+                oldest: true,
+                read: &read,
+            };
+            let key = reaction(4);
+            let (table, columns) = crate::table::split_key(key.as_bytes()).unwrap();
+            let entry = Entry {
+                kind: EntryKind::Put,
+                value: Bytes::new(),
+            };
+            assert_eq!(rules.is_over(table, columns, &entry, &context), is_gone);
+        }
     }
 }

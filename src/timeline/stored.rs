@@ -4,8 +4,8 @@
 //! version of a row's cells is its time (of a message: its timestamp). Must not: read or write a store.
 //!
 //! ```text
-//! message  the entry's columns, $change, $deleted, $edited, $expired, $expires, $from, $id, $reason, $recalled (by whom, perhaps
-//!          the empty text)                                       version = timestamp; absent = 0, no or none
+//! message  the entry's columns, $change, $deleted, $edited, $expired, $expires, $from, $id, $pinned, $reason,
+//!          $recalled (by whom, perhaps the empty text)           version = timestamp; absent = 0, no or none
 //! meta     the meta's columns, $created, $updated, $version
 //! ID       $hash (of the entry's cells as first appended), $seq            version = timestamp
 //! change   $seq
@@ -26,6 +26,7 @@ const EXPIRED: &str = "$expired";
 const EXPIRES: &str = "$expires";
 const SENDER: &str = "$from";
 const ID: &str = "$id";
+const PINNED: &str = "$pinned";
 const REASON: &str = "$reason";
 const RECALLED: &str = "$recalled";
 
@@ -45,6 +46,7 @@ pub(super) struct Stamp<'a> {
     pub(super) edited_at: Option<u64>,
     pub(super) expires_at: Option<u64>,
     pub(super) burial: Option<&'a Burial>,
+    pub(super) pinned: bool,
 }
 
 /// A message's row and, in it, where the entry's cells are.
@@ -77,6 +79,9 @@ impl MessageRow {
             Some(uuid) => row.put(ID, ValueRef::Binary(uuid.as_bytes())),
             None => row.put(ID, ValueRef::String(stamp.message_id)),
         }
+        if stamp.pinned {
+            row.put(PINNED, ValueRef::Boolean(true));
+        }
         if let Some(Burial::Recalled { by, reason }) = stamp.burial {
             put_text(&mut row, REASON, reason);
             row.put(RECALLED, ValueRef::String(by));
@@ -98,6 +103,7 @@ impl MessageRow {
             edited_at: message.edited_at,
             expires_at: message.expires_at,
             burial: message.burial.as_ref(),
+            pinned: message.pinned,
         };
         MessageRow::new(message.entry.as_deref().unwrap_or_default(), &stamp)
     }
@@ -183,6 +189,7 @@ pub(super) fn message(
             EXPIRED => expired = true,
             EXPIRES => message.expires_at = Some(number(cell.value)?),
             SENDER => message.sender = text(cell.value)?,
+            PINNED => message.pinned = true,
             REASON => reason = text(cell.value)?,
             RECALLED => recalled = Some(text(cell.value)?),
             ID => {
@@ -197,7 +204,7 @@ pub(super) fn message(
         None => row.columns().try_for_each(|cell| take(cell?))?,
         Some(columns) => {
             let ours = [
-                CHANGE, DELETED, EDITED, EXPIRED, EXPIRES, SENDER, ID, REASON, RECALLED,
+                CHANGE, DELETED, EDITED, EXPIRED, EXPIRES, SENDER, ID, PINNED, REASON, RECALLED,
             ];
             let before = columns.partition_point(|name| name.as_str() < "$");
             let (before, behind) = columns.split_at(before);
@@ -366,6 +373,7 @@ mod tests {
         fn messages_come_back(
             columns in arbitrary::columns(),
             burial in proptest::option::of(burial()),
+            pinned: bool,
             id in prop_oneof!["\\PC{1,20}", Just("01890a5d-ac96-774b-bcce-b302099a8057".to_owned())],
             sender in "\\PC{0,9}",
             timestamp in 0u64..1 << 53,
@@ -376,7 +384,8 @@ mod tests {
         ) {
             let entry = burial.is_none().then_some(columns);
             let whole = Message {
-                sequence: 7, timestamp, message_id: id, sender, entry, burial, change, edited_at,
+                sequence: 7, timestamp, message_id: id, sender, entry, burial, change, edited_at, pinned,
+                reactions: None,
                 expires_at,
                 hidden: false,
             };

@@ -123,6 +123,24 @@ impl Name {
             .number(sequence)
     }
 
+    /// The key of a user's reaction, without the user.
+    pub(super) fn reaction_keys(&self, incarnation: u64, sequence: u64, reaction: &str) -> Key {
+        let more = INTEGER_BYTES_MAX + 2 * ordered::text_bytes(reaction.len());
+        self.numbered(REACTIONS, incarnation, more)
+            .number(sequence)
+            .string(reaction)
+    }
+
+    pub(super) fn reaction_sums_key(&self, incarnation: u64, sequence: u64) -> Key {
+        self.numbered(REACTION_SUMS, incarnation, INTEGER_BYTES_MAX)
+            .number(sequence)
+    }
+
+    pub(super) fn pin_key(&self, incarnation: u64, sequence: u64) -> Key {
+        self.numbered(PINS, incarnation, INTEGER_BYTES_MAX)
+            .number(sequence)
+    }
+
     /// `columns`: see [`id_columns`].
     pub(super) fn scheduled_key(&self, columns: &[u8]) -> Key {
         Key::new(SCHEDULED, &self.0, columns.len()).columns(columns)
@@ -140,12 +158,17 @@ impl Name {
             .columns(columns)
     }
 
-    /// The number at the end of a message's or change's key.
+    /// The number behind the incarnation in the key of a message, a change or a mark.
     pub(super) fn number_of(&self, key: &[u8]) -> Result<u64, Malformed> {
+        self.behind_incarnation(key)?.u64()
+    }
+
+    /// The columns behind the incarnation in a key.
+    pub(super) fn behind_incarnation<'k>(&self, key: &'k [u8]) -> Result<Reader<'k>, Malformed> {
         let columns = key.get(4 + self.0.len()..).ok_or(Malformed)?;
         let mut reader = Reader::new(columns);
         reader.skip()?;
-        reader.u64()
+        Ok(reader)
     }
 
     fn numbered(&self, table: TableId, incarnation: u64, more: usize) -> Key {

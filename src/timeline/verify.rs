@@ -9,6 +9,7 @@ use crate::table::{Key, ReadError, damaged, scan};
 use super::Message;
 use super::dump::StoredTimelines;
 use super::head::HeadRow;
+use super::marks::{self, Marks};
 use super::stored::{self, IdRow};
 use super::tables::{IDS, Name, SCHEDULED};
 use super::time::{Kind, ScheduledRow, due_key, expiry_columns};
@@ -49,7 +50,10 @@ impl StoredTimelines<'_> {
     ) -> Result<u64, ReadError> {
         let name = Name::new(timeline);
         let (mut next, mut last_at, mut count) = (head.floor, 0, 0);
+        let mut marks = Marks::new(self.view, &name, head);
         for message in self.messages(&name, head) {
+            let message = message?;
+            marks.check(&message, problem)?;
             let Message {
                 sequence,
                 timestamp,
@@ -57,7 +61,7 @@ impl StoredTimelines<'_> {
                 expires_at,
                 entry,
                 ..
-            } = message?;
+            } = message;
             count += 1;
             if sequence != next {
                 problem(format!("message {next} is missing, {sequence} is next"));
@@ -90,6 +94,8 @@ impl StoredTimelines<'_> {
             }
             (next, last_at) = (sequence + 1, timestamp);
         }
+        marks.end(problem)?;
+        self.check_changes(&name, head, problem)?;
         if next != head.last + 1 {
             problem(format!("messages {next} to {} are missing", head.last));
         }
@@ -112,6 +118,56 @@ impl StoredTimelines<'_> {
             }
         }
         Ok(count)
+    }
+
+    /// Every change leads to a message whose last one it is, or to one below the floor.
+    fn check_changes(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+        problem: &mut dyn FnMut(String),
+    ) -> Result<(), ReadError> {
+        let key = |change| name.change_key(head.incarnation, change);
+        for row in scan(
+            self.view,
+            &key(0),
+            &key(head.change + 1),
+            Direction::Forward,
+        ) {
+            let (key, value) = row?;
+            let change = name
+                .number_of(&key)
+                .map_err(|_| damaged(&key, "not a change's key"))?;
+            let sequence =
+                stored::changed_sequence(&value).map_err(|_| damaged(&key, "not a change"))?;
+            if sequence < head.floor {
+                continue;
+            }
+            let last = self.last_change(name, head, sequence)?;
+            if last != Some(change) {
+                problem(format!(
+                    "change {change} leads to message {sequence}, which does not say so"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a message's last change; `None` = there is no such message.
+    fn last_change(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+        sequence: u64,
+    ) -> Result<Option<u64>, ReadError> {
+        let key = name.message_key(head.incarnation, sequence);
+        let Some(value) = self.view.get(key.as_bytes())? else {
+            return Ok(None);
+        };
+        let message = stored::message(sequence, &value, None);
+        let mut message = message.map_err(|_| damaged(key.as_bytes(), "not a message"))?;
+        marks::look_up(self.view, name, head, &mut message)?;
+        Ok(Some(message.change))
     }
 
     /// The message that a change was of.

@@ -35,7 +35,7 @@ const TIMELINE_ID: &str = "timeline_id";
 const SEQUENCE_ID: &str = "sequence_id";
 
 /// Beside the entry's, in the order of their names.
-const MESSAGE_COLUMNS: [(&str, ColumnType); 11] = [
+const MESSAGE_COLUMNS: [(&str, ColumnType); 13] = [
     ("__change", ColumnType::Integer),
     ("__deleted", ColumnType::Boolean),
     ("__edited_at", ColumnType::Integer),
@@ -43,6 +43,8 @@ const MESSAGE_COLUMNS: [(&str, ColumnType); 11] = [
     ("__expired", ColumnType::Boolean),
     ("__expires_at", ColumnType::Integer),
     ("__message_id", ColumnType::String),
+    ("__pinned", ColumnType::Boolean),
+    ("__reactions", ColumnType::String),
     ("__reason", ColumnType::String),
     ("__recalled_by", ColumnType::String),
     ("__sender", ColumnType::String),
@@ -286,8 +288,14 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         hidden: _,
         change,
         edited_at,
+        pinned,
+        reactions,
         expires_at,
     } = message;
+    let reactions = reactions
+        .as_ref()
+        .filter(|all| !all.by_name.is_empty())
+        .map(|all| all.json_text());
     let (recalled_by, reason) = match burial {
         Some(Burial::Recalled { by, reason }) => (Some(by), Some(reason)),
         _ => (None, None),
@@ -300,6 +308,8 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         (*burial == Some(Burial::Expired)).then_some(ValueRef::Boolean(true)),
         expires_at.map(integer),
         Some(ValueRef::String(message_id)),
+        pinned.then_some(ValueRef::Boolean(true)),
+        reactions.as_deref().map(ValueRef::String),
         reason
             .filter(|reason| !reason.is_empty())
             .map(|reason| ValueRef::String(reason)),

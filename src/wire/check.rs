@@ -263,7 +263,8 @@ pub(crate) fn bytes_between(field: &str, text: &str, max: usize) -> Result<(), F
     text_bytes(field, Some(text), max)
 }
 
-fn no_control(field: &str, text: &str) -> Result<(), Failure> {
+/// A text without control characters.
+pub(crate) fn no_control(field: &str, text: &str) -> Result<(), Failure> {
     // All of C0, and DEL and C1 (which start with the byte 0xC2 in UTF-8). Looks at all bytes, so that the compiler may
     // take many at a time.
     let may_be = |found: bool, byte: u8| found | (byte < 0x20) | (byte == 0x7f) | (byte == 0xc2);

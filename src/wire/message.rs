@@ -13,6 +13,7 @@ use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::params::{one_of, or_default, page_default, page_limit};
+use super::reaction::{self, Reactions};
 use crate::model::json_text_bytes;
 
 pub use super::append::{
@@ -58,6 +59,12 @@ pub struct Message<'a> {
     /// `true` in the tombstone of a message whose time was over, else absent.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub expired: bool,
+    /// `true` if it is pinned, else absent.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub pinned: bool,
+    /// The reactions to it, by name; absent = none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reactions: Option<Reactions<'a>>,
     /// From then on nobody is shown its entry, ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
@@ -77,6 +84,11 @@ impl Message<'_> {
             + own(16, &self.recalled_by)
             + own(11, &self.reason)
             + if self.expired { 16 } else { 0 }
+            + if self.pinned { 15 } else { 0 }
+            + self
+                .reactions
+                .as_ref()
+                .map_or(0, reaction::encoded_bytes_max)
             + self.expires_at.map_or(0, |_| 32)
             + self.entry.as_ref().map_or(0, Entry::encoded_bytes_max)
     }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
-    conversation, hide, member, message, position, receipt, schedule, session, signal, sync,
-    timeline,
+    conversation, hide, member, message, pin, position, reaction, receipt, schedule, session,
+    signal, sync, timeline,
 };
 
 /// Where the parameters of a call are read from.
@@ -166,6 +166,18 @@ methods! {
         "message.delete", changes, "Make a message a tombstone";
     MessageRecall(message::Recall) -> message::Deleted,
         "message.recall", changes, "Take a message back, and say so in its place";
+    ReactionAdd(reaction::Add) -> reaction::Reacted,
+        "reaction.add", changes, "React to a message";
+    ReactionRemove(reaction::Remove) -> reaction::Reacted,
+        "reaction.remove", changes, "Take a reaction back";
+    ReactionList(reaction::List) -> reaction::Listed,
+        "reaction.list", answers, "Read who has reacted to a message";
+    PinAdd(pin::Add) -> pin::Added,
+        "pin.add", changes, "Pin a message for all";
+    PinRemove(pin::Remove) -> pin::Removed,
+        "pin.remove", changes, "Take the pin of a message away";
+    PinList(pin::List) -> pin::Listed,
+        "pin.list", answers, "Read the pinned messages";
     ScheduleList(schedule::List) -> schedule::Listed,
         "schedule.list", answers, "List the messages that one has scheduled";
     ScheduleCancel(schedule::Cancel) -> schedule::Cancelled,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::conversation::Conversation;
 use super::entry::Entry;
 use super::message::Message;
+use super::reaction::{self, Reactions};
 pub use super::subscriptions::SubscribedMany;
 
 /// Makes everything that there is once for each push.
@@ -46,6 +47,7 @@ pub(crate) type Described = (
 pushes! {
     Message(Messages<'a>), "message", "New messages of a subscription";
     MessageChanged(Changed<'a>), "message.changed", "Edits and deletions up to the reader's position";
+    Reaction(Reacted<'a>), "reaction", "Reactions up to the reader's position, at most one push a second";
     TimelineChanged(TimelineChanged<'a>), "timeline.changed", "The meta was updated";
     Subscribed(SubscribedMany), "subscribed", "More of the timelines that were subscribed together";
     ConversationChanged(ConversationChanged), "conversation.changed", "What no other push tells of the user's conversations";
@@ -81,6 +83,41 @@ pub struct Changed<'a> {
     pub messages: Vec<Message<'a>>,
     /// What to pass as `changes_after` when resuming: up to this change number everything was sent.
     pub change_head: u64,
+}
+
+/// Reactions to anything up to the subscription's position that was not changed otherwise. They are gathered: at most
+/// one a second and timeline, and one beside a `message.changed`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.reaction")]
+pub struct Reacted<'a> {
+    /// The timeline's ID.
+    pub timeline: Cow<'a, str>,
+    /// Its epoch.
+    pub epoch: Cow<'a, str>,
+    /// In change order, each once.
+    pub messages: Vec<ReactedMessage<'a>>,
+    /// What to pass as `changes_after` when resuming: up to this change number everything was sent.
+    pub change_head: u64,
+}
+
+/// The reactions to one message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "reacted_message")]
+pub struct ReactedMessage<'a> {
+    /// The message's number.
+    pub sequence: u64,
+    /// The number of its last change.
+    pub change: u64,
+    /// All reactions to it now, by name; empty = none is left.
+    pub reactions: Reactions<'a>,
+}
+
+impl ReactedMessage<'_> {
+    /// At most so many bytes in any encoding, inside an array.
+    #[must_use]
+    pub fn encoded_bytes_max(&self) -> usize {
+        64 + reaction::encoded_bytes_max(&self.reactions)
+    }
 }
 
 /// The meta was updated.

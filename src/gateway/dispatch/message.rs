@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Outcome, Shared, Work, refusal};
-use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, Recall, UpdateMessage};
+use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
 use crate::wire::{self, Method, Reply, message};
 
 /// An append, ready to be queued, and how it is answered.
@@ -281,13 +281,9 @@ pub(super) fn recall(shared: &Arc<Shared>, caller: &Caller, request: message::Re
         reason,
         epoch,
     } = request;
-    let queued = shared.timelines.recall_message(Recall {
-        timeline,
-        sequence,
-        user: caller.user.clone(),
-        reason: reason.unwrap_or_default(),
-        epoch,
-    });
+    let target = caller.target(timeline, epoch);
+    let reason = reason.unwrap_or_default();
+    let queued = shared.timelines.recall_message(target, sequence, reason);
     Work::Write(Box::pin(async move {
         let deleted = queued.await.map_err(refusal)?;
         Ok(Reply::MessageRecall(message::Deleted { deleted }))

@@ -6,6 +6,7 @@
 //! session.
 
 pub(super) mod conversation;
+mod marks;
 mod member;
 pub(super) mod message;
 mod position;
@@ -132,6 +133,12 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::Signal(signal) => signal::signal(shared, caller, signal, None),
         Request::PresenceGet(get) => signal::presence(shared, caller, get),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
+        Request::ReactionAdd(add) => marks::react(shared, caller, add),
+        Request::ReactionRemove(remove) => marks::take_back(shared, caller, remove),
+        Request::ReactionList(list) => marks::reactions_of(shared, caller, list),
+        Request::PinAdd(add) => marks::pin(shared, caller, add),
+        Request::PinRemove(remove) => marks::unpin(shared, caller, remove),
+        Request::PinList(list) => marks::pinned(shared, caller, list),
         Request::ConversationList(list) => conversation::list(shared, caller, list),
         Request::ConversationSync(sync) => conversation::sync(shared, caller, sync),
         Request::ConversationCount(count) => conversation::count(shared, caller, count),

@@ -5,8 +5,10 @@
 
 use std::borrow::Cow;
 
-use crate::timeline::{self, Burial};
+use crate::timeline::{self, Burial, Reaction};
 use crate::wire::message::Message;
+use crate::wire::push::ReactedMessage;
+use crate::wire::reaction::Reactions;
 use crate::wire::settings::{Edit, EditBy, FanOut, Retention, Settings, SettingsPatch};
 use crate::wire::sync::State;
 use crate::wire::{self, Columns, Entry, Failure, Integers, Limits};
@@ -32,6 +34,11 @@ pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'s
         reason: reason.filter(|reason: &Cow<'_, str>| !reason.is_empty()),
         expired,
         expires_at: from.expires_at,
+        pinned: from.pinned,
+        reactions: from
+            .reactions
+            .filter(|all| !all.by_name.is_empty())
+            .map(|all| reactions(all.by_name)),
     }
 }
 
@@ -62,7 +69,51 @@ pub(in crate::gateway) fn shared_message(
             .filter(|reason| !reason.is_empty())
             .map(Cow::Borrowed),
         expired: from.burial == Some(Burial::Expired),
+        pinned: from.pinned,
+        reactions: from
+            .reactions
+            .as_ref()
+            .filter(|all| !all.by_name.is_empty())
+            .map(|all| shared_reactions(&all.by_name)),
         expires_at: from.expires_at,
+    }
+}
+
+/// Reactions.
+pub(in crate::gateway) fn reactions(from: Vec<Reaction>) -> Reactions<'static> {
+    let one = |reaction: Reaction| {
+        let users = reaction.users.into_iter().map(Cow::Owned).collect();
+        let count = reaction.count;
+        (
+            reaction.name.into(),
+            wire::reaction::Reaction { count, users },
+        )
+    };
+    from.into_iter().map(one).collect()
+}
+
+/// Reactions that others hold too.
+pub(in crate::gateway) fn shared_reactions(from: &[Reaction]) -> Reactions<'_> {
+    fn one(reaction: &Reaction) -> (Cow<'_, str>, wire::reaction::Reaction<'_>) {
+        let users = reaction.users.iter();
+        (
+            Cow::Borrowed(reaction.name.as_str()),
+            wire::reaction::Reaction {
+                count: reaction.count,
+                users: users.map(|user| Cow::Borrowed(user.as_str())).collect(),
+            },
+        )
+    }
+    from.iter().map(one).collect()
+}
+
+/// What a reader is told of a message that has new reactions and is else as it was.
+pub(in crate::gateway) fn shared_reacted(from: &timeline::Message) -> ReactedMessage<'_> {
+    let by_name = from.reactions.as_ref().map(|all| all.by_name.as_slice());
+    ReactedMessage {
+        sequence: from.sequence,
+        change: from.change,
+        reactions: shared_reactions(by_name.unwrap_or_default()),
     }
 }
 

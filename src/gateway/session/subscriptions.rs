@@ -278,8 +278,8 @@ impl Subscriptions {
         live.subscription.arrived(next, &pull);
         match pull {
             Pull::Page(page) => {
-                let frames = page.frames(form.number(), |changed| {
-                    outbound::page(&name, changed, form, bytes_max)
+                let frames = page.frames(form.number(), |page| {
+                    outbound::page(&name, page, form, bytes_max)
                 });
                 let messages = &page.changed.messages;
                 deliveries.increment(messages.len() as u64);

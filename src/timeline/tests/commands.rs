@@ -15,9 +15,9 @@ use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
 use crate::timeline::{
-    Append, AppendOne, Burial, Columns, Create, EntryLimits, Limits, List, Message, Range, Recall,
-    Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Target, TimelineEvent, Timelines,
-    UpdateMessage, UpdateMeta,
+    Append, AppendOne, Burial, Columns, Create, EntryLimits, Limits, List, Message, Pinned, Range,
+    React, ReactionsOf, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Target,
+    TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
 };
 
 pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
@@ -45,6 +45,11 @@ pub(super) enum Command {
     Edit(u64, Columns, Vec<String>, Option<u64>),
     DeleteMessage(u64),
     Recall(u64, &'static str),
+    /// Message, reaction, user, adds.
+    React(u64, &'static str, u8, bool),
+    Pin(u64, bool),
+    ReactionsOf(u64, Option<&'static str>, Option<u8>, usize),
+    Pinned(u64, usize),
     Wait(u64),
     Get(u64),
     Range(Option<u64>, Option<u64>, usize, bool, Option<Vec<String>>),
@@ -72,6 +77,14 @@ fn columns() -> impl Strategy<Value = Columns> {
         }
         columns
     })
+}
+
+fn reaction() -> impl Strategy<Value = &'static str> {
+    prop_oneof![3 => Just("👍"), 1 => Just("$change"), 1 => Just("+")]
+}
+
+fn user(number: u8) -> String {
+    format!("u{number}")
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -102,6 +115,12 @@ fn command() -> impl Strategy<Value = Command> {
             .prop_map(|(a, b, c, d)| Command::Edit(a, b, c, d)),
         2 => sequence().prop_map(Command::DeleteMessage),
         1 => (sequence(), prop_oneof![Just(""), Just("typo")]).prop_map(|(a, b)| Command::Recall(a, b)),
+        6 => (sequence(), reaction(), 0u8..12, proptest::bool::weighted(0.7))
+            .prop_map(|(a, b, c, d)| Command::React(a, b, c, d)),
+        2 => (sequence(), proptest::bool::weighted(0.7)).prop_map(|(a, b)| Command::Pin(a, b)),
+        1 => (sequence(), of(reaction()), of(0u8..12), 1usize..12)
+            .prop_map(|(a, b, c, d)| Command::ReactionsOf(a, b, c.filter(|_| b.is_some()), d)),
+        1 => (sequence(), 1usize..4).prop_map(|(a, b)| Command::Pinned(a, b)),
         2 => (1u64..40).prop_map(Command::Wait),
         1 => sequence().prop_map(Command::Get),
         3 => (of(sequence()), of(sequence()), 1usize..5, any::<bool>(), of(proptest::collection::vec("[#km]", 0..3)))
@@ -289,6 +308,7 @@ impl World {
             Command::Create(_) | Command::UpdateMeta(..) | Command::Delete | Command::Trim(_) => {
                 self.manage(name, epoch, command).await;
             }
+            Command::React(..) | Command::Pin(..) => self.mark(name, epoch, command).await,
             Command::Edit(..) | Command::DeleteMessage(_) | Command::Recall(..) => {
                 self.edit(name, epoch, command).await;
             }
@@ -420,14 +440,14 @@ impl World {
             }
             Command::Recall(sequence, reason) => {
                 let (user, reason) = ("u".to_owned(), reason.to_owned());
-                let recall = Recall {
-                    timeline: name.to_owned(),
-                    sequence,
+                let recalled = Target {
                     user: user.clone(),
-                    reason: reason.clone(),
-                    epoch: epoch.clone(),
+                    ..target(name, &epoch)
                 };
-                let real = self.timelines.recall_message(recall).await;
+                let real = self
+                    .timelines
+                    .recall_message(recalled, sequence, reason.clone())
+                    .await;
                 let burial = Burial::Recalled { by: user, reason };
                 same(&real, &self.model.bury(name, sequence, burial, &epoch));
                 (sequence, matches!(real, Ok(true)))
@@ -436,6 +456,45 @@ impl World {
         };
         if done {
             self.expect(name, None, vec![], vec![sequence]);
+        }
+    }
+
+    /// Reactions and pins.
+    async fn mark(&mut self, name: &'static str, epoch: Option<String>, command: Command) {
+        let changes = |world: &World| {
+            let timeline = world.model.timelines.get(name);
+            timeline.map_or(0, |timeline| timeline.head.change_head)
+        };
+        let before = changes(self);
+        match command {
+            Command::React(sequence, reaction, number, adds) => {
+                let react = React {
+                    target: Target {
+                        user: user(number),
+                        ..target(name, &epoch)
+                    },
+                    sequence,
+                    reaction: reaction.to_owned(),
+                    adds,
+                };
+                let real = self.timelines.react(react.clone()).await;
+                same(real, self.model.react(&react));
+                if changes(self) > before {
+                    self.expect(name, None, vec![], vec![]);
+                    let at = usize::from(self.timelines.place(name).0);
+                    let event = self.expected[at].back_mut().expect("just put there");
+                    event.reacted = true;
+                }
+            }
+            Command::Pin(sequence, pins) => {
+                let target = target(name, &epoch);
+                let real = self.timelines.pin(target.clone(), sequence, pins).await;
+                same(&real, &self.model.pin(&target, sequence, pins));
+                if changes(self) > before {
+                    self.expect(name, None, vec![], vec![sequence]);
+                }
+            }
+            other => panic!("{other:?} is no mark"),
         }
     }
 
@@ -454,6 +513,7 @@ impl World {
             meta_version,
             appended,
             changed,
+            reacted: false,
         });
     }
 
@@ -530,6 +590,28 @@ impl World {
                         same(real, predicted);
                     }
                 }
+            }
+            Command::ReactionsOf(sequence, reaction, after, limit) => {
+                let of = ReactionsOf {
+                    target: target(name, &epoch),
+                    sequence,
+                    reaction: reaction.map(str::to_owned),
+                    after: after.map(user),
+                    limit,
+                    bytes_max: usize::MAX,
+                };
+                let real = self.timelines.reactions(of.clone()).await;
+                same(real, self.model.reactions(&of));
+            }
+            Command::Pinned(after, limit) => {
+                let pinned = Pinned {
+                    target: target(name, &epoch),
+                    after,
+                    limit,
+                    bytes_max: usize::MAX,
+                };
+                let real = self.timelines.pinned(pinned.clone()).await;
+                same(real, self.model.pinned(&pinned));
             }
             Command::List(prefix, after, limit) => self.list(prefix, after, limit).await,
             other => panic!("{other:?} is no read"),

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::json_bytes;
 use crate::timeline::{
     Append, Appended, Burial, Changed, Columns, Configured, EntryLimits, Error, Head, Limits,
-    Message, Meta, Page, Range, Resume, ResumeState, SyncPosition, SyncState, Synced, TimelineInfo,
-    UpdateMessage, UpdateMeta,
+    Message, Meta, Page, Pinned, Range, React, Reaction, ReactionPage, Reactions, ReactionsOf,
+    Resume, ResumeState, SyncPosition, SyncState, Synced, Target, TimelineInfo, UpdateMessage,
+    UpdateMeta,
 };
 
 /// A timeline that stands.
@@ -18,6 +19,8 @@ pub(super) struct ModelTimeline {
     pub(super) head: Head,
     pub(super) messages: BTreeMap<u64, Message>,
     ids: BTreeMap<(String, String), (Appended, Columns)>,
+    /// The users of each reaction to each message, newest first.
+    reacted: BTreeMap<(u64, String), Vec<String>>,
     pub(super) info: TimelineInfo,
 }
 
@@ -81,6 +84,7 @@ impl Model {
             head,
             messages: BTreeMap::new(),
             ids: BTreeMap::new(),
+            reacted: BTreeMap::new(),
         }
     }
 
@@ -253,14 +257,114 @@ impl Model {
             return Ok(false);
         }
         message.burial = Some(burial);
+        message.pinned = false;
+        message.reactions = None;
         self.change(name, message);
         Ok(true)
+    }
+
+    pub(super) fn pin(&mut self, target: &Target, at: u64, pins: bool) -> Answer<bool> {
+        let mut message = self.message(&target.timeline, at, &target.epoch)?;
+        if message.entry.is_none() && pins {
+            return Err(Error::Deleted);
+        }
+        let changes = message.pinned != pins;
+        if changes {
+            message.pinned = pins;
+            self.change(&target.timeline, message);
+        }
+        Ok(changes)
+    }
+
+    pub(super) fn pinned(&self, pinned: &Pinned) -> Answer<(Vec<Message>, Option<u64>)> {
+        let timeline = self.standing(&pinned.target.timeline, &pinned.target.epoch)?;
+        let above = timeline.messages.range(pinned.after + 1..);
+        let all = above.map(|(_, message)| message.clone());
+        let mut all: Vec<_> = all.filter(|message| message.pinned).collect();
+        let more = all.len() > pinned.limit;
+        all.truncate(pinned.limit);
+        let next = all.last().filter(|_| more).map(|last| last.sequence);
+        Ok((all, next))
+    }
+
+    pub(super) fn react(&mut self, react: &React) -> Answer<Vec<Reaction>> {
+        let Target {
+            timeline,
+            epoch,
+            user,
+        } = &react.target;
+        let mut message = self.message(timeline, react.sequence, epoch)?;
+        if message.entry.is_none() {
+            return Err(Error::Deleted);
+        }
+        let timeline = self.standing_mut(timeline, epoch)?;
+        let key = (react.sequence, react.reaction.clone());
+        let users = timeline.reacted.entry(key).or_default();
+        if users.contains(user) == react.adds {
+            return Ok(message.reactions.map_or_else(Vec::new, |all| all.by_name));
+        }
+        if react.adds {
+            users.insert(0, user.clone());
+        } else {
+            users.retain(|other| other != user);
+        }
+        let all = timeline.reacted.iter();
+        let of_this = all.filter(|((at, _), users)| *at == react.sequence && !users.is_empty());
+        let by_name = of_this.map(|((_, name), users)| Reaction {
+            name: name.clone(),
+            count: users.len() as u64,
+            users: users.iter().take(10).cloned().collect(),
+        });
+        let by_name: Vec<_> = by_name.collect();
+        let before = message.reactions.take();
+        message.reactions = Some(Box::new(Reactions {
+            entry_change: before.map_or(message.change, |before| before.entry_change),
+            by_name: by_name.clone(),
+        }));
+        timeline.head.change_head += 1;
+        message.change = timeline.head.change_head;
+        timeline.messages.insert(react.sequence, message);
+        Ok(by_name)
+    }
+
+    pub(super) fn reactions(&self, of: &ReactionsOf) -> Answer<ReactionPage> {
+        let (timeline, epoch) = (&of.target.timeline, &of.target.epoch);
+        let message = self.message(timeline, of.sequence, epoch)?;
+        if message.entry.is_none() {
+            return Err(Error::Deleted);
+        }
+        let mut reactions = message.reactions.map_or_else(Vec::new, |all| all.by_name);
+        let Some(name) = &of.reaction else {
+            return Ok(ReactionPage {
+                reactions,
+                next: None,
+            });
+        };
+        reactions.retain(|reaction| reaction.name == *name);
+        let mut more = false;
+        for reaction in &mut reactions {
+            let key = (of.sequence, name.clone());
+            let mut users = self.timelines[timeline].reacted[&key].clone();
+            users.sort();
+            users.retain(|user| of.after.as_ref().is_none_or(|after| user > after));
+            more = users.len() > of.limit;
+            users.truncate(of.limit);
+            reaction.users = users;
+        }
+        let last = reactions
+            .iter()
+            .filter_map(|reaction| reaction.users.last());
+        let next = last.last().filter(|_| more).cloned();
+        Ok(ReactionPage { reactions, next })
     }
 
     fn change(&mut self, name: &str, mut message: Message) -> Message {
         let timeline = self.timelines.get_mut(name).expect("it stands");
         timeline.head.change_head += 1;
         message.change = timeline.head.change_head;
+        if let Some(reactions) = &mut message.reactions {
+            reactions.entry_change = message.change;
+        }
         timeline.messages.insert(message.sequence, message.clone());
         message
     }

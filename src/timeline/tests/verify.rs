@@ -9,17 +9,19 @@ use super::commands::directory;
 use crate::ids::{Clock, PartitionId};
 use crate::model::Value;
 use crate::partition::{Options, Partitions, Purpose, Txn};
-use crate::table::Key;
+use crate::table::{Key, RowWriter};
 use crate::timeline::head::HeadRow;
-use crate::timeline::stored::IdRow;
+use crate::timeline::stored::{IdRow, change_row};
 use crate::timeline::tables::{Name, id_columns};
 use crate::timeline::{
-    Append, AppendOne, EntryLimits, Limits, StoredTimelines, Timelines, UpdateMessage,
+    Append, AppendOne, EntryLimits, Limits, React, StoredTimelines, Target, Timelines,
+    UpdateMessage,
 };
 
 const AT: PartitionId = PartitionId(0);
 
-/// The problems of a timeline of five messages, the fourth edited, after `bend` wrote into its rows.
+/// The problems of a timeline of five messages after `bend` wrote into its rows. The fourth message was edited, the
+/// fifth pinned, and it has two reactions.
 fn with_timeline(bend: impl FnOnce(&mut Txn<'_>, &Name, HeadRow) + Send + 'static) -> Vec<String> {
     let home = directory();
     let limits = Limits {
@@ -67,6 +69,19 @@ fn with_timeline(bend: impl FnOnce(&mut Txn<'_>, &Name, HeadRow) + Send + 'stati
             timelines.append(append(n)).await.unwrap();
         }
         timelines.update_message(edit).await.unwrap();
+        assert!(timelines.pin("room".into(), 5, true).await.unwrap());
+        for user in ["ada", "ben"] {
+            let react = React {
+                target: Target {
+                    user: user.to_owned(),
+                    ..Target::from("room")
+                },
+                sequence: 5,
+                reaction: "+1".to_owned(),
+                adds: true,
+            };
+            timelines.react(react).await.unwrap();
+        }
         let bent = partitions.submit::<_, (), _>(Purpose::Adds, AT, 0, move |txn| {
             let name = Name::new("room");
             let head = txn.get(name.head_key().as_bytes()).unwrap().unwrap();
@@ -112,6 +127,8 @@ fn a_head_that_promises_more_or_less_than_there_is_is_found() {
     for (last, what) in [
         (7, "messages 6 to 7 are missing"),
         (4, "1 messages are beyond what the head says"),
+        (4, "1 pins lead to no message"),
+        (4, "2 reactions are to no message"),
     ] {
         let problems = with_timeline(move |txn, name, head| {
             let head = HeadRow { last, ..head };
@@ -128,11 +145,16 @@ fn a_head_that_promises_more_or_less_than_there_is_is_found() {
 fn rows_that_lead_nowhere_are_found() {
     let problems = with_timeline(|txn, name, head| {
         txn.delete(bytes(&name.change_key(head.incarnation, 1)));
+        txn.put(
+            bytes(&name.change_key(head.incarnation, 2)),
+            change_row(1).finish(1),
+        );
         let id = name.id_key(head.incarnation, &id_columns("u", "m2"));
         txn.put(bytes(&id), IdRow::encode(9, 1).finish(1));
     });
     let expected = [
         "timeline \"room\": change 1 of message 4 is not in its place",
+        "timeline \"room\": change 2 leads to message 1, which does not say so",
         "timeline \"room\": a message ID leads to 9, beyond 5",
     ];
     assert_eq!(problems, expected);
@@ -152,7 +174,28 @@ fn time_that_falls_and_changes_beyond_the_head_are_found() {
     let expected = [
         "timeline \"room\": message 3 is older than the one before it",
         "timeline \"room\": message 4 has change 1, beyond 0",
-        "timeline \"room\": 1 changes are beyond what the head says",
+        "timeline \"room\": message 5 has change 4, beyond 0",
+        "timeline \"room\": 2 changes are beyond what the head says",
+    ];
+    assert_eq!(problems, expected);
+}
+
+#[test]
+fn marks_that_contradict_their_messages_are_found() {
+    let problems = with_timeline(|txn, name, head| {
+        let inc = head.incarnation;
+        txn.delete(bytes(&name.pin_key(inc, 5)));
+        txn.put(bytes(&name.pin_key(inc, 2)), RowWriter::new(0).finish(1));
+        txn.delete(bytes(&name.reaction_keys(inc, 5, "+1").string("ada")));
+        let row = txn.get(name.reaction_keys(inc, 5, "+1").string("ben").as_bytes());
+        let stray = name.reaction_keys(inc, 3, "+1").string("cleo");
+        txn.put(bytes(&stray), row.unwrap().unwrap());
+    });
+    let expected = [
+        "timeline \"room\": message 2 says pinned = false, the list of pins true",
+        "timeline \"room\": message 3 has reactions without a sum",
+        "timeline \"room\": message 5 says pinned = true, the list of pins false",
+        "timeline \"room\": the sum of reactions \"+1\" to message 5 is not that of the 1 users",
     ];
     assert_eq!(problems, expected);
 }

@@ -156,6 +156,14 @@ fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
             if message.entry.is_none() {
                 ours("__deleted", Value::Boolean(true));
             }
+            if message.pinned {
+                ours("__pinned", Value::Boolean(true));
+            }
+            if let Some(all) = &message.reactions
+                && !all.by_name.is_empty()
+            {
+                ours("__reactions", Value::String(all.json_text()));
+            }
             if let Some(Burial::Recalled { by, reason }) = &message.burial {
                 ours("__recalled_by", Value::String(by.clone()));
                 if !reason.is_empty() {

@@ -11,6 +11,8 @@ pub(in crate::timeline) fn shown(mut message: Message, time: &Time) -> Message {
     if has_expired(&message, time) {
         message.entry = None;
         message.burial = Some(Burial::Expired);
+        message.reactions = None;
+        message.pinned = false;
     }
     message
 }

@@ -168,6 +168,8 @@ pub(in super::super) fn mask<'m>(
         if hides.contains_key(&message.sequence) {
             message.entry = None;
             message.hidden = true;
+            message.reactions = None;
+            message.pinned = false;
         }
     }
     Ok(())

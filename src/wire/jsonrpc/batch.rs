@@ -133,6 +133,12 @@ fn beyond_short(request: &Request) -> usize {
         | Request::MessageUpdate(_)
         | Request::MessageDelete(_)
         | Request::MessageRecall(_)
+        | Request::ReactionAdd(_)
+        | Request::ReactionRemove(_)
+        | Request::ReactionList(_)
+        | Request::PinAdd(_)
+        | Request::PinRemove(_)
+        | Request::PinList(_)
         | Request::ConversationList(_)
         | Request::ConversationSync(_)
         | Request::ConversationCount(_)
@@ -170,11 +176,20 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
         Ok(Reply::MessageUpdate(mut got)) => {
             got.message.entry = None;
             got.message.sender = None;
+            got.message.reactions = None;
             Ok(Reply::MessageUpdate(got))
         }
         Ok(Reply::TimelineUpdate(mut updated)) => {
             updated.meta = None;
             Ok(Reply::TimelineUpdate(updated))
+        }
+        Ok(Reply::ReactionAdd(mut reacted)) => {
+            reacted.reactions = None;
+            Ok(Reply::ReactionAdd(reacted))
+        }
+        Ok(Reply::ReactionRemove(mut reacted)) => {
+            reacted.reactions = None;
+            Ok(Reply::ReactionRemove(reacted))
         }
         Ok(Reply::ConversationUpdate(mut updated)) => {
             updated.attributes = None;
@@ -202,6 +217,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::ScheduleCancel(_)
             | Reply::MessageDelete(_)
             | Reply::MessageRecall(_)
+            | Reply::PinAdd(_)
+            | Reply::PinRemove(_)
             | Reply::ConversationCount(_)
             | Reply::ConversationHide(_)
             | Reply::MessageHide(_)
@@ -220,6 +237,8 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
             | Reply::MemberList(_)
             | Reply::MessageGet(_)
             | Reply::MessageRange(_)
+            | Reply::ReactionList(_)
+            | Reply::PinList(_)
             | Reply::ConversationList(_)
             | Reply::ConversationSync(_)
             | Reply::ConversationGet(_)
