@@ -35,6 +35,7 @@ pub mod schedule;
 pub mod schemas;
 pub mod session;
 pub mod signal;
+mod subscriptions;
 pub mod sync;
 pub mod tablestore;
 pub mod timeline;
