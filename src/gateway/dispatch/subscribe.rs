@@ -26,6 +26,9 @@ pub(in crate::gateway) struct Asked {
     pub(in crate::gateway) with: With,
 }
 
+/// Messages of a conversation in which a device has no position, if the client does not say.
+pub(in crate::gateway) const REWIND: u64 = 20;
+
 /// Room for one timeline's part of a reply.
 #[derive(Clone, Copy)]
 pub(in crate::gateway) struct Room {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::position::places;
 use super::shape::{self, page_bytes, size};
+use super::subscribe::REWIND;
 use super::{Caller, Shared, Work, conversation, refusal};
 use crate::feed::{Mailbox, Watch};
 use crate::metrics::Metrics;
@@ -77,9 +78,6 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
         _ => Work::Wait(work.boxed()),
     }
 }
-
-/// Messages of a conversation in which a device has no position.
-const REWIND: u64 = 20;
 
 fn asked(positions: &sync::Positions) -> Vec<SyncPosition<'_>> {
     let mut asked = Vec::with_capacity(positions.len());

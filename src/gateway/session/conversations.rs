@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 
 use super::super::Shared;
 use super::super::dispatch::shape::page_bytes;
-use super::super::dispatch::subscribe::{Asked, lanes};
+use super::super::dispatch::subscribe::{Asked, REWIND, lanes};
 use super::super::dispatch::{Caller, Outcome, conversation};
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
@@ -57,8 +57,6 @@ pub(super) fn begin(
     })))
 }
 
-/// Messages of a conversation in which a device has no position.
-const REWIND: u64 = 20;
 /// Conversations that are followed together.
 const CONVERSATIONS_MAX: usize = 10_000;
 
@@ -111,10 +109,9 @@ impl Subscriptions {
         conversations.is_looking = false;
         let Ok(side) = looked else {
             // Nothing of it was told; whoever follows has to begin anew.
-            let user = Arc::clone(&conversations.asked.user);
+            let inbox = format!("$inbox/{}", conversations.asked.user);
             self.end_conversations(conversations);
-            let name = Timelines::own_side(&user);
-            outbox.push(outbound::ended(&name, "", Ended::Unavailable, form));
+            outbox.push(outbound::ended(&inbox, "", Ended::Unavailable, form));
             return;
         };
         let OwnSide {

@@ -43,6 +43,9 @@ struct Slot {
     live: Option<Live>,
 }
 
+/// A connection may have thousands.
+const _: () = assert!(size_of::<Option<Slot>>() <= 168);
+
 struct Live {
     subscription: Subscription,
     /// A look at the store is under way.
