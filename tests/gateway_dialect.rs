@@ -53,7 +53,9 @@ impl Dialect for Lines {
             Ok(Reply::MessageAppend(message::AppendOutcome::Appended(appended))) => {
                 write!(out, "{id} is {}", appended.sequence)
             }
-            Ok(Reply::Subscribe(subscribed)) => write!(out, "{id} follows {}", subscribed.head),
+            Ok(Reply::Subscribe(sync::Following::One(subscribed))) => {
+                write!(out, "{id} follows {}", subscribed.head)
+            }
             Ok(_) => write!(out, "{id} done"),
             Err(failure) => write!(out, "{id} no: {}", failure.reason.name()),
         }
@@ -103,7 +105,10 @@ fn call(line: &str) -> Call {
             }))
         }
         ["subscribe", timeline] => Ok(Request::Subscribe(sync::Subscribe {
-            timeline: timeline.to_owned(),
+            timeline: Some(timeline.to_owned()),
+            timelines: None,
+            conversations: None,
+            device: None,
             after: None,
             rewind: None,
             epoch: None,

@@ -251,6 +251,34 @@ fn pages_that_nobody_reads_are_bounded_over_all_connections() {
 }
 
 #[test]
+fn a_subscription_is_small_beside_its_timeline() {
+    let server = Server::start(&[]);
+    let starts: Vec<String> = (0..1_000).map(|n| format!(r#""room/{n}":{{}}"#)).collect();
+    let params = format!(r#"{{"timelines":{{{}}}}}"#, starts.join(","));
+    let subscribe = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"subscribe","params":{params}}}"#);
+    let subscribed = || {
+        let mut socket = server.upgraded();
+        let bytes = frame(TEXT, subscribe.as_bytes());
+        socket.write_all(&bytes).unwrap();
+        // Frames of all messages one behind the other: long ones come in several.
+        let mut answers = String::new();
+        while !answers.ends_with(r#""more":false}}"#) {
+            let (_, answer) = receive(&mut socket).unwrap();
+            answers.push_str(std::str::from_utf8(&answer).unwrap());
+        }
+        assert_eq!(answers.matches(r#""state":"ok""#).count(), 1_000);
+        socket
+    };
+    // The first ones make the timelines, and what reads take.
+    let mut sockets: Vec<_> = (0..10).map(|_| subscribed()).collect();
+    let before = server.resident();
+    sockets.extend((0..40).map(|_| subscribed()));
+    let more = server.resident() - before;
+    // 40,000 of up to 400 bytes, and 40 connections.
+    assert!(more <= 20, "{more} MiB");
+}
+
+#[test]
 fn memory_of_large_messages_is_given_back() {
     let server = Server::start(&[]);
     let before = server.resident();

@@ -198,11 +198,36 @@ fn reply(method: &str, result: &Value) -> Reply {
         "position.list" => Reply::PositionList(of::<position::Listed>(result)),
         "position.remove" => Reply::PositionRemove(of::<position::Removed>(result)),
         "sync" => Reply::Sync(of::<sync::Synced>(result)),
-        "subscribe" => Reply::Subscribe(Box::new(of::<sync::Subscribed>(result))),
+        "subscribe" => Reply::Subscribe(match result.get("timelines") {
+            Some(_) => sync::Following::Many(many(result)),
+            None => sync::Following::One(Box::new(of::<sync::Subscribed>(result))),
+        }),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
         "signal" => Reply::Signal(of::<signal::Signalled>(result)),
         "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),
+    }
+}
+
+/// Of many subscriptions each is read as what it is.
+fn many(params: &Value) -> push::SubscribedMany {
+    let one = |(timeline, part): (&String, &Value)| {
+        let part = match part.get("reason") {
+            Some(reason) => sync::SubscribedOne::Refused {
+                reason: of::<Reason>(reason),
+            },
+            None => sync::SubscribedOne::Subscribed(Box::new(of::<sync::Subscribed>(part))),
+        };
+        (timeline.clone(), part)
+    };
+    push::SubscribedMany {
+        timelines: params["timelines"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(one)
+            .collect(),
+        more: of::<bool>(&params["more"]),
     }
 }
 
@@ -211,6 +236,10 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "message" => Push::Message(of::<push::Messages>(params)),
         "message.changed" => Push::MessageChanged(of::<push::Changed>(params)),
         "timeline.changed" => Push::TimelineChanged(of::<push::TimelineChanged>(params)),
+        "conversation.changed" => {
+            Push::ConversationChanged(of::<push::ConversationChanged>(params))
+        }
+        "subscribed" => Push::Subscribed(many(params)),
         "signal" => Push::Signal(of::<push::Signal>(params)),
         "presence" => Push::Presence(of::<push::Presence>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),

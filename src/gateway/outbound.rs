@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::dispatch::shape::{entry, shared_message};
 use super::form::Form;
-use crate::feed::{Body, Ended, Fresh, Names};
+use crate::feed::{Body, Fresh, Names};
 use crate::timeline::{Changed, Message, Meta};
 use crate::wire::{self, Entry, Frames, Integers, Push, push};
 
@@ -139,13 +139,7 @@ fn texts(names: &[Arc<str>]) -> Vec<Cow<'_, str>> {
 }
 
 /// `subscription.ended`.
-pub(super) fn ended(timeline: &str, epoch: &str, why: Ended, form: Form) -> Bytes {
-    let reason = match why {
-        Ended::Deleted => push::Ended::Deleted,
-        Ended::EpochChanged => push::Ended::EpochChanged,
-        Ended::TooOld => push::Ended::TooOld,
-        Ended::Unavailable => push::Ended::Unavailable,
-    };
+pub(super) fn ended(timeline: &str, epoch: &str, reason: push::Ended, form: Form) -> Bytes {
     form.dialect
         .push(&Push::SubscriptionEnded(push::SubscriptionEnded {
             timeline: timeline.into(),

@@ -15,7 +15,8 @@ use crate::timeline::{Columns, Conversation, Error};
 use super::conversation_row::{ConversationRow, Membership};
 use super::conversations;
 use super::cursor::{Behind, Read, Since};
-use super::memberships::{Entry, Looked, Mine};
+use super::memberships::{Entry, Mine};
+use super::memory::Looked;
 use super::tables::Home;
 use super::{People, SMALL_BYTES, direct};
 

@@ -7,10 +7,14 @@
 mod conversation_row;
 mod conversations;
 mod cursor;
+mod device;
 mod direct;
 mod list;
 mod lists;
 mod memberships;
+mod memory;
+mod own_side;
+mod places;
 mod positions;
 mod stored;
 mod sync;
@@ -30,12 +34,16 @@ use crate::table::{
 use crate::timeline::{Columns, Error, Limits, Timelines};
 
 use conversations::OwnChange;
-use memberships::Memberships;
+use memberships::Mine;
+use memory::Memory;
+use places::Places;
 use tables::Home;
 
 pub use conversations::ATTRIBUTES_BYTES_MAX;
+pub use device::SyncDevice;
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
 pub use lists::Lists;
+pub use own_side::{OwnSide, Told};
 pub use positions::{DEVICES_MAX, POSITIONS_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
 pub use sync::{SyncConversations, SyncedConversations};
@@ -48,7 +56,8 @@ pub use sync::{SyncConversations, SyncedConversations};
 pub struct People {
     partitions: Partitions,
     timelines: Timelines,
-    memberships: Arc<Memberships>,
+    memberships: Arc<Memory<Mine>>,
+    places: Arc<Memory<Places>>,
     relay: Relay,
 }
 
@@ -57,7 +66,8 @@ impl People {
     #[must_use]
     pub fn new(partitions: Partitions, timelines: Timelines, relay: Relay) -> People {
         People {
-            memberships: Arc::new(Memberships::new(&partitions, MEMBERSHIPS_MAX)),
+            memberships: Arc::new(Memory::new(&partitions, MEMBERSHIPS_MAX)),
+            places: Arc::new(Memory::new(&partitions, PLACES_MAX)),
             partitions,
             timelines,
             relay,
@@ -231,6 +241,8 @@ impl People {
 
 /// Memberships of all users in memory: some 40 MB and their names.
 const MEMBERSHIPS_MAX: usize = 1_000_000;
+/// Positions of all devices in memory: some 24 MB, their names and epochs.
+const PLACES_MAX: usize = 1_000_000;
 /// About what a small write holds in the queue.
 const SMALL_BYTES: usize = 512;
 

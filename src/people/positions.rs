@@ -19,6 +19,7 @@ use crate::table::{
 };
 use crate::timeline::Error;
 
+use super::places::Places;
 use super::stored::{Device, DevicePosition, DeviceRow, Place};
 use super::tables::{Home, device_of, last_text};
 
@@ -55,7 +56,7 @@ impl SetPositions {
 }
 
 impl DeviceRow {
-    fn is_gone(self, now_ms: u64) -> bool {
+    pub(super) fn is_gone(self, now_ms: u64) -> bool {
         self.used.saturating_add(UNUSED_MS_MAX) <= now_ms
     }
 
@@ -67,6 +68,11 @@ impl DeviceRow {
         let device = DeviceRow::decode(&value);
         let device = device.map_err(|_| damaged(key.as_bytes(), "not a device"))?;
         Ok((!device.is_gone(now_ms)).then_some(device))
+    }
+
+    /// Whether its use now is to be written.
+    pub(super) fn is_stale(self, now_ms: u64) -> bool {
+        self.used.saturating_add(USE_STEP_MS) <= now_ms
     }
 }
 
@@ -111,7 +117,7 @@ pub(super) fn set(
     if row.count > POSITIONS_MAX {
         return Err(too_many("positions", POSITIONS_MAX, row.count));
     }
-    if row.used.saturating_add(USE_STEP_MS) <= now_ms {
+    if row.is_stale(now_ms) {
         row.used = now_ms;
     }
     if found != Some(row) {
@@ -219,6 +225,26 @@ fn device(row: Result<(Bytes, Bytes), ReadError>) -> Result<(String, DeviceRow),
 fn name_at_end(key: &[u8]) -> Result<String, ReadError> {
     let name = split_key(key).and_then(|(_, columns)| last_text(columns).ok());
     name.ok_or_else(|| damaged(key, "not a name"))
+}
+
+/// All positions of a device, for memory.
+pub(super) fn all(
+    view: &View,
+    home: &Home,
+    device: &str,
+    now_ms: u64,
+) -> Result<Places, ReadError> {
+    let mut places = Places::of(DeviceRow::load(view, &home.device_key(device), now_ms)?);
+    if places.device.is_none() {
+        return Ok(places);
+    }
+    let (from, to) = home.positions(device, None);
+    for row in scan(view, &from, &to, Direction::Forward) {
+        let (key, value) = row?;
+        let place = Place::decode(&value).map_err(|_| damaged(&key, "not a position"))?;
+        places.set(&name_at_end(&key)?, &place);
+    }
+    Ok(places)
 }
 
 /// A page of a device's positions, and whether that was all.

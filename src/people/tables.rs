@@ -52,6 +52,13 @@ impl Home {
         (key.clone().below_all(), key.above_all())
     }
 
+    /// The columns that a device's rows begin with.
+    pub(super) fn device_columns(&self, device: &str) -> Vec<u8> {
+        let mut columns = self.column.clone();
+        ordered::push_string(&mut columns, device);
+        columns
+    }
+
     pub(super) fn device_key(&self, device: &str) -> Key {
         self.key(DEVICES, device.len()).string(device)
     }

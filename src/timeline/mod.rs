@@ -59,7 +59,7 @@ pub use message::{
     Meta, Page, Range, Recall, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage,
     UpdateMeta,
 };
-pub use position::{Changed, Resume, ResumeState, SyncPosition, SyncState, Synced};
+pub use position::{Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
@@ -276,26 +276,6 @@ impl Timelines {
             };
             site.bury_message(txn, &target, recall.sequence, burial)
         })
-    }
-
-    /// What comes after a reader's position, and what changed behind it.
-    pub async fn resume(&self, mut resume: Resume) -> Result<Changed, Error> {
-        let partition = self.place(&resume.timeline);
-        loop {
-            let (site, asked) = (self.site(partition), resume.clone());
-            let page = self
-                .read(partition, move |view| site.resume(view, &asked, true))
-                .await?;
-            let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
-            let went_on = resume
-                .changes_after
-                .is_some_and(|at| page.change_position > at);
-            if !(is_empty && page.more && went_on) {
-                return Ok(page);
-            }
-            // A long stretch of changes that this reader does not need: go on behind it with a fresh view.
-            resume.changes_after = Some(page.change_position);
-        }
     }
 
     /// What a committed batch did, one event per watched timeline that it touched, from the batch alone. The feed's

@@ -68,6 +68,19 @@ pub struct SyncPosition<'a> {
     pub epoch: Option<&'a str>,
     /// Also what changed at or below `after`, above this change number.
     pub changes_after: Option<u64>,
+    /// There is no position yet: so many of the newest messages, if there is any. The others are 0 and none.
+    pub rewind: Option<u64>,
+}
+
+/// Who asks a `sync`, and for how much.
+#[derive(Clone, Copy, Debug)]
+pub struct SyncAsker<'a> {
+    /// Empty = a back end.
+    pub user: &'a str,
+    /// They are known to be a member of all of it: where there is nothing new, their rows need not be read.
+    pub is_member: bool,
+    /// Messages of a timeline at most.
+    pub limit: usize,
 }
 
 /// The state of one timeline in a sync's reply; texts as in the protocol.
@@ -81,6 +94,8 @@ pub enum SyncState {
     EpochChanged,
     /// No such timeline any more.
     Deleted,
+    /// There was no position: the newest messages.
+    New,
 }
 
 /// One timeline of a sync's reply.

@@ -15,7 +15,7 @@ use super::tables::Name;
 use super::time::shown;
 use super::unread;
 use super::write::Site;
-use super::{Changed, Error, Message, Resume, ResumeState};
+use super::{Changed, Error, Message, Resume, ResumeState, Timelines};
 
 /// Change rows that one view looks at, at most: most of them may be of messages above the position, which are passed
 /// over. Tests go through the cut with few.
@@ -26,6 +26,39 @@ impl Resume {
     #[must_use]
     pub fn is_from_nothing(&self) -> bool {
         self.after.unwrap_or(0) == 0 && self.epoch.is_none()
+    }
+}
+
+impl Timelines {
+    /// What comes after a reader's position, and what changed behind it.
+    pub async fn resume(&self, resume: Resume) -> Result<Changed, Error> {
+        self.resume_into(resume, true).await
+    }
+
+    /// The same; without `first_anyway` there may be no message, if the first one is larger than the bytes.
+    pub async fn resume_into(
+        &self,
+        mut resume: Resume,
+        first_anyway: bool,
+    ) -> Result<Changed, Error> {
+        let partition = self.place(&resume.timeline);
+        loop {
+            let (site, asked) = (self.site(partition), resume.clone());
+            let page = self
+                .read(partition, move |view| {
+                    site.resume(view, &asked, first_anyway)
+                })
+                .await?;
+            let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
+            let went_on = resume
+                .changes_after
+                .is_some_and(|at| page.change_position > at);
+            if !(is_empty && page.more && went_on) {
+                return Ok(page);
+            }
+            // A long stretch of changes that this reader does not need: go on behind it with a fresh view.
+            resume.changes_after = Some(page.change_position);
+        }
     }
 }
 

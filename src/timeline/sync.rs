@@ -14,7 +14,8 @@ use super::heads::Found;
 use super::tables::Name;
 use super::write::Site;
 use super::{
-    Changed, Error, Head, Resume, ResumeState, SyncPosition, SyncState, Synced, Timelines,
+    Changed, Error, Head, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
+    Timelines,
 };
 
 /// Positions whose heads are looked up before their pages are read.
@@ -33,13 +34,12 @@ enum News {
 
 impl Timelines {
     /// Those of `positions` that have news or are not of their timeline's history, beginning at index `start` and going
-    /// round, as `user` sees them. `limit` is per timeline; ends when about `bytes_max` are reached, and then says
+    /// round, as the asker sees them. Ends when about `bytes_max` are reached, and then says
     /// `true`: those not shown may have news too.
     pub async fn sync(
         &self,
         positions: &[SyncPosition<'_>],
-        user: &str,
-        limit: usize,
+        asker: SyncAsker<'_>,
         bytes_max: usize,
         start: usize,
     ) -> Result<(Vec<Synced>, bool), Error> {
@@ -54,7 +54,7 @@ impl Timelines {
                 break;
             }
             for (partition, positions) in self.by_partition(chunk) {
-                self.sync_partition(partition, &positions, (user, limit), &mut reply)
+                self.sync_partition(partition, &positions, asker, &mut reply)
                     .await?;
             }
         }
@@ -65,12 +65,12 @@ impl Timelines {
         &self,
         partition: PartitionId,
         positions: &[SyncPosition<'_>],
-        (user, limit): (&str, usize),
+        asker: SyncAsker<'_>,
         reply: &mut Reply,
     ) -> Result<(), Error> {
         let site = self.site(partition);
         let has_news = |index: usize, head: Option<&HeadRow>| {
-            !matches!(site.news(&positions[index], head, user), News::None)
+            !matches!(site.news(&positions[index], head, asker), News::None)
         };
         let name = |index: usize| positions[index].timeline;
         let count = positions.len();
@@ -78,16 +78,16 @@ impl Timelines {
         let mut asked = Vec::new();
         for (index, head) in heads {
             let position = &positions[index];
-            match site.news(position, head.as_ref(), user) {
+            match site.news(position, head.as_ref(), asker) {
                 News::None => {}
                 News::Some => asked.push(Resume {
                     timeline: position.timeline.to_owned(),
-                    user: user.to_owned(),
-                    after: Some(position.after),
-                    rewind: None,
+                    user: asker.user.to_owned(),
+                    after: position.rewind.is_none().then_some(position.after),
+                    rewind: position.rewind,
                     epoch: position.epoch.map(str::to_owned),
                     changes_after: position.changes_after,
-                    limit,
+                    limit: asker.limit,
                     bytes_max: 0,
                 }),
                 News::Deleted => reply.add(Synced {
@@ -143,6 +143,21 @@ impl Timelines {
         Ok(head.map(|head| self.site(partition).epochs.head(partition, &head)))
     }
 
+    /// The same of a timeline that its user sees as everybody does; `None` also where only the store tells what they
+    /// may see.
+    pub async fn open_head(&self, timeline: &str, user: &str) -> Result<Option<Head>, Error> {
+        let partition = self.place(timeline);
+        let site = self.site(partition);
+        let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
+        let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
+        let is_open = |head: &HeadRow| {
+            let bound = head.members > 0 || site.is_members_only(&Name::new(timeline), head);
+            user.is_empty() || !bound
+        };
+        let head = head.filter(is_open);
+        Ok(head.map(|head| site.epochs.head(partition, &head)))
+    }
+
     /// The heads of standing timelines of one partition, of which there are `count` names: in order, those that
     /// `matter`.
     pub(super) async fn head_rows<'n>(
@@ -180,12 +195,24 @@ impl Timelines {
 }
 
 impl Site {
-    fn news(&self, position: &SyncPosition<'_>, head: Option<&HeadRow>, user: &str) -> News {
+    fn news(
+        &self,
+        position: &SyncPosition<'_>,
+        head: Option<&HeadRow>,
+        asker: SyncAsker<'_>,
+    ) -> News {
         let Some(head) = head else {
             // The reader never had anything of it: nothing yet.
             let is_new = position.after == 0 && position.epoch.is_none();
             return if is_new { News::None } else { News::Deleted };
         };
+        if position.rewind.is_some() {
+            return if head.last > 0 {
+                News::Some
+            } else {
+                News::None
+            };
+        }
         let is_foreign = position
             .epoch
             .is_some_and(|epoch| !self.epochs.is(epoch, self.partition, head.incarnation));
@@ -195,7 +222,8 @@ impl Site {
         // Whether they may still read only their row tells.
         let is_bound = || {
             let name = Name::new(position.timeline);
-            !user.is_empty() && self.is_members_only(&name, head)
+            let is_known = asker.user.is_empty() || asker.is_member;
+            !is_known && self.is_members_only(&name, head)
         };
         if is_foreign || has_changes || head.last != position.after || is_bound() {
             News::Some
@@ -238,6 +266,7 @@ impl Site {
             part.add(Synced {
                 timeline: resume.timeline,
                 state: match page.state {
+                    ResumeState::Ok if resume.rewind.is_some() => SyncState::New,
                     ResumeState::Ok => SyncState::Ok,
                     ResumeState::TooOld => SyncState::TooOld,
                     ResumeState::EpochChanged => SyncState::EpochChanged,

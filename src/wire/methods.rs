@@ -202,7 +202,7 @@ methods! {
         "conversation.hide", changes, "Take a conversation off one's list until a message comes";
     Sync(sync::Sync) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
-    Subscribe(sync::Subscribe) -> Box<sync::Subscribed>,
+    Subscribe(sync::Subscribe) -> sync::Following,
         "subscribe", answers, "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
         "unsubscribe", changes, "End a subscription";

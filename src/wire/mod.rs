@@ -38,6 +38,7 @@ pub mod schemas;
 pub mod session;
 pub mod settings;
 pub mod signal;
+mod subscriptions;
 pub mod sync;
 pub mod tablestore;
 pub mod timeline;

@@ -8,8 +8,10 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use super::conversation::Conversation;
 use super::entry::Entry;
 use super::message::Message;
+pub use super::subscriptions::SubscribedMany;
 
 /// Makes everything that there is once for each push.
 macro_rules! pushes {
@@ -45,6 +47,8 @@ pushes! {
     Message(Messages<'a>), "message", "New messages of a subscription";
     MessageChanged(Changed<'a>), "message.changed", "Edits and deletions up to the reader's position";
     TimelineChanged(TimelineChanged<'a>), "timeline.changed", "The meta was updated";
+    Subscribed(SubscribedMany), "subscribed", "More of the timelines that were subscribed together";
+    ConversationChanged(ConversationChanged), "conversation.changed", "What no other push tells of the user's conversations";
     Signal(Signal<'a>), "signal", "Something that a user said in passing; only with `signals`";
     Presence(Presence<'a>), "presence", "Who came and went; only with `presence`";
     SubscriptionEnded(SubscriptionEnded<'a>), "subscription.ended", "Nothing of it follows";
@@ -125,6 +129,17 @@ pub struct Presence<'a> {
     pub left: Option<Vec<Cow<'a, str>>>,
 }
 
+/// What no other push tells of the user's conversations: membership, own attributes, read position, hides. Not for
+/// messages, which a client counts by itself. Only to subscriptions with `conversations`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.conversation.changed")]
+pub struct ConversationChanged {
+    /// As they are now.
+    pub conversations: Vec<Conversation>,
+    /// Timelines that are none of the user's conversations any more.
+    pub removed: Vec<String>,
+}
+
 /// The subscription ended; nothing of it follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "push.subscription.ended")]
@@ -151,6 +166,8 @@ pub enum Ended {
     TooOld,
     /// The user may no longer read it.
     Forbidden,
+    /// It was subscribed as one of the user's conversations, and is none any more.
+    NotAMember,
     /// The store can't serve it now.
     Unavailable,
 }

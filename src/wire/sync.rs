@@ -13,17 +13,33 @@ use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
 use super::params::{one_of, or_default, page_default, page_limit, yes, yes_or};
-use super::position::positions_at;
+use super::position::{Place, places, positions_at};
 
 pub use super::positions::{Position, Positions};
+pub use super::subscriptions::{
+    Following, Start, State, Subscribed, SubscribedMany, SubscribedOne,
+};
+use super::subscriptions::{check_count, check_starts};
 
 /// Asks for what is new in many timelines, and may wait for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "sync.params")]
 pub struct Sync {
-    /// The reader's positions, by timeline.
-    pub positions: Positions,
+    /// The reader's positions, by timeline; or `device`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Positions>,
+    /// The user's device whose stored positions count, in all of the user's conversations; 1 to 64 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub device: Option<String>,
+    /// Positions that the device has stored: they are set first, as by `position.set`. Nothing else moves them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, Place>>")]
+    pub ack: Option<Positions>,
+    /// So many of the newest messages of a conversation in which the device has no position; default 20.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewind: Option<u64>,
     /// Messages per timeline at most; clamped to the page limit.
     #[serde(default = "page_default", deserialize_with = "page_limit")]
     #[schemars(range(min = 1))]
@@ -35,7 +51,27 @@ pub struct Sync {
 
 impl Check for Sync {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        positions_at("positions", &self.positions, limits)?;
+        match (&self.positions, &self.device) {
+            (Some(positions), None) => {
+                positions_at("positions", positions, limits)?;
+                let only_by_device = match (&self.ack, self.rewind) {
+                    (Some(_), _) => Some("ack"),
+                    (None, Some(_)) => Some("rewind"),
+                    (None, None) => None,
+                };
+                if let Some(field) = only_by_device {
+                    return Err(Failure::invalid(field, "only with a device"));
+                }
+            }
+            (None, Some(device)) => {
+                check::device("device", device)?;
+                if let Some(ack) = &self.ack {
+                    places("ack", ack, limits)?;
+                }
+                check::number("rewind", self.rewind)?;
+            }
+            _ => return Err(Failure::invalid("positions", "either positions or device")),
+        }
         self.wait_ms = self.wait_ms.map(|wait_ms| wait_ms.min(limits.wait_ms_max));
         check::page_limit(&mut self.limit, limits)
     }
@@ -77,32 +113,30 @@ pub struct SyncedTimeline {
     pub state: State,
 }
 
-/// How a position was answered. An unknown one means: start over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// As asked.
-    Ok,
-    /// History before the position is gone: messages start at `floor`, and it goes on from there.
-    TooOld,
-    /// Another history: no messages, no subscription; start over.
-    EpochChanged,
-    /// No such timeline any more; only in `sync`.
-    Deleted,
-}
-
-/// Resumes a timeline and follows it. Neither `after` nor `rewind`: from now.
+/// Resumes a timeline and follows it, or many. Neither `after` nor `rewind`: from now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "subscribe.params")]
 pub struct Subscribe {
-    /// The timeline's ID, 1 to 255 bytes.
+    /// The timeline's ID, 1 to 255 bytes; or `timelines`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
-    pub timeline: String,
-    /// Everything above this sequence; not with `rewind`.
+    pub timeline: Option<String>,
+    /// Many at once, each for itself: where it begins, by timeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timelines: Option<BTreeMap<String, Start>>,
+    /// All conversations of the user, also those that they join later; `subscribed` pushes tell those with news.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversations: Option<bool>,
+    /// With `conversations`: from the positions of this device; else from now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub device: Option<String>,
+    /// Everything above this sequence; not with `rewind`, and not with `timelines`, which have their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// The newest so many messages; not with `after`.
+    /// The newest so many messages; not with `after`. With `device` of conversations where it has no position (default
+    /// 20).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewind: Option<u64>,
     /// The epoch that `after` belongs to. If it is not the current one, the answer's `state` says so.
@@ -112,11 +146,11 @@ pub struct Subscribe {
     /// Also what changed at or below `after`, above this change number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_after: Option<u64>,
-    /// Messages in the reply at most; clamped to the page limit. The rest follows as pushes.
+    /// Messages of a timeline in the reply at most; clamped to the page limit. The rest follows as pushes.
     #[serde(default = "page_default", deserialize_with = "page_limit")]
     #[schemars(range(min = 1))]
     pub limit: u64,
-    /// Make the timeline if there is none; default `true`.
+    /// Make a timeline if there is none; default `true`.
     #[serde(default = "yes", deserialize_with = "yes_or")]
     pub create: bool,
     /// Pushes of this subscription that come only if they are asked for.
@@ -147,65 +181,101 @@ impl<'de> Deserialize<'de> for With {
     }
 }
 
+impl Subscribe {
+    /// Where the one timeline begins.
+    #[must_use]
+    pub fn start(&self) -> Start {
+        Start {
+            after: self.after,
+            rewind: self.rewind,
+            epoch: self.epoch.clone(),
+            changes_after: self.changes_after,
+        }
+    }
+}
+
 impl Check for Subscribe {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("after", self.after)?;
-        check::number("rewind", self.rewind)?;
-        check::number("changes_after", self.changes_after)?;
-        if self.after.is_some() && self.rewind.is_some() {
-            return Err(Failure::invalid("rewind", "either after or rewind"));
+        one_of_three(&self.timeline, &self.timelines, self.conversations)?;
+        self.start().check("")?;
+        let own = Start {
+            rewind: self.rewind.filter(|_| self.conversations.is_some()),
+            ..Start::default()
+        };
+        if self.timeline.is_none() && self.start() != own {
+            let message = "each of many timelines has its own after, rewind, epoch, changes_after";
+            return Err(Failure::invalid("timelines", message));
         }
-        // The server's own timelines may be read, not made.
-        self.create &= !self.timeline.starts_with('$');
+        if let Some(timelines) = &self.timelines {
+            check_starts(timelines, limits)?;
+        }
+        match &self.device {
+            Some(_) if self.conversations.is_none() => {
+                return Err(Failure::invalid("device", "only with conversations"));
+            }
+            Some(device) => check::device("device", device)?,
+            None => {}
+        }
+        if self.conversations.is_some() && self.with.contains(&With::Presence) {
+            return Err(Failure::invalid(
+                "with",
+                "presence is not for all conversations",
+            ));
+        }
         check::page_limit(&mut self.limit, limits)
     }
 }
 
-/// The subscription, unless `state` says otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "subscribe.result")]
-pub struct Subscribed {
-    /// The timeline's ID.
-    pub timeline: String,
-    /// Its epoch; empty if a position in a history that is gone was given and there is no such timeline now.
-    pub epoch: String,
-    /// The lowest readable sequence.
-    pub floor: u64,
-    /// The last sequence; the reader has caught up when it reaches it.
-    pub head: u64,
-    /// What to pass as `changes_after` when resuming: the last change number, or while `changed` could not hold all of
-    /// them (`more`) the number up to which it does; the pushes of the rest carry it on.
-    pub change_head: u64,
-    /// Messages above the position, without gap.
-    pub messages: Vec<Message<'static>>,
-    /// What changed at or below the position, newest form, in change order; only if asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed: Option<Vec<Message<'static>>>,
-    /// The rest up to `head` follows as pushes.
-    pub more: bool,
-    /// How it went.
-    pub state: State,
+/// Checks the one timeline, and that there is nothing else beside it.
+fn one_of_three<T>(
+    one: &Option<String>,
+    many: &Option<T>,
+    conversations: Option<bool>,
+) -> Result<(), Failure> {
+    match (one, many, conversations) {
+        (Some(one), None, None) => check::timeline(one),
+        (None, Some(_), None) | (None, None, Some(true)) => Ok(()),
+        (None, None, Some(false)) => Err(Failure::invalid("conversations", "true or absent")),
+        _ => {
+            let message = "one of timeline, timelines and conversations";
+            Err(Failure::invalid("timeline", message))
+        }
+    }
 }
 
-/// Ends a subscription.
+/// Ends a subscription, or many.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "unsubscribe.params")]
 pub struct Unsubscribe {
-    /// The timeline's ID, 1 to 255 bytes.
+    /// The timeline's ID, 1 to 255 bytes; or `timelines`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
-    pub timeline: String,
-    /// The epoch that is thought to be current; another one is refused.
+    pub timeline: Option<String>,
+    /// Many at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timelines: Option<Vec<String>>,
+    /// All conversations, as they were subscribed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversations: Option<bool>,
+    /// The epoch that is thought to be current; another one is refused. Only with `timeline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Unsubscribe {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        one_of_three(&self.timeline, &self.timelines, self.conversations)?;
+        if self.epoch.is_some() && self.timeline.is_none() {
+            return Err(Failure::invalid("epoch", "only with timeline"));
+        }
+        if let Some(timelines) = &self.timelines {
+            check_count(timelines.len(), limits)?;
+            for (index, timeline) in timelines.iter().enumerate() {
+                check::timeline_at(&format!("timelines[{index}]"), timeline)?;
+            }
+        }
         check::epoch("epoch", self.epoch.as_deref())
     }
 }

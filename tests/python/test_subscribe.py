@@ -250,3 +250,106 @@ def test_a_subscribe_that_creates_is_never_told_that_there_is_nothing(client, ot
     other.call("timeline.delete", timeline=name)
     push = client.push("subscription.ended")
     assert (push["reason"], push["epoch"]) == ("deleted", reply["epoch"])
+
+
+def test_many_at_once_each_as_by_itself(client, other, name, refused):
+    a, b, c, d = (f"{name}/{x}" for x in "abcd")
+    client.fill(a, 5)
+    client.fill(b, 3)
+    epoch = client.call("timeline.get", timeline=a)["epoch"]
+    client.call("subscribe", timeline=d)
+    starts = {a: {"after": 3, "epoch": epoch}, b: {"rewind": 1}, c: {}, d: {}}
+    reply = client.call("subscribe", timelines=starts)
+    assert set(reply) == {"timelines", "more"} and reply["more"] is False
+    got = reply["timelines"]
+    assert sequences(got[a]["messages"]) == [4, 5] and got[a]["state"] == "ok" and got[a]["timeline"] == a
+    assert sequences(got[b]["messages"]) == [3] and got[c]["head"] == 0
+    assert got[d] == {"reason": "already_subscribed"}
+    for one in [a, b, c]:
+        other.append(one)
+    pushed = [client.push("message") for _ in range(3)]
+    assert {push["timeline"]: sequences(push["messages"]) for push in pushed} == {a: [6], b: [4], c: [1]}
+    # Each for itself: a history that is gone is no subscription, an unknown timeline is not made where that is not asked.
+    e, f = f"{name}/e", f"{name}/f"
+    client.append(e)
+    got = client.call("subscribe", timelines={e: {"after": 1, "epoch": "Other1"}, f: {}}, create=False)["timelines"]
+    assert got[e]["state"] == "epoch_changed" and got[f] == {"reason": "timeline_not_found"}
+    client.append(e)
+    client.quiet()
+    assert client.call("unsubscribe", timelines=[a, b, "never"]) == {}
+    other.append(a)
+    other.append(c)
+    assert client.push("message")["timeline"] == c
+    client.quiet()
+
+
+def test_what_does_not_fit_into_the_reply_comes_in_pushes(client, other, name):
+    names = [f"{name}/{n:02}" for n in range(30)]
+    for one in names:
+        client.append(one, {"t": "x" * 60_000})
+    reply = client.call("subscribe", timelines={one: {"after": 0} for one in names})
+    assert reply["more"] is True and 0 < len(reply["timelines"]) < 30
+    # What is appended meanwhile comes behind the timeline's own part, whenever that is.
+    for one in names:
+        other.append(one, {"n": 2})
+    seen = {one: sequences(part["messages"]) for one, part in reply["timelines"].items()}
+    more, pushes = True, 0
+    while more or any(len(got) < 2 for got in seen.values()):
+        push = client.push()
+        params = push["params"]
+        if push["method"] == "subscribed":
+            assert not set(params["timelines"]) & set(seen)
+            more, pushes = params["more"], pushes + 1
+            seen.update({one: sequences(part["messages"]) for one, part in params["timelines"].items()})
+        else:
+            assert push["method"] == "message"
+            seen[params["timeline"]] += sequences(params["messages"])
+    assert pushes > 1 and seen == {one: [1, 2] for one in names}
+
+
+def test_unsubscribed_while_its_part_is_still_to_come(client, name):
+    names = [f"{name}/{n:02}" for n in range(20)]
+    for one in names:
+        client.append(one, {"t": "x" * 100_000})
+    number = client.ask("subscribe", timelines={one: {"after": 0} for one in names})
+    client.call("unsubscribe", timelines=names)
+    more = client.take(number)["more"]
+    while more:
+        push = client.push("subscribed")
+        assert push["timelines"] == {}
+        more = push["more"]
+    client.append(names[-1])
+    client.quiet()
+
+
+def test_many_up_to_the_limit(client, name, refused):
+    for n in range(10):
+        client.call("subscribe", timeline=f"{name}/single/{n}")
+    reply = client.call("subscribe", timelines={f"{name}/{n:04}": {} for n in range(1_000)})
+    got, more = reply["timelines"], reply["more"]
+    while more:
+        push = client.push("subscribed")
+        got.update(push["timelines"])
+        more = push["more"]
+    refusals = [one for one, part in got.items() if "reason" in part]
+    assert len(got) == 1_000 and len(refusals) == 10
+    assert all(got[one] == {"reason": "too_large"} for one in refusals)
+    refused(client, "subscribe", 413, "too_large", timeline=f"{name}/one")
+    refused(client, "subscribe", 413, "too_large", field="timelines", timelines={f"{n}": {} for n in range(1_001)})
+    client.call("unsubscribe", timelines=list(got))
+    assert client.call("subscribe", timeline=f"{name}/one")["state"] == "ok"
+
+
+def test_params_of_many(client, name, refused):
+    refused(client, "subscribe", -32602, field="timeline")
+    refused(client, "subscribe", -32602, field="timeline", timeline=name, timelines={})
+    refused(client, "subscribe", -32602, field="timelines", timelines={name: {}}, after=1)
+    refused(client, "subscribe", -32602, field=f"timelines.{name}.rewind", timelines={name: {"after": 1, "rewind": 1}})
+    refused(client, "subscribe", -32602, field=f"timelines.{name}.epoch", timelines={name: {"epoch": "-"}})
+    refused(client, "subscribe", -32602, timelines={name: {"create": True}})
+    refused(client, "subscribe", -32602, timelines={"": {}})
+    refused(client, "unsubscribe", -32602, field="timeline")
+    refused(client, "unsubscribe", -32602, field="epoch", timelines=[name], epoch="E1")
+    refused(client, "unsubscribe", -32602, field="timelines[1]", timelines=[name, "a\nb"])
+    assert client.call("subscribe", timelines={}) == {"timelines": {}, "more": False}
+    assert client.call("unsubscribe", timelines=[]) == {}

@@ -76,7 +76,11 @@ pub(super) fn changing_members(
 }
 
 /// Waits until lists show what the connection has changed.
-async fn caught_up(shared: &Shared, user: &str, changes: &MemberChanges) -> Result<(), Failure> {
+pub(super) async fn caught_up(
+    shared: &Shared,
+    user: &str,
+    changes: &MemberChanges,
+) -> Result<(), Failure> {
     let ends = changes.ends();
     if ends.is_empty() {
         return Ok(());
@@ -294,7 +298,11 @@ fn wanted(filter: conversation::Filter) -> Filter {
     }
 }
 
-fn shown(from: Shown, user: &str, integers: Integers) -> conversation::Conversation {
+pub(in crate::gateway) fn shown(
+    from: Shown,
+    user: &str,
+    integers: Integers,
+) -> conversation::Conversation {
     let (last_at, peer) = (from.last_at(), from.peer(user));
     let Shown {
         conversation,

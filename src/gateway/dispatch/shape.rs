@@ -192,6 +192,7 @@ pub(super) fn sync_state(from: timeline::SyncState) -> State {
         timeline::SyncState::TooOld => State::TooOld,
         timeline::SyncState::EpochChanged => State::EpochChanged,
         timeline::SyncState::Deleted => State::Deleted,
+        timeline::SyncState::New => State::New,
     }
 }
 
@@ -212,7 +213,7 @@ pub(super) fn size(limit: u64) -> usize {
 }
 
 /// About how many bytes of stored messages make a reply that stays below the outbound frame.
-pub(super) fn page_bytes(limits: &Limits) -> usize {
+pub(in crate::gateway) fn page_bytes(limits: &Limits) -> usize {
     size(limits.outbound_frame_bytes_max) / 4
 }
 

@@ -6,43 +6,115 @@
 
 use std::sync::Arc;
 
-use super::shape::{self, page_bytes, size};
+use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Lane, Subscription, Watch, With};
 use crate::timeline::{Changed, Create, Error, Head, Resume, ResumeState, Target};
-use crate::wire::{Failure, Integers, Reason, Reply, sync};
+use crate::wire::{Failure, Integers, Reason, sync};
+
+/// What all subscriptions of one call have in common.
+#[derive(Clone)]
+pub(in crate::gateway) struct Asked {
+    /// Whose they are; empty = a back end's.
+    pub(in crate::gateway) user: Arc<str>,
+    pub(in crate::gateway) integers: Integers,
+    /// Messages of a timeline in the reply.
+    pub(in crate::gateway) limit: u64,
+    /// Make timelines that are not there, unless they are the server's own, which may only be read.
+    pub(in crate::gateway) create: bool,
+    /// What they ask for besides messages.
+    pub(in crate::gateway) with: With,
+}
+
+/// Messages of a conversation in which a device has no position, if the client does not say.
+pub(in crate::gateway) const REWIND: u64 = 20;
+
+/// Room for one timeline's part of a reply.
+#[derive(Clone, Copy)]
+pub(in crate::gateway) struct Room {
+    pub(in crate::gateway) bytes: usize,
+    /// It may be passed by one message.
+    pub(in crate::gateway) first_anyway: bool,
+}
+
+/// A subscription that begins without a look at the store, if the head in memory says that there is nothing to tell.
+pub(in crate::gateway) async fn quietly(
+    shared: &Shared,
+    asked: &Asked,
+    start: &sync::Start,
+    watch: Watch,
+) -> Result<Subscription, Watch> {
+    let cursor = watch.cursor();
+    let known = shared
+        .timelines
+        .open_head(watch.timeline(), &asked.user)
+        .await;
+    let Ok(Some(head)) = known else {
+        return Err(watch);
+    };
+    let is_quiet = match (start.after, start.rewind) {
+        (Some(after), _) => {
+            after == head.head
+                && start
+                    .epoch
+                    .as_ref()
+                    .is_none_or(|epoch| *epoch == head.epoch)
+                && start
+                    .changes_after
+                    .is_none_or(|after| after >= head.change_head)
+        }
+        (None, Some(rewind)) => head.head == 0 || rewind == 0,
+        (None, None) => true,
+    };
+    if !is_quiet {
+        return Err(watch);
+    }
+    let nothing = Changed {
+        state: ResumeState::Ok,
+        messages: Vec::new(),
+        changed: None,
+        position: head.head,
+        change_position: head.change_head,
+        more: false,
+        head,
+    };
+    let user = Arc::clone(&asked.user);
+    let cursor = cursor.resumed(&nothing);
+    Ok(shared.feed.subscription(watch, user, cursor, asked.with))
+}
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
 pub(in crate::gateway) async fn subscribe(
-    shared: Arc<Shared>,
-    request: sync::Subscribe,
+    shared: &Shared,
+    asked: &Asked,
+    start: sync::Start,
     watch: Watch,
-    (user, integers): (String, Integers),
-) -> Result<(Reply, Option<Subscription>), Failure> {
-    let sync::Subscribe {
-        timeline,
+    room: Room,
+) -> Result<(sync::Subscribed, Option<Subscription>), Failure> {
+    let sync::Start {
         after,
         rewind,
         epoch,
         changes_after,
-        limit,
-        create,
-        with,
-    } = request;
-    let follower = Arc::from(user.as_str());
+    } = start;
+    let timeline = watch.timeline();
+    let create = asked.create && !timeline.starts_with('$');
     let resume = Resume {
-        user,
-        timeline,
+        user: asked.user.as_ref().to_owned(),
+        timeline: timeline.as_ref().to_owned(),
         after,
         rewind,
         epoch,
         changes_after,
-        limit: size(limit),
-        bytes_max: page_bytes(&shared.options.limits),
+        limit: size(asked.limit),
+        bytes_max: room.bytes,
     };
     let cursor = watch.cursor();
-    let changed = match shared.timelines.resume(resume.clone()).await {
-        Err(Error::TimelineNotFound) if create => begin(&shared, &resume).await?,
+    let resumed = shared
+        .timelines
+        .resume_into(resume.clone(), room.first_anyway);
+    let changed = match resumed.await {
+        Err(Error::TimelineNotFound) if create => begin(shared, &resume).await?,
         resumed => resumed.map_err(refusal)?,
     };
     let state = match changed.state {
@@ -54,15 +126,19 @@ pub(in crate::gateway) async fn subscribe(
     metrics.families.resumes.of(&[state]).increment(1);
     metrics.pages.subscribe.count(changed.messages.len());
     let subscription = (changed.state != ResumeState::EpochChanged).then(|| {
+        let user = Arc::clone(&asked.user);
         shared
             .feed
-            .subscription(watch, follower, cursor.resumed(&changed), lanes(&with))
+            .subscription(watch, user, cursor.resumed(&changed), asked.with)
     });
-    Ok((reply(resume.timeline, changed, integers), subscription))
+    Ok((
+        shown(resume.timeline, changed, asked.integers),
+        subscription,
+    ))
 }
 
 /// What a subscription asks for besides messages.
-fn lanes(with: &[sync::With]) -> With {
+pub(in crate::gateway) fn lanes(with: &[sync::With]) -> With {
     with.iter().fold(With::default(), |lanes, one| {
         lanes.and(match one {
             sync::With::Signals => Lane::Signals,
@@ -123,8 +199,8 @@ fn empty(resume: &Resume, head: Head, state: ResumeState) -> Changed {
     }
 }
 
-fn reply(timeline: String, changed: Changed, integers: Integers) -> Reply {
-    Reply::Subscribe(Box::new(sync::Subscribed {
+fn shown(timeline: String, changed: Changed, integers: Integers) -> sync::Subscribed {
+    sync::Subscribed {
         timeline,
         change_head: shape::change_head(&changed),
         epoch: changed.head.epoch,
@@ -136,5 +212,5 @@ fn reply(timeline: String, changed: Changed, integers: Integers) -> Reply {
             .map(|changed| shape::messages(changed, integers)),
         more: changed.more,
         state: shape::resume_state(changed.state),
-    }))
+    }
 }

@@ -8,34 +8,74 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use tokio::time::Instant;
 
+use super::position::places;
 use super::shape::{self, page_bytes, size};
-use super::{Caller, Shared, Work, refusal};
+use super::subscribe::REWIND;
+use super::{Caller, Shared, Work, conversation, refusal};
 use crate::feed::{Mailbox, Watch};
 use crate::metrics::Metrics;
-use crate::timeline::{SyncPosition, Synced};
+use crate::people::{SetPositions, SyncDevice};
+use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
 use crate::wire::{Failure, Integers, Reply, sync};
 
 pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Work {
-    let (shared, user, integers) = (Arc::clone(shared), caller.user.clone(), caller.integers);
+    let (shared, integers) = (Arc::clone(shared), caller.integers);
     let sync::Sync {
         positions,
+        device,
+        ack,
+        rewind,
         limit,
         wait_ms,
     } = request;
+    let time = wait_ms.map_or(Duration::ZERO, Duration::from_millis);
     let limit = size(limit);
-    shared.metrics.server.sync_positions.count(positions.len());
-    match wait_ms {
-        None | Some(0) => Work::Read(Box::pin(async move {
-            let looked = look(&shared, &asked(&positions), (&user, limit)).await;
-            looked.map(|looked| reply(&shared.metrics, looked, integers))
-        })),
-        Some(wait_ms) => Work::Wait(Box::pin(async move {
-            let time = Duration::from_millis(wait_ms);
-            let looked = wait(&shared, &asked(&positions), (&user, limit), time).await;
-            looked.map(|looked| reply(&shared.metrics, looked, integers))
-        })),
+    let looked = match device {
+        Some(device) => {
+            let user = match caller.user() {
+                Ok(user) => user,
+                Err(failure) => return Work::Now(Err(failure)),
+            };
+            // Queued now, as every write.
+            let stored = ack.map(|ack| {
+                shared.people.set_positions(SetPositions {
+                    user: user.clone(),
+                    device: device.clone(),
+                    positions: places(&ack),
+                    force: false,
+                })
+            });
+            let sync = SyncDevice {
+                user,
+                device,
+                rewind: rewind.unwrap_or(REWIND),
+                limit,
+                bytes_max: page_bytes(&shared.options.limits),
+            };
+            let (shared, caller) = (Arc::clone(&shared), caller.clone());
+            async move {
+                if let Some(stored) = stored {
+                    stored.await.map_err(refusal)?;
+                }
+                conversation::caught_up(&shared, &sync.user, &caller.member_changes).await?;
+                wait_by_device(&shared, &sync, time).await
+            }
+            .boxed()
+        }
+        None => {
+            let (shared, user) = (Arc::clone(&shared), caller.user.clone());
+            let positions = positions.unwrap_or_default();
+            shared.metrics.server.sync_positions.count(positions.len());
+            async move { wait(&shared, &asked(&positions), (&user, limit), time).await }.boxed()
+        }
+    };
+    let work = looked.map_ok(move |looked| reply(&shared.metrics, looked, integers));
+    match time {
+        Duration::ZERO => Work::Read(work.boxed()),
+        _ => Work::Wait(work.boxed()),
     }
 }
 
@@ -46,33 +86,82 @@ fn asked(positions: &sync::Positions) -> Vec<SyncPosition<'_>> {
         after: position.after,
         epoch: position.epoch,
         changes_after: position.changes_after,
+        rewind: None,
     }));
     asked
 }
 
 type Looked = (Vec<Synced>, bool);
 
-/// One look at the store, for a user and with a limit. Begins at another timeline each time, so that none starves
-/// behind a busy one.
+/// One look at the store, for a user and with a limit.
 async fn look(
     shared: &Shared,
     positions: &[SyncPosition<'_>],
-    asker: (&str, usize),
+    (user, limit): (&str, usize),
 ) -> Result<Looked, Failure> {
-    static TURN: AtomicUsize = AtomicUsize::new(0);
-    let start = match positions.len() {
-        0 | 1 => 0,
-        // A step that is prime to most lengths comes to all of them.
-        count => TURN.fetch_add(7_919, Ordering::Relaxed) % count,
-    };
+    let start = turn().checked_rem(positions.len()).unwrap_or(0);
     let bytes = page_bytes(&shared.options.limits);
-    let (user, limit) = asker;
-    shared
-        .timelines
-        .sync(positions, user, limit, bytes, start)
-        .await
-        .map_err(refusal)
+    let asker = SyncAsker {
+        user,
+        is_member: false,
+        limit,
+    };
+    let synced = shared.timelines.sync(positions, asker, bytes, start);
+    synced.await.map_err(refusal)
 }
+
+/// Where to begin: another number each time, so that no timeline starves behind a busy one. A step that is prime to
+/// most lengths comes to all of them.
+fn turn() -> usize {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    TURN.fetch_add(7_919, Ordering::Relaxed)
+}
+
+/// Looks for what is new for a device, and looks again after each word from a watch.
+async fn wait_by_device(
+    shared: &Shared,
+    sync: &SyncDevice,
+    time: Duration,
+) -> Result<Looked, Failure> {
+    let until = Instant::now() + time;
+    let look = || async {
+        let looked = shared.people.sync_device(sync, turn()).await;
+        looked.map_err(refusal)
+    };
+    let first = look().await?;
+    if time.is_zero() || !first.0.is_empty() || first.1 {
+        return Ok(first);
+    }
+    let _counted = shared.metrics.feed.waits.hold(1);
+    let mailbox = Arc::new(Mailbox::default());
+    loop {
+        let names = shared.people.names(&sync.user).await.map_err(refusal)?;
+        let own_side = Timelines::own_side(&sync.user);
+        let watch = |name: &String, slot| shared.feed.watch(name, &mailbox, slot);
+        let mut watches: Vec<Watch> = names.iter().map(|name| watch(name, ANY)).collect();
+        watches.push(watch(&own_side, OWN_SIDE));
+        loop {
+            let looked = look().await?;
+            if !looked.0.is_empty() || looked.1 {
+                drop(watches);
+                return Ok(looked);
+            }
+            let slots = tokio::select! {
+                slots = mailbox.take() => slots,
+                () = tokio::time::sleep_until(until) => return Ok(looked),
+                () = shared.waits_over.cancelled() => return Ok(looked),
+            };
+            if slots.contains(&OWN_SIDE) {
+                // Perhaps there are other conversations now.
+                break;
+            }
+        }
+    }
+}
+
+/// The slots of a wait by device.
+const OWN_SIDE: u32 = 0;
+const ANY: u32 = 1;
 
 async fn wait(
     shared: &Shared,
@@ -82,7 +171,7 @@ async fn wait(
 ) -> Result<Looked, Failure> {
     let until = Instant::now() + time;
     let first = look(shared, positions, asker).await?;
-    if !first.0.is_empty() || first.1 {
+    if time.is_zero() || !first.0.is_empty() || first.1 {
         return Ok(first);
     }
     let _counted = shared.metrics.feed.waits.hold(1);

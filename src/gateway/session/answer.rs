@@ -12,11 +12,8 @@ use futures_util::future::BoxFuture;
 
 use super::super::Shared;
 use super::super::dispatch::{self, Caller, Outcome, Work};
-use crate::feed::Subscription;
-use crate::wire::{Call, Dialect, Failure, Id, Method, Reason, Reply, Request};
-
-/// What a subscribe comes to: its reply, and the subscription unless the reply's state says that there is none.
-pub(super) type Subscribing = BoxFuture<'static, Result<(Reply, Option<Subscription>), Failure>>;
+use super::parts::Opened;
+use crate::wire::{Call, Dialect, Id, Method, Reason, Request};
 
 /// One call that has begun.
 pub(in crate::gateway) struct Begun {
@@ -34,23 +31,16 @@ pub(super) enum Pending {
     Now(Option<Outcome>),
     /// A write, or a read that was given its turn, or a wait.
     Work(BoxFuture<'static, Outcome>),
-    /// A subscription in the session's slot.
-    Subscribing(Opening, Subscribing),
-}
-
-/// Names a place for a subscription; the generation differs from that of later ones in the same slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Opening {
-    pub(super) slot: u32,
-    pub(super) generation: u64,
+    /// Subscriptions in the session's slots.
+    Subscribing(BoxFuture<'static, (Outcome, Opened)>),
 }
 
 /// A call that is done.
 pub(super) struct Finished {
     /// To be encoded, unless the call is a notification.
     pub(super) outcome: Outcome,
-    /// The place that waited for this answer, and what is to follow it.
-    pub(super) opened: Option<(Opening, Option<Subscription>)>,
+    /// Subscriptions that waited for this answer.
+    pub(super) opened: Opened,
 }
 
 /// How much room a call takes besides being in flight.
@@ -93,13 +83,10 @@ impl Begun {
         let (outcome, opened) = match &mut self.pending {
             Pending::Now(outcome) => {
                 let nothing = || Err(Reason::InternalError.into());
-                (outcome.take().unwrap_or_else(nothing), None)
+                (outcome.take().unwrap_or_else(nothing), Opened::default())
             }
-            Pending::Work(work) => (ready!(work.as_mut().poll(context)), None),
-            Pending::Subscribing(opening, work) => match ready!(work.as_mut().poll(context)) {
-                Ok((reply, subscription)) => (Ok(reply), Some((*opening, subscription))),
-                Err(failure) => (Err(failure), Some((*opening, None))),
-            },
+            Pending::Work(work) => (ready!(work.as_mut().poll(context)), Opened::default()),
+            Pending::Subscribing(work) => ready!(work.as_mut().poll(context)),
         };
         let took = self.since.elapsed();
         let result = outcome.as_ref().map(drop);

@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use super::super::Shared;
 use super::super::dispatch::Caller;
-use super::answer::{self, Begun, Finished, Opening};
-use crate::feed::Subscription;
+use super::answer::{self, Begun, Finished};
+use super::parts::Opened;
 use crate::wire::{Dialect, Incoming, Together};
 
 /// What a batch came to.
@@ -19,7 +19,7 @@ pub(super) struct Batch {
     /// `None` if all calls were notifications.
     pub(super) reply: Option<Bytes>,
     /// Subscriptions whose pushes may begin after the reply.
-    pub(super) opened: Vec<(Opening, Option<Subscription>)>,
+    pub(super) opened: Vec<Opened>,
 }
 
 /// Awaits calls that have begun one after the other, so that at most one page more than the reply is in memory.
@@ -32,14 +32,14 @@ pub(super) async fn all(
     for mut begun in calls {
         let Finished {
             outcome,
-            opened: mut place,
+            opened: mut of_call,
         } = finish(&mut begun, &shared).await;
         let told = begun.id.is_none_or(|id| together.add(&id, outcome));
         // A client that reads a refusal has no subscription: it must not get pushes.
-        if !told && let Some((_, subscription)) = &mut place {
-            *subscription = None;
+        if !told {
+            of_call.take_back();
         }
-        opened.extend(place);
+        opened.push(of_call);
     }
     let reply = together.finish();
     Batch { reply, opened }

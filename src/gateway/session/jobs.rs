@@ -10,20 +10,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::super::budget::Share;
 use super::super::dispatch::message::Appending;
 use super::super::{REQUESTS_BYTES_MAX, Shared};
 use super::Session;
-use super::answer::{Begun, Cost, Finished, Opening, Weight};
+use super::answer::{Begun, Cost, Finished, Weight};
 use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
+use super::own_side::Looking;
+use super::parts::{Opened, Opening, Part, Rest};
 use super::subscriptions::Fetch;
-use crate::feed::{Next, Pull, Subscription};
+use crate::feed::{Next, Pull};
 use crate::metrics::Held;
+use crate::people::OwnSide;
+use crate::timeline::Error;
 use crate::wire::{Dialect, Id};
 
 /// Everything under way on one connection.
@@ -53,15 +57,20 @@ enum Kind {
     Appends(Bundle),
     Many(BoxFuture<'static, Batch>),
     Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
+    Open(BoxFuture<'static, Filled>),
+    Look(Opening, Looking),
 }
 
-type Opened = Option<(Opening, Option<Subscription>)>;
+/// Timelines of a subscribe that were read, and those that were not yet.
+type Filled = (Vec<Part>, Option<Box<Rest>>);
 
 enum Done {
     One(Option<Bytes>, Opened, Cost),
     Appends(Vec<Bytes>, Cost),
     Many(Batch, Cost),
     Fetched(Opening, Next, Pull),
+    Filled(Filled),
+    Looked(Opening, Result<OwnSide, Error>),
 }
 
 impl Future for Job {
@@ -91,6 +100,11 @@ impl Future for Job {
                     pull,
                 ))
             }
+            Kind::Open(filled) => filled.as_mut().poll(context).map(Done::Filled),
+            Kind::Look(at, looking) => looking
+                .as_mut()
+                .poll(context)
+                .map(|looked| Done::Looked(*at, looked)),
         }
     }
 }
@@ -199,15 +213,29 @@ impl Jobs {
         }
     }
 
+    /// Reads what a subscription needs.
     pub(super) fn fetch(&mut self, shared: &Arc<Shared>, fetch: Fetch) {
-        self.fetches += 1;
         let Fetch { at, next, pull } = fetch;
+        self.run(shared, Kind::Fetch(Some(next), at, pull));
+    }
+
+    /// Reads more of the timelines that were subscribed together.
+    pub(super) fn open(&mut self, shared: &Arc<Shared>, rest: Box<Rest>) {
+        self.run(shared, Kind::Open(rest.fill().boxed()));
+    }
+
+    /// Looks at the user of a subscription to all conversations.
+    pub(super) fn look(&mut self, shared: &Arc<Shared>, at: Opening, looking: Looking) {
+        self.run(shared, Kind::Look(at, looking));
+    }
+
+    fn run(&mut self, shared: &Arc<Shared>, work: Kind) {
+        self.fetches += 1;
         let cost = Cost {
             calls: 0,
             bytes: 0,
             weight: Weight::Light,
         };
-        let work = Kind::Fetch(Some(next), at, pull);
         self.running.push(Job {
             shared: Arc::clone(shared),
             work,
@@ -250,9 +278,7 @@ impl Session {
                 Done::One(reply, opened, cost) => {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
-                    if let Some((at, subscription)) = opened {
-                        self.subscriptions.opened(at, subscription);
-                    }
+                    self.subscriptions.answered(opened);
                 }
                 Done::Appends(replies, cost) => {
                     self.jobs.finished(cost);
@@ -264,8 +290,8 @@ impl Session {
                 Done::Many(Batch { reply, opened }, cost) => {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
-                    for (at, subscription) in opened {
-                        self.subscriptions.opened(at, subscription);
+                    for opened in opened {
+                        self.subscriptions.answered(opened);
                     }
                 }
                 Done::Fetched(at, next, pull) => {
@@ -279,6 +305,19 @@ impl Session {
                         ..
                     } = self;
                     subscriptions.arrived(at, next, pull, outbox, form, limit);
+                }
+                Done::Looked(at, looked) => {
+                    self.jobs.fetches -= 1;
+                    let form = self.form();
+                    let outbox = &mut self.outbox;
+                    self.subscriptions
+                        .looked_at_user(&self.shared, at, looked, outbox, form);
+                }
+                Done::Filled((parts, rest)) => {
+                    self.jobs.fetches -= 1;
+                    let form = self.form();
+                    self.subscriptions
+                        .filled(parts, rest, &mut self.outbox, form);
                 }
             }
         }

@@ -7,10 +7,15 @@
 mod answer;
 mod appends;
 pub(super) mod batch;
+mod conversations;
 mod heart;
 mod inbound;
 mod jobs;
+mod opening;
+mod own_side;
+mod parts;
 mod receive;
+mod slots;
 mod subscriptions;
 
 use std::future::poll_fn;
@@ -225,6 +230,18 @@ impl Session {
         }
         let mut moved = false;
         let (form, now_ms) = (self.form(), self.shared.clock.now_ms());
+        if self.outbox.has_room() {
+            moved |= self
+                .subscriptions
+                .look_at_user(&self.shared, &mut self.jobs);
+        }
+        while self.outbox.has_room()
+            && self.jobs.may_fetch()
+            && let Some(rest) = self.subscriptions.next_rest()
+        {
+            self.jobs.open(&self.shared, rest);
+            moved = true;
+        }
         loop {
             let may_fetch = self.jobs.may_fetch();
             let fetch = self

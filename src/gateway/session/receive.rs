@@ -14,16 +14,15 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::super::Shared;
-use super::super::dispatch::{Caller, Outcome, conversation, message, signal, subscribe};
+use super::super::dispatch::{Caller, Outcome, conversation, message, signal};
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
 use super::jobs::WAITS_MAX;
+use super::opening;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
-use crate::wire::{
-    self, Actual, Call, Close, Failure, Id, Incoming, Reason, Reply, Request, Together, sync,
-};
+use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Together};
 
 impl Session {
     /// Whether the socket is to be read now.
@@ -182,15 +181,8 @@ fn start(
     may_wait: bool,
 ) -> (Pending, Weight) {
     match request {
-        Request::Subscribe(subscribe) => subscribing(shared, subscriptions, subscribe, caller),
-        Request::Unsubscribe(unsubscribe) => {
-            let sync::Unsubscribe { timeline, epoch } = unsubscribe;
-            let outcome = match subscriptions.close(&timeline, epoch.as_deref()) {
-                Ok(()) => Ok(Reply::Unsubscribe(sync::Unsubscribed {})),
-                Err(actual) => Err(Failure::new(Reason::EpochChanged).actual(Actual::Text(actual))),
-            };
-            now(outcome)
-        }
+        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, subscribe),
+        Request::Unsubscribe(unsubscribe) => now(opening::end(subscriptions, unsubscribe)),
         Request::SessionOpen(_) => {
             let opened = answer::start(shared, caller, request);
             subscriptions.name(caller.who());
@@ -233,33 +225,6 @@ fn too_many_signals(wait: Duration) -> Failure {
         .over(limit, limit + 1)
         .named("session_signals_max")
         .retry_after(wait_ms.saturating_add(1))
-}
-
-fn subscribing(
-    shared: &Arc<Shared>,
-    subscriptions: &mut Subscriptions,
-    request: sync::Subscribe,
-    caller: &Caller,
-) -> (Pending, Weight) {
-    let refuse = |failure| now(Err(failure));
-    if subscriptions.contains(&request.timeline) {
-        return refuse(Failure::new(Reason::AlreadySubscribed));
-    }
-    let limit = shared.options.limits.subscriptions_max;
-    let count = subscriptions.len() as u64;
-    if count >= limit {
-        return refuse(Failure::too_large(
-            "timeline",
-            "subscriptions_max",
-            limit,
-            count + 1,
-        ));
-    }
-    // The watch comes first: what is committed from now on is either read below or announced by it.
-    let (opening, watch) = subscriptions.open(&shared.feed, &request.timeline);
-    let asker = (caller.user.clone(), caller.integers);
-    let work = subscribe::subscribe(Arc::clone(shared), request, watch, asker).boxed();
-    (Pending::Subscribing(opening, work), Weight::Page)
 }
 
 /// Signals of one connection a second.

@@ -5,29 +5,31 @@
 //! Must not: hold a payload: what is fetched goes to the outbox at once.
 
 use std::collections::VecDeque;
-use std::hash::BuildHasher as _;
 use std::sync::Arc;
-
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
-use super::answer::Opening;
+use super::own_side::Conversations;
+use super::parts::{Opening, Rest};
+use super::slots::{Named, Slots};
 use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
+use crate::wire::push;
 
 /// All subscriptions of a connection.
 pub(super) struct Subscriptions {
     pub(super) mailbox: Arc<Mailbox>,
-    /// Places in `slots`, by the names there.
-    by_name: HashTable<u32>,
-    hasher: RandomState,
-    slots: Vec<Option<Slot>>,
-    free: Vec<u32>,
+    slots: Slots<Slot>,
     /// Slots with news, each at most once.
     turn: VecDeque<u32>,
     generations: u64,
+    /// Timelines that were subscribed together and are not read yet, for `subscribed` pushes.
+    pub(super) rests: VecDeque<Box<Rest>>,
+    pub(super) conversations: Option<Box<Conversations>>,
+    /// Of these, subscriptions that are there because the timeline is one of the user's conversations.
+    pub(super) followed: usize,
+    /// The user of the newest subscription, so that all of the same user share one text.
+    pub(super) user: Arc<str>,
     metrics: Arc<Metrics>,
 }
 
@@ -35,9 +37,14 @@ struct Slot {
     name: Arc<str>,
     generation: u64,
     in_turn: bool,
+    /// It is there because the timeline is one of the user's conversations.
+    is_followed: bool,
     /// `None` until the subscribe is answered.
     live: Option<Live>,
 }
+
+/// A connection may have thousands.
+const _: () = assert!(size_of::<Option<Slot>>() <= 168);
 
 struct Live {
     subscription: Subscription,
@@ -58,28 +65,29 @@ impl Subscriptions {
     pub(super) fn new(metrics: Arc<Metrics>) -> Subscriptions {
         Subscriptions {
             mailbox: Arc::default(),
-            by_name: HashTable::new(),
-            hasher: RandomState::default(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: Slots::new(),
             turn: VecDeque::new(),
             generations: 0,
+            rests: VecDeque::new(),
+            conversations: None,
+            followed: 0,
+            user: Arc::from(""),
             metrics,
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_name.len()
+        self.slots.len()
     }
 
     pub(super) fn contains(&self, timeline: &str) -> bool {
-        self.place(timeline).is_some()
+        self.slots.find(timeline).is_some()
     }
 
     /// Whether this timeline's subscribe was answered and its subscription goes on.
     pub(super) fn is_live(&self, timeline: &str) -> bool {
-        let place = self.place(timeline);
-        let slot = place.and_then(|place| self.slots[place as usize].as_ref());
+        let place = self.slots.find(timeline);
+        let slot = place.and_then(|place| self.slots.get(place));
         slot.is_some_and(|slot| slot.live.is_some())
     }
 
@@ -89,38 +97,23 @@ impl Subscriptions {
             return;
         }
         let before = self.mailbox.set_who(who);
-        let lives = self.slots.iter().flatten();
-        for live in lives.filter_map(|slot| slot.live.as_ref()) {
+        for live in self.slots.iter().filter_map(|(_, slot)| slot.live.as_ref()) {
             live.subscription.renamed(before.clone());
         }
     }
 
     /// Takes a place for a timeline that is not subscribed yet, and watches it.
     pub(super) fn open(&mut self, feed: &Feed, timeline: &str) -> (Opening, Watch) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            if self.slots.len() == self.slots.capacity() {
-                // Doubling would leave up to half of it empty, on each connection.
-                self.slots.reserve_exact(4 + self.slots.len() / 4);
-            }
-            self.slots.push(None);
-            u32::try_from(self.slots.len() - 1).expect("subscriptions are limited far below")
-        });
+        let place = self.slots.next_place();
         let watch = feed.watch(timeline, &self.mailbox, place);
         self.generations += 1;
-        self.slots[place as usize] = Some(Slot {
+        self.slots.insert(Slot {
             name: Arc::clone(watch.timeline()),
             generation: self.generations,
             in_turn: false,
+            is_followed: false,
             live: None,
         });
-        let Subscriptions {
-            by_name,
-            hasher,
-            slots,
-            ..
-        } = self;
-        let hash = |place: &u32| hasher.hash_one(name_at(slots, *place));
-        by_name.insert_unique(hasher.hash_one(timeline), place, hash);
         self.metrics.feed.subscriptions.increment(1.0);
         let opening = Opening {
             slot: place,
@@ -129,7 +122,7 @@ impl Subscriptions {
         (opening, watch)
     }
 
-    /// The subscribe was answered: from now on it may push, if there is something to follow.
+    /// One subscription's part of a reply was given: from now on it may push, if there is something to follow.
     pub(super) fn opened(&mut self, at: Opening, subscription: Option<Subscription>) {
         let Some(slot) = self.get(at) else { return };
         match subscription {
@@ -148,12 +141,10 @@ impl Subscriptions {
 
     /// Ends a subscription, if `epoch` is none or its own; otherwise gives its epoch.
     pub(super) fn close(&mut self, timeline: &str, epoch: Option<&str>) -> Result<(), String> {
-        let Some(place) = self.place(timeline) else {
+        let Some(place) = self.slots.find(timeline) else {
             return Ok(());
         };
-        let current = self.slots[place as usize]
-            .as_ref()
-            .and_then(|slot| slot.live.as_ref());
+        let current = self.slots.get(place).and_then(|slot| slot.live.as_ref());
         if let (Some(live), Some(epoch)) = (current, epoch)
             && *live.subscription.cursor().epoch != *epoch
         {
@@ -163,9 +154,50 @@ impl Subscriptions {
         Ok(())
     }
 
+    /// Those that were subscribed by name.
+    pub(super) fn named(&self) -> usize {
+        let own_side = usize::from(self.conversations.is_some());
+        self.len() - self.followed - own_side
+    }
+
+    /// Takes a place for one of the user's conversations.
+    pub(super) fn follow(&mut self, feed: &Feed, timeline: &str) -> (Opening, Watch) {
+        let (at, watch) = self.open(feed, timeline);
+        if let Some(slot) = self.get(at) {
+            slot.is_followed = true;
+            self.followed += 1;
+        }
+        (at, watch)
+    }
+
+    /// Ends one of them; gives its epoch.
+    pub(super) fn unfollow(&mut self, timeline: &str) -> Option<String> {
+        let place = self.slots.find(timeline)?;
+        let slot = self.slots.get(place);
+        let slot = slot.filter(|slot| slot.is_followed)?;
+        let epoch = slot
+            .live
+            .as_ref()
+            .map(|live| live.subscription.cursor().epoch.as_ref().to_owned());
+        self.remove(place);
+        Some(epoch.unwrap_or_default())
+    }
+
+    /// Ends all of them.
+    pub(super) fn remove_followed(&mut self) {
+        let followed = self.slots.iter().filter(|(_, slot)| slot.is_followed);
+        let places: Vec<u32> = followed.map(|(place, _)| place).collect();
+        for place in places {
+            self.remove(place);
+        }
+    }
+
     /// There is news for a slot.
     pub(super) fn mark(&mut self, place: u32) {
-        if let Some(Some(slot)) = self.slots.get_mut(place as usize)
+        if self.mark_own_side(place) {
+            return;
+        }
+        if let Some(slot) = self.slots.get_mut(place)
             && slot.live.is_some()
             && !slot.in_turn
         {
@@ -184,7 +216,7 @@ impl Subscriptions {
     ) -> Option<Fetch> {
         while outbox.has_room() {
             let place = self.turn.pop_front()?;
-            let Some(Some(slot)) = self.slots.get_mut(place as usize) else {
+            let Some(slot) = self.slots.get_mut(place) else {
                 continue;
             };
             slot.in_turn = false;
@@ -267,7 +299,7 @@ impl Subscriptions {
 
     /// Whether some subscription that had caught up lags by more than `limit_ms`.
     pub(super) fn is_behind(&self, now_ms: u64, limit_ms: u64) -> bool {
-        self.slots.iter().flatten().any(|slot| {
+        self.slots.iter().any(|(_, slot)| {
             let waits = |live: &Live| slot.in_turn || live.reading;
             slot.live.as_ref().is_some_and(|live| {
                 waits(live)
@@ -279,7 +311,7 @@ impl Subscriptions {
 
     /// The time before now does not count as lag.
     pub(super) fn excuse(&mut self, now_ms: u64) {
-        let lives = self.slots.iter_mut().flatten();
+        let lives = self.slots.iter_mut();
         for live in lives.filter_map(|slot| slot.live.as_mut()) {
             if live.caught_up_ms != 0 {
                 live.caught_up_ms = now_ms;
@@ -293,33 +325,34 @@ impl Subscriptions {
             .live
             .as_ref()
             .map(|live| Arc::clone(&live.subscription.cursor().epoch));
+        let why = match why {
+            Ended::Deleted => push::Ended::Deleted,
+            Ended::EpochChanged => push::Ended::EpochChanged,
+            Ended::TooOld => push::Ended::TooOld,
+            Ended::Unavailable => push::Ended::Unavailable,
+        };
         let frame = outbound::ended(&slot.name, epoch.as_deref().unwrap_or(""), why, form);
         outbox.push(frame);
         self.remove(at.slot);
     }
 
-    fn place(&self, timeline: &str) -> Option<u32> {
-        let hash = self.hasher.hash_one(timeline);
-        let is_it = |place: &u32| name_at(&self.slots, *place) == timeline;
-        self.by_name.find(hash, is_it).copied()
+    pub(super) fn is_current(&self, at: Opening) -> bool {
+        let slot = self.slots.get(at.slot);
+        slot.is_some_and(|slot| slot.generation == at.generation)
     }
 
     fn get(&mut self, at: Opening) -> Option<&mut Slot> {
-        let slot = self.slots.get_mut(at.slot as usize)?.as_mut()?;
+        let slot = self.slots.get_mut(at.slot)?;
         (slot.generation == at.generation).then_some(slot)
     }
 
-    fn remove(&mut self, place: u32) {
-        if let Some(slot) = self.slots.get_mut(place as usize).and_then(Option::take) {
-            let found = self
-                .by_name
-                .find_entry(self.hasher.hash_one(&*slot.name), |at| *at == place);
-            found.map(|entry| entry.remove()).ok();
+    pub(super) fn remove(&mut self, place: u32) {
+        if let Some(slot) = self.slots.remove(place) {
             self.metrics.feed.subscriptions.decrement(1.0);
+            self.followed -= usize::from(slot.is_followed);
             if slot.in_turn {
                 self.turn.retain(|waiting| *waiting != place);
             }
-            self.free.push(place);
         }
     }
 }
@@ -331,10 +364,10 @@ impl Drop for Subscriptions {
     }
 }
 
-/// The timeline of a slot in use.
-fn name_at(slots: &[Option<Slot>], place: u32) -> &str {
-    let slot = slots.get(place as usize).and_then(Option::as_ref);
-    slot.map_or("", |slot| &*slot.name)
+impl Named for Slot {
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 impl Live {

@@ -93,6 +93,15 @@ impl World {
         }
     }
 
+    /// As polls know it.
+    async fn in_memory(&self, device: &str) -> BTreeMap<String, Place> {
+        let places = self.people.places_of("ada", device).await.unwrap();
+        let named = places
+            .iter()
+            .map(|(name, _)| (name.to_owned(), places.get(name).unwrap()));
+        named.collect()
+    }
+
     /// Flushes and merges; waits for it on another thread.
     async fn settle(&self) {
         let partitions = self.partitions.clone();
@@ -211,6 +220,13 @@ async fn run(steps: Vec<Step>) {
         for device in ["d0", "d1", "d2"] {
             let expected = model.get(device).map(|known| known.positions.clone());
             assert_eq!(world.list(device).await, expected.unwrap_or_default());
+            assert_eq!(world.in_memory(device).await, world.list(device).await);
+            // That was a use.
+            if let Some(known) = model.get_mut(device)
+                && known.used + DAY_MS <= now
+            {
+                known.used = now;
+            }
         }
     }
     world.close().await;

@@ -16,8 +16,8 @@ use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Catalog, Tables};
 use crate::timeline::{
     Append, AppendOne, Burial, Columns, Create, EntryLimits, Limits, List, Message, Range, Recall,
-    Resume, ResumeState, SyncPosition, SyncState, Target, TimelineEvent, Timelines, UpdateMessage,
-    UpdateMeta,
+    Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Target, TimelineEvent, Timelines,
+    UpdateMessage, UpdateMeta,
 };
 
 pub(super) const NAMES: [&str; 6] = ["a", "ab", "abc", "b", "$own", "é"];
@@ -612,13 +612,19 @@ impl World {
                     after: copy.position,
                     epoch: copy.epoch.as_deref(),
                     changes_after: Some(copy.changes),
+                    rewind: None,
                 })
                 .collect();
             let first = &positions[start % NAMES.len()];
+            let asker = SyncAsker {
+                user: "",
+                is_member: false,
+                limit: 2,
+            };
             let first_has_news = self.model.sync(first, 2).is_some();
             let (synced, more) = self
                 .timelines
-                .sync(&positions, "", 2, bytes, start)
+                .sync(&positions, asker, bytes, start)
                 .await
                 .unwrap();
             let names: Vec<_> = synced

@@ -21,21 +21,18 @@ const SLICE_BYTES: usize = 1 << 20;
 
 impl Site {
     /// Makes a timeline without members ready to get some. `false`: the batch did a part of it and nothing else may be
-    /// done in it; to be called again in another batch. `true`: the caller stores the head, with members.
+    /// done in it; to be called again in another batch. `true`: the caller may give the head members, and store it.
     pub(in super::super) fn count_for_members(
         &self,
         txn: &mut Txn<'_>,
         name: &Name,
         head: &mut HeadRow,
     ) -> Result<bool, ReadError> {
-        if head.members == 0 {
+        if head.counted() < head.last {
             count_slice(txn, name, head)?;
-        }
-        let done = head.counted() == head.last;
-        if !done {
             put_head(txn, name, head);
         }
-        Ok(done)
+        Ok(head.counted() == head.last)
     }
 }
 

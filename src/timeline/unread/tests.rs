@@ -17,14 +17,14 @@ use super::{Hidden, ReadMark, ReadState, Unread};
 use crate::ids::{Clock, PartitionId};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
-use crate::table::Txn;
+use crate::table::{Purpose, Txn};
 use crate::timeline::head::HeadRow;
 use crate::timeline::members::MemberRow;
 use crate::timeline::tables::Name;
 use crate::timeline::write::{Site, put_head};
 use crate::timeline::{
-    Append, AppendOne, EntryLimits, Error, Limits, Message, Range, StoredTimelines, Target,
-    Timelines, UpdateMessage,
+    Append, AppendOne, Appended, EntryLimits, Error, Limits, Message, Range, StoredTimelines,
+    Target, Timelines, UpdateMessage,
 };
 
 const AT: PartitionId = PartitionId(0);
@@ -44,6 +44,10 @@ enum Step {
     Edit(u64, u8),
     /// User, first visible from the head down, read from the head down.
     Join(usize, u64, u64),
+    /// The same while others post so often and delete this one: their calls come between the slices of counting.
+    JoinAmid(usize, u8, u64),
+    /// A slice of counting for a member who never comes: the server stopped.
+    Count,
     Leave(usize),
     Hide(usize, Vec<u64>),
     Clear(usize, Option<u64>),
@@ -67,7 +71,10 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
         2 => (number(), 0u8..16).prop_map(|(at, names)| Step::Edit(at, names)),
         5 => (user(), prop_oneof![Just(u64::MAX), 0u64..9], number())
             .prop_map(|(user, visible, read)| Step::Join(user, visible, read)),
-        2 => user().prop_map(Step::Leave),
+        3 => (user(), 1u8..6, number())
+            .prop_map(|(user, posts, deleted)| Step::JoinAmid(user, posts, deleted)),
+        2 => Just(Step::Count),
+        4 => user().prop_map(Step::Leave),
         4 => (user(), proptest::collection::vec(number(), 1..6))
             .prop_map(|(user, at)| Step::Hide(user, at)),
         1 => (user(), of(number())).prop_map(|(user, before)| Step::Clear(user, before)),
@@ -107,6 +114,18 @@ struct Room {
 impl Room {
     fn last(&self) -> u64 {
         self.posts.keys().next_back().copied().unwrap_or(0)
+    }
+
+    fn append(&mut self, sender: &'static str, count: u8, names: &[&'static str]) {
+        let last = self.last();
+        for sequence in last + 1..=last + u64::from(count) {
+            let post = Post {
+                sender,
+                gone: false,
+                names: names.to_vec(),
+            };
+            self.posts.insert(sequence, post);
+        }
     }
 
     fn own_floor(&self, member: &Member) -> u64 {
@@ -244,31 +263,33 @@ impl Bed {
 
     fn post(&mut self, room: &'static str, sender: &'static str, count: u8, bits: u8) {
         let names = named(bits);
-        let one = || AppendOne {
-            entry: entry(&names),
-            ..AppendOne::default()
-        };
-        self.wait(self.timelines.append(Append {
-            timeline: room.to_owned(),
-            sender: sender.to_owned(),
-            messages: (0..count).map(|_| one()).collect(),
-            expect_head: None,
-            create: true,
-            epoch: None,
-        }));
+        self.wait(self.append(room, sender, count, &names));
         let model = self.rooms.entry(room).or_insert_with(|| Room {
             floor: 1,
             ..Room::default()
         });
-        let last = model.last();
-        for sequence in last + 1..=last + u64::from(count) {
-            let post = Post {
-                sender,
-                gone: false,
-                names: names.clone(),
-            };
-            model.posts.insert(sequence, post);
-        }
+        model.append(sender, count, &names);
+    }
+
+    fn append(
+        &self,
+        room: &str,
+        sender: &str,
+        count: u8,
+        names: &[&str],
+    ) -> impl Future<Output = Result<(Vec<Appended>, String), Error>> + use<> {
+        let one = |_| AppendOne {
+            entry: entry(names),
+            ..AppendOne::default()
+        };
+        self.timelines.append(Append {
+            timeline: room.to_owned(),
+            sender: sender.to_owned(),
+            messages: (0..count).map(one).collect(),
+            expect_head: None,
+            create: true,
+            epoch: None,
+        })
     }
 
     /// Changes a room that stands; `false` if it is gone then.
@@ -286,9 +307,13 @@ impl Bed {
                     received: read,
                     ..Member::default()
                 };
-                self.join(room, USERS[user], &member);
+                self.wait(self.join(room, USERS[user], &member));
                 model.members.entry(USERS[user]).or_insert(member);
             }
+            Step::JoinAmid(user, posts, deleted) => {
+                self.join_amid(room, model, (USERS[user], posts, 1 + deleted % last));
+            }
+            Step::Count => self.count(room),
             Step::Leave(user) => {
                 self.leave(room, USERS[user]);
                 model.members.remove(USERS[user]);
@@ -343,20 +368,17 @@ impl Bed {
         let sender = post.sender;
         if self.misses_one_tree && !sender.is_empty() {
             let name = Name::new(room);
-            self.wait(
-                self.timelines
-                    .submit(crate::table::Purpose::Adds, AT, 99, move |txn, _| {
-                        let head = HeadRow::standing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
-                        for level in 0..super::gone::LEVELS {
-                            let (block, _) = super::gone::place(sequence, level);
-                            txn.delete(
-                                name.gone_key(head.incarnation, sender, level, block)
-                                    .as_bytes(),
-                            );
-                        }
-                        Ok(())
-                    }),
-            );
+            self.wait(self.timelines.submit(Purpose::Adds, AT, 99, move |txn, _| {
+                let head = HeadRow::standing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
+                for level in 0..super::gone::LEVELS {
+                    let (block, _) = super::gone::place(sequence, level);
+                    txn.delete(
+                        name.gone_key(head.incarnation, sender, level, block)
+                            .as_bytes(),
+                    );
+                }
+                Ok(())
+            }));
         }
     }
 
@@ -384,7 +406,12 @@ impl Bed {
         }
     }
 
-    fn join(&self, room: &str, user: &'static str, member: &Member) {
+    fn join(
+        &self,
+        room: &str,
+        user: &'static str,
+        member: &Member,
+    ) -> impl Future<Output = Result<(), Error>> + use<> {
         let call = (Name::new(room), member.clone());
         let add = move |(name, member): &mut (Name, Member), txn: &mut Txn<'_>, site: &Site| {
             let found = HeadRow::standing(txn, name)?;
@@ -413,25 +440,61 @@ impl Bed {
             put_head(txn, name, &head);
             Ok(Some(()))
         };
-        let call = self.timelines.submit_with_members(AT, 99, call, add);
-        self.wait(call);
+        self.timelines.submit_with_members(AT, 99, call, add)
+    }
+
+    fn join_amid(
+        &self,
+        room: &'static str,
+        model: &mut Room,
+        (user, posts, deleted): (&'static str, u8, u64),
+    ) {
+        let member = Member::default();
+        let join = self.join(room, user, &member);
+        model.members.entry(user).or_insert(member);
+        let names = vec!["*"];
+        let appends = (0..posts).map(|_| self.append(room, "ben", 1, &names));
+        let appends: Vec<_> = appends.collect();
+        let delete = self.timelines.delete_message(target(room, ""), deleted);
+        self.runtime.block_on(async {
+            let (joined, appended, deleted) =
+                tokio::join!(join, futures_util::future::join_all(appends), delete);
+            joined.unwrap();
+            appended
+                .into_iter()
+                .for_each(|answer| drop(answer.unwrap()));
+            assert!(deleted.is_ok() || matches!(deleted, Err(Error::MessageNotFound)));
+        });
+        model.append("ben", posts, &names);
+        if deleted >= model.floor {
+            model.posts.get_mut(&deleted).unwrap().gone = true;
+        }
+    }
+
+    fn count(&self, room: &str) {
+        let name = Name::new(room);
+        self.wait(
+            self.timelines
+                .submit(Purpose::Adds, AT, 99, move |txn, site| {
+                    let found = HeadRow::standing(txn, &name)?;
+                    let mut head = found.ok_or(Error::TimelineNotFound)?;
+                    Ok(site.count_for_members(txn, &name, &mut head)?)
+                }),
+        );
     }
 
     fn leave(&self, room: &str, user: &'static str) {
         let name = Name::new(room);
-        self.wait(
-            self.timelines
-                .submit(crate::table::Purpose::Adds, AT, 99, move |txn, _| {
-                    let mut head = HeadRow::standing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
-                    if MemberRow::load(txn, &name, &head, user)?.is_some() {
-                        head.member_version += 1;
-                        head.set_members(head.members - 1);
-                        txn.delete(name.member_key(head.incarnation, user).as_bytes());
-                        put_head(txn, &name, &head);
-                    }
-                    Ok(())
-                }),
-        );
+        self.wait(self.timelines.submit(Purpose::Adds, AT, 99, move |txn, _| {
+            let mut head = HeadRow::standing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
+            if MemberRow::load(txn, &name, &head, user)?.is_some() {
+                head.member_version += 1;
+                head.set_members(head.members - 1);
+                txn.delete(name.member_key(head.incarnation, user).as_bytes());
+                put_head(txn, &name, &head);
+            }
+            Ok(())
+        }));
     }
 
     fn hide(&self, room: &str, model: &mut Room, user: &str, at: &[u64]) {
@@ -633,4 +696,92 @@ fn a_deletion_that_misses_one_tree_is_noticed() {
     // Another number, or one below zero, which is damage.
     let noticed = ["Unread", "Unavailable"];
     assert!(noticed.iter().any(|what| found.contains(what)), "{found}");
+}
+
+/// What the check says of a sound room after a row of it was bent.
+fn bent(bend: impl Fn(&mut Txn<'_>, &Name, HeadRow) + Send + 'static) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bed = Bed::new(dir.path());
+    bed.post("hall", "ann", 2, 0);
+    bed.post("hall", "", 1, 0b10);
+    bed.post("hall", "ben", 2, 0);
+    let member = Member::default();
+    bed.wait(bed.join("hall", "ann", &member));
+    bed.wait(bed.join("hall", "ben", &member));
+    let hide = bed.timelines.hide(target("hall", "ben"), vec![1]);
+    assert_eq!(bed.wait(hide), 1);
+    assert!(bed.wait(bed.timelines.delete_message(target("hall", ""), 2)));
+    bed.wait(bed.timelines.submit(Purpose::Adds, AT, 99, move |txn, _| {
+        let name = Name::new("hall");
+        let head = HeadRow::standing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
+        bend(txn, &name, head);
+        Ok(())
+    }));
+    let view = bed.partitions.view(AT).unwrap();
+    let mut problems = Vec::new();
+    StoredTimelines::new(&view, AT, bed.partitions.history())
+        .verify(&mut |problem| problems.push(problem.replace("timeline \"hall\": ", "")))
+        .unwrap();
+    drop(view);
+    bed.runtime.block_on(bed.partitions.close());
+    problems
+}
+
+#[test]
+fn a_row_that_says_something_else_than_the_messages_is_found() {
+    assert_eq!(bent(|_, _, _| ()), Vec::<String>::new());
+    let without_sender = bent(|txn, name, head| {
+        txn.delete(
+            name.sender_rows(head.incarnation, "ann")
+                .number(1)
+                .as_bytes(),
+        );
+    });
+    let expected = [
+        "message 1 has no row of its sender",
+        "3 rows of senders instead of 4",
+    ];
+    assert_eq!(without_sender, expected);
+    let other_ordinal = bent(|txn, name, head| {
+        let rows = name.sender_rows(head.incarnation, "ben");
+        let first = txn.get(rows.clone().number(4).as_bytes()).unwrap().unwrap();
+        txn.put(rows.number(5).as_bytes(), first);
+    });
+    assert_eq!(
+        other_ordinal,
+        ["message 5 has another ordinal than the next"]
+    );
+    let more_mentions = bent(|txn, name, head| {
+        let key = name.mention_rows(head.incarnation, "zoe").number(4);
+        txn.put(key.as_bytes(), crate::table::RowWriter::new(0).finish(1));
+    });
+    assert_eq!(more_mentions, ["2 rows of mentions instead of 1"]);
+    let one_tree = bent(|txn, name, head| {
+        txn.delete(name.gone_key(head.incarnation, "ann", 0, 0).as_bytes());
+    });
+    assert_eq!(
+        one_tree,
+        ["tombstones of \"ann\": block 0 of level 0 is missing"]
+    );
+    let other_tree = bent(|txn, name, head| {
+        let node = txn.get(name.gone_key(head.incarnation, "ann", 1, 0).as_bytes());
+        let key = name.gone_key(head.incarnation, "ben", 1, 0);
+        txn.put(key.as_bytes(), node.unwrap().unwrap());
+    });
+    assert_eq!(
+        other_tree,
+        ["tombstones of \"ben\": block 0 of level 1 is wrong"]
+    );
+    let without_number = bent(|txn, name, head| {
+        let numbers = name.hide_numbers(head.incarnation, ("ben", 2));
+        txn.delete(numbers.number(1).as_bytes());
+    });
+    assert_eq!(
+        without_number,
+        ["what member \"ben\" hid at 1 has no number"]
+    );
+    let without_member = bent(|txn, name, head| {
+        txn.delete(name.member_key(head.incarnation, "ann").as_bytes());
+    });
+    assert_eq!(without_member, ["1 members instead of 2"]);
 }

@@ -156,7 +156,7 @@ fn check_gone(
         let differs = |child: &u8| {
             let first = (block << 8 | u64::from(*child)) << (8 * level);
             let (found, wanted) = (found.at(*child), wanted.at(*child));
-            found < wanted || (first >= head.floor && found > wanted)
+            found < wanted || (first.max(1) >= head.floor && found > wanted)
         };
         if (0..=u8::MAX).any(|child| differs(&child)) {
             problem(format!(

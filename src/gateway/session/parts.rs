@@ -1,0 +1,162 @@
+//! Timelines that are subscribed together, on their way into the reply and into pushes.
+//!
+//! Owns: what of them is not read yet, and how much of it fills a frame. Promises: each begins or is refused for
+//! itself; at most one frame's part of a subscribe is in memory. Must not: know sockets, or which places are still
+//! wanted.
+
+use std::sync::Arc;
+
+use super::super::Shared;
+use super::super::dispatch::shape::page_bytes;
+use super::super::dispatch::subscribe::{Asked, Room, quietly, subscribe};
+use crate::feed::{Subscription, Watch};
+use crate::wire::Reason;
+use crate::wire::sync::{Start, SubscribedOne};
+
+/// Names a place for a subscription; the generation differs from that of later ones in the same slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Opening {
+    pub(super) slot: u32,
+    pub(super) generation: u64,
+}
+
+/// What an answered subscribe leaves to the session.
+#[derive(Default)]
+pub(super) struct Opened {
+    /// Places that waited for this answer, and what is to follow it in each.
+    pub(super) places: Vec<(Opening, Option<Subscription>)>,
+    /// What is not read yet.
+    pub(super) rest: Option<Box<Rest>>,
+}
+
+/// Timelines that were subscribed together and are not read yet.
+pub(super) struct Rest {
+    pub(super) shared: Arc<Shared>,
+    pub(super) asked: Asked,
+    pub(super) wanted: std::vec::IntoIter<Wanted>,
+    /// Those where nothing is new are not told.
+    pub(super) is_quiet: bool,
+}
+
+/// One of them: its place, or why it is refused.
+pub(super) struct Wanted {
+    pub(super) timeline: String,
+    pub(super) place: Result<(Opening, Watch, Start), Reason>,
+}
+
+/// One timeline's part of the reply or of a push.
+pub(super) struct Part {
+    pub(super) timeline: String,
+    /// `None` = there is nothing to tell.
+    pub(super) shown: Option<SubscribedOne>,
+    /// `None` = it was refused before it had a place.
+    pub(super) at: Option<Opening>,
+    pub(super) subscription: Option<Subscription>,
+}
+
+impl Opened {
+    /// The client does not learn of the reply: it has no subscriptions, and must not get pushes.
+    pub(super) fn take_back(&mut self) {
+        for (_, subscription) in &mut self.places {
+            *subscription = None;
+        }
+        let rest = self.rest.take().map(|rest| rest.wanted);
+        let places = rest.into_iter().flatten().filter_map(|wanted| {
+            let (at, ..) = wanted.place.ok()?;
+            Some((at, None))
+        });
+        self.places.extend(places);
+    }
+}
+
+impl Rest {
+    /// Reads as many as fill a frame, at least one. Also what is left after them.
+    pub(super) async fn fill(mut self: Box<Self>) -> (Vec<Part>, Option<Box<Rest>>) {
+        let bytes_max = page_bytes(&self.shared.options.limits);
+        let mut bytes = bytes_max;
+        let mut parts = Vec::new();
+        while bytes > PART_BYTES
+            && parts.len() < PARTS_MAX
+            && let Some(wanted) = self.wanted.next()
+        {
+            let room = Room {
+                bytes: bytes - PART_BYTES,
+                first_anyway: bytes == bytes_max,
+            };
+            let part = self.part(wanted, room).await;
+            bytes = bytes.saturating_sub(part.bytes());
+            let is_cut = part.is_cut();
+            parts.push(part);
+            if is_cut {
+                break;
+            }
+        }
+        let rest = (self.wanted.len() > 0).then_some(self);
+        (parts, rest)
+    }
+
+    async fn part(&self, Wanted { timeline, place }: Wanted, room: Room) -> Part {
+        let refused = |reason| SubscribedOne::Refused { reason };
+        let (at, result) = match place {
+            Ok((at, mut watch, start)) => {
+                if self.is_quiet {
+                    watch = match quietly(&self.shared, &self.asked, &start, watch).await {
+                        Ok(subscription) => {
+                            return Part {
+                                timeline,
+                                shown: None,
+                                at: Some(at),
+                                subscription: Some(subscription),
+                            };
+                        }
+                        Err(watch) => watch,
+                    };
+                }
+                let subscribed = subscribe(&self.shared, &self.asked, start, watch, room);
+                (Some(at), subscribed.await.map_err(|failure| failure.reason))
+            }
+            Err(reason) => (None, Err(reason)),
+        };
+        let (shown, subscription) = match result {
+            Ok((subscribed, subscription)) => {
+                let shown = SubscribedOne::Subscribed(Box::new(subscribed));
+                (shown, subscription)
+            }
+            Err(reason) => (refused(reason), None),
+        };
+        Part {
+            timeline,
+            shown: Some(shown),
+            at,
+            subscription,
+        }
+    }
+}
+
+impl Part {
+    /// Nothing of what it has had room.
+    fn is_cut(&self) -> bool {
+        match &self.shown {
+            Some(SubscribedOne::Subscribed(one)) => {
+                one.more && one.messages.is_empty() && one.changed.iter().all(Vec::is_empty)
+            }
+            _ => false,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let subscribed = match &self.shown {
+            Some(SubscribedOne::Subscribed(subscribed)) => subscribed,
+            Some(SubscribedOne::Refused { .. }) => return PART_BYTES,
+            None => return 0,
+        };
+        let changed = subscribed.changed.iter().flatten();
+        let messages = subscribed.messages.iter().chain(changed);
+        PART_BYTES + messages.map(|one| one.encoded_bytes_max()).sum::<usize>()
+    }
+}
+
+/// Names, numbers and epoch of a part; the timeline's ID is in it twice.
+const PART_BYTES: usize = 1_400;
+/// Of many that have nothing to tell; others want their turn.
+const PARTS_MAX: usize = 1_000;
