@@ -191,6 +191,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "conversation.count" => Reply::ConversationCount(of::<conversation::Counted>(result)),
         "conversation.get" => Reply::ConversationGet(Box::new(of::<conversation::Got>(result))),
         "conversation.update" => Reply::ConversationUpdate(of::<conversation::Updated>(result)),
+        "conversation.direct" => Reply::ConversationDirect(of::<conversation::DirectMade>(result)),
         "conversation.hide" => Reply::ConversationHide(of::<conversation::Hidden>(result)),
         "schedule.list" => Reply::ScheduleList(of::<schedule::Listed>(result)),
         "schedule.cancel" => Reply::ScheduleCancel(of::<schedule::Cancelled>(result)),

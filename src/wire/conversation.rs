@@ -247,6 +247,34 @@ pub struct Got {
     pub conversation: Conversation,
 }
 
+/// Makes the conversation of the caller and one other user, or finds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "conversation.direct.params")]
+pub struct Direct {
+    /// The other user, 1 to 128 bytes.
+    #[schemars(length(min = 1, max = 128))]
+    pub user: String,
+}
+
+impl Check for Direct {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        check::user("user", &self.user)
+    }
+}
+
+/// The conversation of the two, which only its members may read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "conversation.direct.result")]
+pub struct DirectMade {
+    /// Its ID, made from both names.
+    pub timeline: String,
+    /// Its epoch.
+    pub epoch: String,
+    /// `false` if it was there already. A caller who had left it is a member again.
+    pub created: bool,
+}
+
 /// Changes the caller's own attributes of a conversation. The server knows `pinned` (`true`) and `muted` (`true`, or
 /// until when, ms since 1970).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

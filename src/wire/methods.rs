@@ -206,6 +206,8 @@ methods! {
         "conversation.count", answers, "Count conversations and what is unread";
     ConversationGet(conversation::Get) -> Box<conversation::Got>,
         "conversation.get", answers, "Read one conversation";
+    ConversationDirect(conversation::Direct) -> conversation::DirectMade,
+        "conversation.direct", changes, "Make the conversation with one user, or find it";
     ConversationUpdate(conversation::Update) -> conversation::Updated,
         "conversation.update", changes, "Change one's own attributes of a conversation";
     ConversationHide(conversation::Hide) -> conversation::Hidden,

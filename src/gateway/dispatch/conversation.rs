@@ -15,7 +15,9 @@ use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::feed::{Mailbox, Watch};
 use crate::ids::{PartitionId, Position};
-use crate::people::{Filter, ListConversations, Shown, SyncConversations, SyncedConversations};
+use crate::people::{
+    Filter, ListConversations, People, Shown, SyncConversations, SyncedConversations,
+};
 use crate::timeline::Timelines;
 use crate::wire::{Failure, Integers, Reason, Reply, Request, conversation};
 
@@ -183,6 +185,30 @@ pub(super) fn hide(shared: &Arc<Shared>, caller: &Caller, request: conversation:
             hidden: true,
         }))
     }))
+}
+
+pub(super) fn direct(shared: &Arc<Shared>, caller: &Caller, request: conversation::Direct) -> Work {
+    let user = match caller.user() {
+        Ok(user) if user == request.user => {
+            let failure = Failure::invalid("user", "another user than the caller");
+            return Work::Now(Err(failure));
+        }
+        Ok(user) => user,
+        Err(failure) => return Work::Now(Err(failure)),
+    };
+    let timeline = People::direct_id(&user, &request.user);
+    let people = shared.people.clone();
+    changing_members(shared, caller, &timeline, || {
+        Work::Write(Box::pin(async move {
+            let made = people.direct(&user, &request.user).await;
+            let (info, created) = made.map_err(refusal)?;
+            Ok(Reply::ConversationDirect(conversation::DirectMade {
+                timeline: info.timeline,
+                epoch: info.head.epoch,
+                created,
+            }))
+        }))
+    })
 }
 
 pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: conversation::Sync) -> Work {

@@ -96,8 +96,8 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
             timeline::create(shared, caller, create)
         }
         Request::TimelineCreate(create) => {
-            let name = create.timeline.clone();
-            conversation::changing_members(shared, caller, &name, || {
+            let timeline = create.timeline.clone();
+            conversation::changing_members(shared, caller, &timeline, || {
                 timeline::create(shared, caller, create)
             })
         }
@@ -108,15 +108,20 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::TimelineList(list) => timeline::list(shared, caller, list),
         Request::TimelineConfigure(configure) => timeline::configure(shared, caller, configure),
         Request::MemberAdd(add) => {
-            let name = add.timeline.clone();
-            conversation::changing_members(shared, caller, &name, || {
+            let timeline = add.timeline.clone();
+            conversation::changing_members(shared, caller, &timeline, || {
                 member::add(shared, caller, add)
             })
         }
-        Request::MemberUpdate(update) => member::update(shared, caller, update),
+        Request::MemberUpdate(update) => {
+            let timeline = update.timeline.clone();
+            conversation::changing_members(shared, caller, &timeline, || {
+                member::update(shared, caller, update)
+            })
+        }
         Request::MemberRemove(remove) => {
-            let name = remove.timeline.clone();
-            conversation::changing_members(shared, caller, &name, || {
+            let timeline = remove.timeline.clone();
+            conversation::changing_members(shared, caller, &timeline, || {
                 member::remove(shared, caller, remove)
             })
         }
@@ -144,6 +149,7 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::ConversationCount(count) => conversation::count(shared, caller, count),
         Request::ConversationGet(get) => conversation::get(shared, caller, get),
         Request::ConversationUpdate(update) => conversation::update(shared, caller, update),
+        Request::ConversationDirect(direct) => conversation::direct(shared, caller, direct),
         Request::ConversationHide(hide) => conversation::hide(shared, caller, hide),
         Request::MessageHide(hide) => receipt::hide(shared, caller, hide),
         Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden),

@@ -3,4 +3,5 @@
 //! Owns: one file a subject. Promises: rows are looked at from outside, through views. Must not: look below the
 //! partition.
 
+mod conversations;
 mod positions;
