@@ -249,6 +249,8 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "subscribed" => Push::Subscribed(many(params)),
         "signal" => Push::Signal(of::<push::Signal>(params)),
         "presence" => Push::Presence(of::<push::Presence>(params)),
+        "member.changed" => Push::MemberChanged(of::<push::MemberChanged>(params)),
+        "receipt" => Push::Receipt(of::<push::Receipts>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),

@@ -26,10 +26,10 @@ use tokio_util::task::TaskTracker;
 use crate::ids::PartitionId;
 use crate::metrics::Metrics;
 use crate::partition::Partitions;
-use crate::timeline::Timelines;
+use crate::timeline::{Standing, Timelines};
 
 pub use cursor::{Cursor, Next, Page};
-pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Sent, With};
+pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, Sent, With};
 pub use fresh::{FORMS_MAX, Fresh};
 pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
@@ -91,7 +91,7 @@ impl Feed {
     }
 
     /// A user's subscription on a watched timeline, from a cursor that a `resume` after the watch has given, with the
-    /// lanes that it asked for.
+    /// lanes that it asked for. One that asks about members gives their standing, of a look after the watch.
     #[must_use]
     pub fn subscription(
         &self,
@@ -99,8 +99,9 @@ impl Feed {
         user: Arc<str>,
         cursor: Cursor,
         with: With,
+        standing: Option<Standing>,
     ) -> Subscription {
-        Subscription::new(watch, user, cursor, with)
+        Subscription::new(watch, user, cursor, (with, standing))
     }
 
     /// Sends a signal to the subscriptions of a timeline that asked for signals. `from` does not get it back.

@@ -16,7 +16,7 @@ use super::mailbox::{Mailbox, Who, lock};
 use super::schedule::Schedule;
 use super::topic::{Applied, Topic};
 use crate::metrics::Metrics;
-use crate::timeline::{TimelineEvent, Timelines};
+use crate::timeline::{MemberChange, Standing, TimelineEvent, Timelines};
 
 /// Topics by name, in shards so that sessions and followers seldom meet.
 pub(super) struct Registry {
@@ -110,6 +110,26 @@ impl Registry {
         sent
     }
 
+    /// Whether somebody asks about members of some timeline.
+    pub(super) fn asks_membership(&self) -> bool {
+        self.ephemeral.asks_membership()
+    }
+
+    /// Tells the lanes of a timeline what a batch did to its members.
+    pub(super) fn members(
+        &self,
+        timeline: &str,
+        changes: Vec<MemberChange>,
+        standing: Option<Standing>,
+    ) {
+        if let Some(topic) = self.topic(timeline)
+            && let Some(lanes) = topic.watchers.lanes()
+        {
+            let due = lanes.members(changes, standing, Instant::now());
+            self.schedule(due, &topic);
+        }
+    }
+
     /// Who is online, so many of them by name.
     pub(super) fn online(&self, timeline: &str, limit: usize) -> Online {
         let topic = self.topic(timeline);
@@ -197,13 +217,18 @@ impl Watch {
     }
 
     /// It becomes a subscription, perhaps with lanes.
-    pub(super) fn subscribe(&self, with: With) -> Option<Box<Following>> {
+    pub(super) fn subscribe(
+        &self,
+        with: With,
+        standing: Option<Standing>,
+    ) -> Option<Box<Following>> {
         let Registry {
             ephemeral, metrics, ..
         } = &*self.registry;
         let lanes = || Lanes::new(ephemeral.clone(), metrics.feed.presence_users.clone());
         let watchers = &self.topic.watchers;
-        let (following, due) = watchers.subscribe(self.place, with, Instant::now(), lanes);
+        let (following, due) =
+            watchers.subscribe(self.place, (with, standing), Instant::now(), lanes);
         self.registry.schedule(due, &self.topic);
         following.map(Box::new)
     }

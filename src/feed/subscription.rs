@@ -10,7 +10,7 @@ use super::ephemeral::{Following, Pulled, With};
 use super::fresh::Fresh;
 use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Target};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +51,11 @@ impl Subscription {
         watch: Watch,
         user: Arc<str>,
         mut cursor: Cursor,
-        with: With,
+        (with, standing): (With, Option<Standing>),
     ) -> Subscription {
         cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
         Subscription {
-            following: watch.subscribe(with),
+            following: watch.subscribe(with, standing),
             watch,
             user,
             cursor,

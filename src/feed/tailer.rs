@@ -4,6 +4,7 @@
 //! its place is lost (the log was trimmed past it, or cannot be read) it says so to every watcher instead of leaving a
 //! gap. Must not: hold up commits: it only reads, and bounded much at a time.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +15,7 @@ use super::registry::Registry;
 use crate::ids::{PartitionId, Position};
 use crate::metrics::{self, Counter};
 use crate::partition::{Batch, ReadError, Tail, caught};
-use crate::timeline::Timelines;
+use crate::timeline::{MemberChange, TimelineEvent, Timelines, memberships};
 
 pub(super) struct Tailer {
     partition: PartitionId,
@@ -134,11 +135,38 @@ impl Tailer {
             return;
         }
         let watched = |timeline: &str| self.registry.is_watched(timeline);
-        for event in self.timelines.events(self.partition, batch, watched) {
+        let events = self.timelines.events(self.partition, batch, watched);
+        if self.registry.asks_membership() {
+            self.members(batch, &events);
+        }
+        for event in events {
             self.registry.publish(event);
         }
         let took_ms = self.timelines.now_ms().saturating_sub(batch.commit_ms);
         metrics.delay_seconds.record(took_ms as f64 / 1e3);
+    }
+
+    /// Tells what the batch did to members, by timeline.
+    fn members(&self, batch: &Batch, events: &[TimelineEvent]) {
+        let Ok(changes) = memberships(batch) else {
+            let position = batch.position.0;
+            tracing::error!(position, "a committed batch has members that can't be read");
+            return;
+        };
+        let mut by_timeline: BTreeMap<String, Vec<MemberChange>> = BTreeMap::new();
+        for change in changes {
+            match by_timeline.get_mut(&change.timeline) {
+                Some(changes) => changes.push(change),
+                None => {
+                    by_timeline.insert(change.timeline.clone(), vec![change]);
+                }
+            }
+        }
+        for (timeline, changes) in by_timeline {
+            let event = events.iter().find(|event| event.timeline == timeline);
+            let standing = event.map(|event| event.members);
+            self.registry.members(&timeline, changes, standing);
+        }
     }
 }
 

@@ -236,7 +236,7 @@ mod tests {
     use crate::feed::mailbox::Mailbox;
     use crate::feed::registry::publish;
     use crate::metrics::Metrics;
-    use crate::timeline::{Head, Message};
+    use crate::timeline::{Head, Message, Standing};
 
     fn budget(bytes_max: usize) -> Budget {
         Budget::new(bytes_max, Metrics::default().feed.ring_bytes)
@@ -255,6 +255,7 @@ mod tests {
                 floor: 1,
                 change_head,
             }),
+            members: Standing::default(),
             meta_version: None,
             appended: appended.iter().map(|sequence| message(*sequence)).collect(),
             changed: Vec::new(),

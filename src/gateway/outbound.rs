@@ -19,10 +19,10 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::dispatch::shape::{entry, shared_message, shared_reacted};
+use super::dispatch::shape::{entry, member, shared_message, shared_reacted};
 use super::form::Form;
-use crate::feed::{Body, Fresh, Names, Page};
-use crate::timeline::{Message, Meta};
+use crate::feed::{self, Body, Fresh, Page};
+use crate::timeline::{MemberRow, Message, Meta};
 use crate::wire::{self, Entry, Frames, Push, push};
 
 /// `message` for a group of fresh messages.
@@ -127,37 +127,57 @@ pub(super) fn meta(timeline: &str, meta: Meta, version: u64, form: Form) -> Byte
         }))
 }
 
-/// `signal`, `presence`: a push that is never stored.
-pub(super) fn ephemeral(timeline: &str, body: &Body, form: Form) -> Bytes {
-    match body {
-        Body::Signal { who, columns } => form.dialect.push(&Push::Signal(push::Signal {
-            timeline: timeline.into(),
+/// A push that is asked for by `with`. In `short`: numbers alone, for a reader that has missed what came before.
+pub(super) fn ephemeral(timeline: &str, body: &Body, short: bool, form: Form) -> Bytes {
+    let timeline = timeline.into();
+    form.dialect.push(&match body {
+        Body::Signal { who, columns } => Push::Signal(push::Signal {
+            timeline,
             user: (*who.user).into(),
             device: who.device.as_deref().map(Cow::from),
             signal: Entry {
                 columns: Cow::Borrowed(columns),
                 integers: form.integers,
             },
-        })),
-        Body::Presence { online, names } => presence(timeline, *online, names.as_ref(), form),
-    }
-}
-
-/// The same with numbers alone, for a reader that has missed what came before.
-pub(super) fn numbers(timeline: &str, body: &Body, form: Form) -> Bytes {
-    match body {
-        Body::Presence { online, .. } => presence(timeline, *online, None, form),
-        Body::Signal { .. } => ephemeral(timeline, body, form),
-    }
-}
-
-fn presence(timeline: &str, online: usize, names: Option<&Names>, form: Form) -> Bytes {
-    form.dialect.push(&Push::Presence(push::Presence {
-        timeline: timeline.into(),
-        online: online as u64,
-        joined: names.map(|names| texts(&names.joined)),
-        left: names.map(|names| texts(&names.left)),
-    }))
+        }),
+        Body::Presence { online, names } => {
+            let names = names.as_ref().filter(|_| !short);
+            Push::Presence(push::Presence {
+                timeline,
+                online: *online as u64,
+                joined: names.map(|names| texts(&names.joined)),
+                left: names.map(|names| texts(&names.left)),
+            })
+        }
+        Body::Members { standing, changes } => {
+            let changes = changes.as_deref().filter(|_| !short);
+            let there = |(user, row): &(String, Option<MemberRow>)| {
+                Some(member(user.clone(), row.clone()?, form.integers))
+            };
+            let gone = |(user, row): &'_ (String, Option<MemberRow>)| {
+                row.is_none().then(|| user.clone().into())
+            };
+            Push::MemberChanged(push::MemberChanged {
+                timeline,
+                members: changes.map(|changes| changes.iter().filter_map(there).collect()),
+                removed: changes.map(|changes| changes.iter().filter_map(gone).collect()),
+                version: standing.version,
+                members_count: standing.members,
+            })
+        }
+        Body::Receipts { receipts } => {
+            let of = |receipt: &feed::Receipt| push::Receipt {
+                user: receipt.user.clone().into(),
+                read: receipt.read,
+                received: receipt.received,
+            };
+            let receipts = receipts.as_deref().filter(|_| !short);
+            Push::Receipt(push::Receipts {
+                timeline,
+                receipts: receipts.map(|receipts| receipts.iter().map(of).collect()),
+            })
+        }
+    })
 }
 
 fn texts(names: &[Arc<str>]) -> Vec<Cow<'_, str>> {

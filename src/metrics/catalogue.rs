@@ -47,11 +47,11 @@ groups! {
             "Signals by what became of them: `sent`, `unheard` (nobody asked for signals of the timeline), `dropped` (more than the timeline's 20 a second, or all that wait take too much memory).",
             "`dropped` = rooms so large that not all can be seen typing; raise nothing. A connection that sends too many gets `rate_limited` instead.";
         ephemeral_pushes: Family<Counter>, "tideline_ephemeral_pushes_total" ["kind"]
-            "Pushes that are never stored, handed to connections, by kind: `signal`, `presence`.",
+            "Pushes that are never stored, handed to connections, by kind: `signal`, `presence`, `member`, `receipt`.",
             "The cost of signals and presence: compare with tideline_deliveries_total. High `presence` = large groups whose clients all ask for it.";
         ephemeral_missed: Family<Counter>, "tideline_ephemeral_missed_total" ["kind"]
             "Pushes that are never stored and that a connection did not get because it was too slow, by kind.",
-            "Clients on bad networks. After missed presence a client is sent the number alone.";
+            "Clients on bad networks. After missed ones a client is sent numbers alone, and asks for the rest.";
         reclaimed_rows: Family<Counter>, "tideline_reclaimed_rows_total" ["reason"]
             "Rows that compaction gave up whole, by reason: `expired`, `table_deleted`, `marked` (trimmed or deleted timelines, message IDs past their window); `surplus` shortens rows only.",
             "Follows what expires and what is deleted, with the delay of merges.";
@@ -313,10 +313,10 @@ groups! {
             "Users who are online, counted once in each timeline where a subscription asked for presence.",
             "Follows the number of clients. What presence keeps in memory is about 200 bytes for each.";
         ephemeral_bytes: Gauge, "tideline_ephemeral_bytes"
-            "Bytes of pushes that are never stored (signals, presence) and wait for slow readers, about.",
-            "At 32 MiB signals are dropped and presence is a number without names.";
+            "Bytes of pushes that are never stored (signals, presence, members, receipts) and wait for slow readers, about.",
+            "At 32 MiB signals are dropped, and the others are numbers without names.";
         gather_seconds: Histogram, "tideline_presence_gather_seconds"
-            "Seconds to put together what changed in one timeline's presence and to wake who asked for it.",
+            "Seconds to put together what changed in one timeline's presence, members and receipts and to wake who asked for it.",
             "At most once a second and timeline. Rises with the number of subscribers.";
         ring_bytes: Gauge, "tideline_feed_ring_bytes"
             "Bytes of fresh messages that are kept for subscribers.",

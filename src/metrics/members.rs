@@ -132,7 +132,7 @@ pub struct Ephemeral {
 }
 
 /// Kinds of pushes that are never stored.
-pub const EPHEMERAL_KINDS: [&str; 2] = ["signal", "presence"];
+pub const EPHEMERAL_KINDS: [&str; 4] = ["signal", "presence", "member", "receipt"];
 
 impl Ephemeral {
     pub(super) fn of(families: &Families) -> Ephemeral {

@@ -13,7 +13,7 @@ use super::head::HeadRow;
 use super::stored::{self, MetaRow};
 use super::tables::{CONVERSATIONS, HEADS, MESSAGES, METAS, REACTION_SUMS, incarnation_of};
 use super::write::Site;
-use super::{TimelineEvent, Timelines};
+use super::{Standing, TimelineEvent, Timelines};
 
 impl Timelines {
     /// What is watched of a user's own side, which is no timeline: a name that none can have.
@@ -86,6 +86,7 @@ impl Site {
         touched.events.push(TimelineEvent {
             timeline: timeline.into_owned(),
             head: head.map(|head| self.epochs.head(self.partition, &head)),
+            members: head.map(|head| head.membership()).unwrap_or_default(),
             meta_version: None,
             appended: Vec::new(),
             changed: Vec::new(),
@@ -119,6 +120,7 @@ impl Touched<'_> {
             self.events.push(TimelineEvent {
                 timeline: name,
                 head: None,
+                members: Standing::default(),
                 meta_version: None,
                 appended: Vec::new(),
                 changed: Vec::new(),

@@ -16,9 +16,9 @@ use crate::table::{
     Key, Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, put, split_key,
 };
 
-use super::Head;
 use super::tables::Name;
 use super::unread::LastOrdinals;
+use super::{Head, Standing};
 
 /// The state of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +180,15 @@ impl HeadRow {
             txn.memo::<Lately>().note(name, head);
         }
         Ok(found)
+    }
+
+    /// Its members.
+    pub(super) fn membership(&self) -> Standing {
+        Standing {
+            incarnation: self.incarnation,
+            version: self.member_version,
+            members: u64::from(self.members),
+        }
     }
 
     /// Writes a name's row. All writes of head rows come by here.

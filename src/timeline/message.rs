@@ -226,6 +226,17 @@ pub struct Head {
     pub change_head: u64,
 }
 
+/// How many members a timeline has, and the last version of a change of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Of which history of the timeline's name; later ones are larger.
+    pub incarnation: u64,
+    /// 0 = there was none.
+    pub version: u64,
+    /// How many.
+    pub members: u64,
+}
+
 /// What `timeline.get` returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineInfo {
@@ -335,6 +346,8 @@ pub struct TimelineEvent {
     pub timeline: String,
     /// Its state after the batch; `None` = deleted.
     pub head: Option<Head>,
+    /// Its members behind the batch; 0 of a deleted one.
+    pub members: Standing,
     /// The version of its meta, if the batch changed it.
     pub meta_version: Option<u64>,
     /// Messages that the batch appended, in order.

@@ -58,7 +58,8 @@ pub use members::{
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
-    Meta, Page, Range, Sender, Target, TimelineEvent, TimelineInfo, UpdateMessage, UpdateMeta,
+    Meta, Page, Range, Sender, Standing, Target, TimelineEvent, TimelineInfo, UpdateMessage,
+    UpdateMeta,
 };
 pub use position::{Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};

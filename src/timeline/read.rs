@@ -15,7 +15,7 @@ use super::tables::{HEADS, Name};
 use super::time::shown;
 use super::unread;
 use super::write::Site;
-use super::{Error, List, Listed, Message, Page, Range, Target, TimelineInfo, Timelines};
+use super::{Error, List, Listed, Message, Page, Range, Standing, Target, TimelineInfo, Timelines};
 
 /// Head rows that one view looks at, at most: deleted timelines are skipped.
 /// Tests go through the cut with few.
@@ -141,6 +141,18 @@ fn segments(list: &List) -> Vec<(Key, Key)> {
 }
 
 impl Timelines {
+    /// How many members a timeline has, and the last version of a change of them.
+    pub async fn members_standing(&self, target: Target) -> Result<Standing, Error> {
+        let partition = self.place(&target.timeline);
+        let site = self.site(partition);
+        self.read(partition, move |view| {
+            let name = Name::new(&target.timeline);
+            let (head, _) = site.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+            Ok(head.membership())
+        })
+        .await
+    }
+
     /// What is known of a timeline.
     pub async fn get(&self, target: Target) -> Result<TimelineInfo, Error> {
         let partition = self.place(&target.timeline);

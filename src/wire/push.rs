@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conversation::Conversation;
 use super::entry::Entry;
+use super::member::Member;
 use super::message::Message;
 use super::reaction::{self, Reactions};
 pub use super::subscriptions::SubscribedMany;
@@ -53,6 +54,8 @@ pushes! {
     ConversationChanged(ConversationChanged), "conversation.changed", "What no other push tells of the user's conversations";
     Signal(Signal<'a>), "signal", "Something that a user said in passing; only with `signals`";
     Presence(Presence<'a>), "presence", "Who came and went; only with `presence`";
+    MemberChanged(MemberChanged<'a>), "member.changed", "Members came, changed or went; only with `members`";
+    Receipt(Receipts<'a>), "receipt", "Members have read; only with `receipts`, in timelines of up to 1,000 members";
     SubscriptionEnded(SubscriptionEnded<'a>), "subscription.ended", "Nothing of it follows";
     Draining(Draining), "draining", "The server shuts down soon";
 }
@@ -175,6 +178,48 @@ pub struct ConversationChanged {
     pub conversations: Vec<Conversation>,
     /// Timelines that are none of the user's conversations any more.
     pub removed: Vec<String>,
+}
+
+/// Members who came, changed or went since the push before, at most once a second. `members` and `removed` are there
+/// together or not at all: after more than 100 changes, and where this connection was too slow for pushes before, there
+/// are only the numbers. Then ask `member.list` with the version that you know as `since`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.member.changed")]
+pub struct MemberChanged<'a> {
+    /// The timeline's ID.
+    pub timeline: Cow<'a, str>,
+    /// Those who came or changed, as they are now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<Member>>,
+    /// Those who went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<Vec<Cow<'a, str>>>,
+    /// The version of the list of members.
+    pub version: u64,
+    /// How many members there are.
+    pub members_count: u64,
+}
+
+/// How far members have read, of those who did since the push before; at most once a second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.receipt")]
+pub struct Receipts<'a> {
+    /// The timeline's ID.
+    pub timeline: Cow<'a, str>,
+    /// One for each member who has read; absent = this connection was too slow for some, so ask `member.list`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipts: Option<Vec<Receipt<'a>>>,
+}
+
+/// How far a member has read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Receipt<'a> {
+    /// The member.
+    pub user: Cow<'a, str>,
+    /// Up to here they have read.
+    pub read: u64,
+    /// Up to here they have received.
+    pub received: u64,
 }
 
 /// The subscription ended; nothing of it follows.

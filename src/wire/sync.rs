@@ -170,13 +170,22 @@ pub enum With {
     Signals,
     /// `presence`: who is online.
     Presence,
+    /// `member.changed`: who is a member.
+    Members,
+    /// `receipt`: how far members have read.
+    Receipts,
 }
 
 impl<'de> Deserialize<'de> for With {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<With, D::Error> {
         one_of(
             from,
-            &[("signals", With::Signals), ("presence", With::Presence)],
+            &[
+                ("signals", With::Signals),
+                ("presence", With::Presence),
+                ("members", With::Members),
+                ("receipts", With::Receipts),
+            ],
         )
     }
 }

@@ -315,3 +315,83 @@ def test_a_crowd_is_pushed_as_a_number(users, name, server):
     finally:
         for client in crowd:
             client.close()
+
+
+def test_member_changes_are_pushed_to_those_who_asked(users, name):
+    ada, ben = users("ada"), users("ben")
+    ada.call("timeline.create", timeline=name, members=[{"user": "ada"}, {"user": "ben"}])
+    follow(ben, name, "presence")
+    follow(ada, name, "members")
+    added = ada.call("member.add", timeline=name, members=[{"user": "cleo", "role": "guest"}])
+    push = ada.push("member.changed")
+    assert (push["timeline"], push["removed"], push["members_count"], push["version"]) == (name, [], 3, added["version"])
+    assert push["members"] == [ada.call("member.get", timeline=name, user="cleo")["member"]]
+    ada.call("member.update", timeline=name, user="ben", role="owner")
+    removed = ada.call("member.remove", timeline=name, users=["cleo"])
+    members, gone = {}, []
+    while "cleo" not in gone:
+        push = ada.push("member.changed")
+        members |= {member["user"]: member["role"] for member in push["members"]}
+        gone += push["removed"]
+    assert (members, push["version"], push["members_count"]) == ({"ben": "owner"}, removed["version"], 2)
+    # Reading is no change of members.
+    ben.append(name)
+    ben.call("read.set", timeline=name, read=1)
+    assert ada.push("message")["head"] == 1
+    ada.quiet(1.5)
+    assert not [push for push in ben.pushes if push["method"] == "member.changed"]
+
+
+def test_many_member_changes_are_numbers(users, name):
+    ada = users("ada")
+    ada.call("timeline.create", timeline=name, members=[{"user": "ada"}])
+    follow(ada, name, "members")
+    ada.call("member.add", timeline=name, members=[{"user": f"u{n}"} for n in range(100)])
+    push = ada.push("member.changed")
+    assert len(push["members"]) == 100 and push["members_count"] == 101
+    added = ada.call("member.add", timeline=name, members=[{"user": f"v{n}"} for n in range(101)])
+    push = ada.push("member.changed")
+    assert push == {"timeline": name, "version": added["version"], "members_count": 202}
+
+
+def test_receipts_are_pushed_to_those_who_asked(users, name):
+    ada, ben, cleo = users("ada"), users("ben"), users("cleo")
+    ada.call("timeline.create", timeline=name, members=[{"user": "ada"}, {"user": "ben"}])
+    ada.fill(name, 5)
+    follow(ada, name, "receipts")
+    follow(cleo, name, "members")
+    ben.call("read.set", timeline=name, read=2, received=3)
+    assert ada.push("receipt") == {"timeline": name, "receipts": [{"user": "ben", "read": 2, "received": 3}]}
+    # What follows within the second comes together, the newest of each.
+    for read in (3, 4, 5):
+        ben.call("read.set", timeline=name, read=read)
+    ada.call("read.set", timeline=name, read=4)
+    got = {}
+    while got.get("ben") != 5 or got.get("ada") != 4:
+        got |= {one["user"]: one["read"] for one in ada.push("receipt")["receipts"]}
+    cleo.quiet()
+
+
+def test_large_timelines_have_no_receipts(users, name):
+    ada = users("ada")
+    ada.call("timeline.create", timeline=name, members=[{"user": "ada"}])
+    ada.call("member.add", timeline=name, members=[{"user": f"u{n}"} for n in range(1_000)])
+    ada.append(name)
+    follow(ada, name, "receipts")
+    ada.call("read.set", timeline=name, read=1)
+    ada.quiet(1.5)
+    ada.call("member.remove", timeline=name, users=["u0"])
+    ada.append(name)
+    ada.push("message")
+    ada.call("read.set", timeline=name, read=2)
+    assert ada.push("receipt")["receipts"] == [{"user": "ada", "read": 2, "received": 2}]
+
+
+def test_who_may_not_read_learns_nothing(users, name, refused):
+    ada, eve = users("ada"), users("eve")
+    ada.call("timeline.create", timeline=name, settings={"members_only": True}, members=[{"user": "ada"}])
+    refused(eve, "subscribe", 404, "timeline_not_found", timeline=name, **{"with": ["presence", "signals", "members", "receipts"]})
+    refused(eve, "signal", 404, "timeline_not_found", timeline=name, signal={})
+    follow(ada, name, "signals")
+    assert online(eve, name) == {"reason": "timeline_not_found"}
+    assert names(ada, name) == ["ada"]

@@ -4,9 +4,11 @@
 //! pushed at most once a second; joins, leaves, signals and reads cost a short lock and a look-up; when nobody asks any
 //! more everything is gone within seconds. Must not: wake anybody, or hold a timer; the topic and `schedule.rs` do.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use super::membership::Membership;
 use super::ring::{Found, Ring};
 use super::{
     Body, Ephemeral, GATHER, INTERVAL, LANES, LINGER, Lane, Online, Pace, Presence,
@@ -14,6 +16,7 @@ use super::{
 };
 use crate::feed::mailbox::{Mailbox, Who, lock};
 use crate::metrics::Gauge;
+use crate::timeline::{MemberChange, Standing};
 
 /// When [`Lanes::gather`] is to be called, unless that is known already.
 pub(in crate::feed) type Due = Option<Instant>;
@@ -32,6 +35,8 @@ struct State {
     rings: [Ring; LANES],
     pace: Pace,
     presence: Option<Presence>,
+    /// Of a timeline where somebody asks about members.
+    membership: Option<Box<Membership>>,
     /// When presence goes, unless somebody asks for it again.
     presence_until: Option<Instant>,
     /// When the next gathering is.
@@ -81,8 +86,14 @@ impl Lanes {
         self: &Arc<Lanes>,
         with: With,
         there: impl Iterator<Item = Arc<Who>>,
+        standing: Option<Standing>,
     ) -> Following {
         let mut state = lock(&self.state);
+        if with.asks_membership() {
+            self.total.1.fetch_add(1, Ordering::SeqCst);
+            let membership = state.membership.get_or_insert_default();
+            membership.learn(standing.unwrap_or_default());
+        }
         for lane in Lane::ALL {
             state.asked[lane as usize] += usize::from(with.has(lane));
         }
@@ -103,6 +114,9 @@ impl Lanes {
     /// A subscription that had asked for these lanes has ended.
     pub(in crate::feed) fn unfollow(&self, with: With, now: Instant) -> Due {
         let mut state = lock(&self.state);
+        if with.asks_membership() {
+            self.total.1.fetch_sub(1, Ordering::SeqCst);
+        }
         for lane in Lane::ALL {
             state.asked[lane as usize] -= usize::from(with.has(lane));
         }
@@ -129,6 +143,22 @@ impl Lanes {
         let mut state = lock(&self.state);
         let until = state.presence.as_mut()?.leave(who, now);
         state.want(until)
+    }
+
+    /// A batch changed members; `standing` is that behind it, unless only their marks moved.
+    pub(in crate::feed) fn members(
+        &self,
+        changes: Vec<MemberChange>,
+        standing: Option<Standing>,
+        now: Instant,
+    ) -> Due {
+        let mut state = lock(&self.state);
+        let membership = state.membership.as_mut()?;
+        membership.apply(changes, standing);
+        match membership.has_news() {
+            true => state.want(now + GATHER),
+            false => None,
+        }
     }
 
     /// A user says something in passing. `from` does not get it back.
@@ -170,23 +200,32 @@ impl Lanes {
                 state.rings[lane as usize].forget(before, newest);
             }
         }
+        let presence = state.presence.as_mut();
+        let presence = presence.and_then(|presence| presence.changes(now));
+        let presence = presence.map(|(online, names)| Body::Presence { online, names });
+        let membership = state.membership.as_mut();
+        let (members, receipts) = membership.map_or((None, None), |membership| {
+            (membership.take_changes(), membership.take_receipts())
+        });
         let mut woken = With::default();
-        let changes = state
-            .presence
-            .as_mut()
-            .and_then(|presence| presence.changes(now));
-        if let Some((online, names)) = changes
-            && state.asked[Lane::Presence as usize] > 0
-        {
-            let mut body = Body::Presence { online, names };
+        let made = [
+            (Lane::Presence, presence),
+            (Lane::Members, members),
+            (Lane::Receipts, receipts),
+        ];
+        for (lane, body) in made {
+            let asked = state.asked[lane as usize] > 0;
+            let Some(mut body) = body.filter(|_| asked) else {
+                continue;
+            };
             if !self.total.has_room(&body) {
-                body = Body::Presence {
-                    online,
-                    names: None,
-                };
+                body = body.in_short();
             }
-            state.rings[Lane::Presence as usize].push(self.total.make(body, None, now));
-            woken = woken.and(Lane::Presence);
+            state.rings[lane as usize].push(self.total.make(body, None, now));
+            woken = woken.and(lane);
+        }
+        if state.asked == [0; LANES] {
+            state.membership = None;
         }
         (woken, state.want_next())
     }

@@ -1,10 +1,11 @@
-//! What is pushed and never stored: signals, and who is online.
+//! What is pushed only if it is asked for, and never stored as a push: signals, who is online, members, receipts.
 //!
 //! Owns: the lanes of a watched timeline, in which such pushes wait for a few seconds. Promises: a push is encoded once
 //! in each form and shared; a reader that is too slow misses the oldest and holds nothing of its own; a timeline where
 //! nobody asked for a lane has none. Must not: read the store, or know a wire or a socket.
 
 mod lanes;
+mod membership;
 mod pace;
 mod presence;
 mod ring;
@@ -17,10 +18,11 @@ use bytes::Bytes;
 
 use super::fresh::FORMS_MAX;
 use super::mailbox::{Mailbox, Who};
-use crate::timeline::Columns;
+use crate::timeline::{Columns, MemberRow, Standing};
 
 pub(super) use lanes::{Due, Following, Lanes};
 pub use lanes::{Pulled, Sent};
+pub use membership::Receipt;
 pub use pace::Pace;
 pub(super) use presence::Presence;
 pub use presence::{Names, Online};
@@ -32,14 +34,18 @@ pub enum Lane {
     Signals,
     /// Who is online.
     Presence,
+    /// Who is a member.
+    Members,
+    /// How far members have read.
+    Receipts,
 }
 
 impl Lane {
     /// All of them.
-    pub const ALL: [Lane; LANES] = [Lane::Signals, Lane::Presence];
+    pub const ALL: [Lane; LANES] = [Lane::Signals, Lane::Presence, Lane::Members, Lane::Receipts];
 }
 
-pub(super) const LANES: usize = 2;
+pub(super) const LANES: usize = 4;
 
 /// The lanes that a subscription asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +62,12 @@ impl With {
     #[must_use]
     pub fn has(self, lane: Lane) -> bool {
         self.0 & 1 << lane as u8 != 0
+    }
+
+    /// Whether it asks about members, or how far they have read.
+    #[must_use]
+    pub fn asks_membership(self) -> bool {
+        self.has(Lane::Members) || self.has(Lane::Receipts)
     }
 
     /// None was asked for.
@@ -99,14 +111,54 @@ pub enum Body {
         /// Who came and went since the push before; `None` = too many to name.
         names: Option<Names>,
     },
+    /// Members who changed.
+    Members {
+        /// The version and the number of members behind it.
+        standing: Standing,
+        /// Each with what is stored of them now, `None` = they have left; `None` of all = too many to name.
+        changes: Option<Vec<(String, Option<MemberRow>)>>,
+    },
+    /// Members who have read.
+    Receipts {
+        /// `None` = too many at the moment.
+        receipts: Option<Vec<Receipt>>,
+    },
 }
 
 impl Body {
+    /// The same without what makes it long.
+    fn in_short(self) -> Body {
+        match self {
+            signal @ Body::Signal { .. } => signal,
+            Body::Presence { online, .. } => Body::Presence {
+                online,
+                names: None,
+            },
+            Body::Members { standing, .. } => Body::Members {
+                standing,
+                changes: None,
+            },
+            Body::Receipts { .. } => Body::Receipts { receipts: None },
+        }
+    }
+
     /// About what it holds in memory, two encoded forms included.
     fn weight(&self) -> usize {
         let texts = match self {
             Body::Signal { columns, .. } => crate::model::json_bytes(columns),
             Body::Presence { names, .. } => names.as_ref().map_or(0, Names::bytes),
+            Body::Members { changes, .. } => {
+                let of = |(user, row): &(String, Option<MemberRow>)| {
+                    let row = row.as_ref();
+                    let attributes = row.map(|row| crate::model::json_bytes(&row.attributes));
+                    user.len() + attributes.map_or(0, |bytes| bytes + ROW_BYTES)
+                };
+                changes.iter().flatten().map(of).sum()
+            }
+            Body::Receipts { receipts } => {
+                let all = receipts.iter().flatten();
+                all.map(|receipt| receipt.user.len() + ROW_BYTES).sum()
+            }
         };
         768 + 3 * texts
     }
@@ -124,13 +176,18 @@ impl Ephemeral {
     }
 }
 
-/// The bytes that the ephemeral pushes of all timelines hold.
+/// The bytes that the ephemeral pushes of all timelines hold, and how many subscriptions ask about members.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Total(Arc<AtomicUsize>);
+pub(super) struct Total(Arc<AtomicUsize>, Arc<AtomicUsize>);
 
 impl Total {
     pub(super) fn bytes(&self) -> usize {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody asks about members, or how far they have read.
+    pub(super) fn asks_membership(&self) -> bool {
+        self.1.load(Ordering::SeqCst) > 0
     }
 
     /// Whether a push is to be kept whole.
@@ -161,6 +218,8 @@ impl Drop for Held {
     }
 }
 
+/// Numbers, names and a role of a member in a push, about.
+const ROW_BYTES: usize = 160;
 /// At so many bytes of all timelines together, signals are dropped and presence is without names.
 const TOTAL_BYTES_MAX: usize = 32 << 20;
 /// How long a push waits for slow readers, and a user who has left counts as online.

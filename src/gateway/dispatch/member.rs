@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::timeline::{
-    AddMembers, ListMembers, MemberRow, NewMember, NextMembers, RemoveMembers, UpdateMember,
+    AddMembers, ListMembers, NewMember, NextMembers, RemoveMembers, UpdateMember,
 };
 use crate::wire::new_member::{self, History, HistoryWord};
-use crate::wire::{Entry, Integers, Reply, member};
+use crate::wire::{Entry, Reply, member};
 
 /// A user who is to become a member.
 pub(super) fn new_member(from: new_member::NewMember) -> NewMember {
@@ -92,7 +92,7 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: member::Upd
             failure
         })?;
         Ok(Reply::MemberUpdate(Box::new(member::Updated {
-            member: Some(member_of(user, row, integers)),
+            member: Some(shape::member(user, row, integers)),
         })))
     }))
 }
@@ -132,7 +132,7 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: member::Get) -
         let row = timelines.member(target, user.clone()).await;
         let row = row.map_err(refusal)?;
         Ok(Reply::MemberGet(Box::new(member::Got {
-            member: member_of(user, row, integers),
+            member: shape::member(user, row, integers),
         })))
     }))
 }
@@ -160,7 +160,7 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: member::List)
         let members = page.members.into_iter();
         Ok(Reply::MemberList(member::Listed {
             members: members
-                .map(|member| member_of(member.user, member.row, integers))
+                .map(|member| shape::member(member.user, member.row, integers))
                 .collect(),
             removed: page.removed,
             version: page.version,
@@ -172,17 +172,4 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: member::List)
             reset: page.reset,
         }))
     }))
-}
-
-fn member_of(user: String, row: MemberRow, integers: Integers) -> member::Member {
-    member::Member {
-        user,
-        role: row.role,
-        attributes: shape::entry(row.attributes, integers),
-        visible_from: row.visible_from,
-        joined_at: row.joined_at,
-        read: row.read,
-        received: row.received,
-        version: row.version,
-    }
 }

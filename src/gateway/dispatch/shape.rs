@@ -217,6 +217,24 @@ pub(crate) fn settings_patch(from: SettingsPatch) -> timeline::SettingsPatch {
     }
 }
 
+/// A member.
+pub(in crate::gateway) fn member(
+    user: String,
+    row: timeline::MemberRow,
+    integers: Integers,
+) -> wire::member::Member {
+    wire::member::Member {
+        user,
+        role: row.role,
+        attributes: entry(row.attributes, integers),
+        visible_from: row.visible_from,
+        joined_at: row.joined_at,
+        read: row.read,
+        received: row.received,
+        version: row.version,
+    }
+}
+
 /// The change number that a reader of this page may store: what it was sent reaches that far, not always to the last
 /// one.
 pub(super) fn change_head(from: &timeline::Changed) -> u64 {

@@ -44,6 +44,9 @@ pub(in crate::gateway) async fn quietly(
     start: &sync::Start,
     watch: Watch,
 ) -> Result<Subscription, Watch> {
+    if asked.with.asks_membership() {
+        return Err(watch);
+    }
     let cursor = watch.cursor();
     let known = shared
         .timelines
@@ -80,7 +83,9 @@ pub(in crate::gateway) async fn quietly(
     };
     let user = Arc::clone(&asked.user);
     let cursor = cursor.resumed(&nothing);
-    Ok(shared.feed.subscription(watch, user, cursor, asked.with))
+    Ok(shared
+        .feed
+        .subscription(watch, user, cursor, asked.with, None))
 }
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
@@ -125,11 +130,25 @@ pub(in crate::gateway) async fn subscribe(
     let metrics = &shared.metrics;
     metrics.families.resumes.of(&[state]).increment(1);
     metrics.pages.subscribe.count(changed.messages.len());
+    let mut standing = None;
+    if asked.with.asks_membership() {
+        let target = Target {
+            timeline: resume.timeline.clone(),
+            epoch: None,
+            user: resume.user.clone(),
+        };
+        standing = match shared.timelines.members_standing(target).await {
+            // Deleted meanwhile, so that the subscription ends as any other does.
+            Err(Error::TimelineNotFound) => None,
+            looked => Some(looked.map_err(refusal)?),
+        };
+    }
     let subscription = (changed.state != ResumeState::EpochChanged).then(|| {
         let user = Arc::clone(&asked.user);
+        let cursor = cursor.resumed(&changed);
         shared
             .feed
-            .subscription(watch, user, cursor.resumed(&changed), asked.with)
+            .subscription(watch, user, cursor, asked.with, standing)
     });
     Ok((
         shown(resume.timeline, changed, asked.integers),
@@ -143,6 +162,8 @@ pub(in crate::gateway) fn lanes(with: &[sync::With]) -> With {
         lanes.and(match one {
             sync::With::Signals => Lane::Signals,
             sync::With::Presence => Lane::Presence,
+            sync::With::Members => Lane::Members,
+            sync::With::Receipts => Lane::Receipts,
         })
     })
 }

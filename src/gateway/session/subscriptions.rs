@@ -12,7 +12,7 @@ use super::super::outbound::{self, Outbox};
 use super::own_side::Conversations;
 use super::parts::{Opening, Rest};
 use super::slots::{Named, Slots};
-use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
+use crate::feed::{Body, Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
 use crate::wire::push;
 
@@ -377,11 +377,10 @@ impl Live {
             let Some(pulled) = self.subscription.pull(own) else {
                 return true;
             };
+            let encode = |body: &Body, short| outbound::ephemeral(name, body, short, form);
             outbox.push(match pulled {
-                Pulled::Whole(push) => {
-                    push.frame(form.number(), |body| outbound::ephemeral(name, body, form))
-                }
-                Pulled::Numbers(push) => outbound::numbers(name, &push.body, form),
+                Pulled::Whole(push) => push.frame(form.number(), |body| encode(body, false)),
+                Pulled::Numbers(push) => encode(&push.body, true),
             });
         }
         false
