@@ -1,7 +1,7 @@
 //! The ID of the direct conversation of two users.
 //!
-//! Owns: its text, and how it is made. Promises: two users have one ID, whoever asks, and no other two have it. Must not: bring
-//! back one who has left, but the caller.
+//! Owns: its text, and how it is made. Promises: two users have one ID, whoever asks, and no other two have it. Must
+//! not: bring back one who has left, but the caller.
 //!
 //! ```text
 //! direct/ANN/BEN        both names in their order, `/` and `%` in them as %2F and %25
