@@ -58,11 +58,12 @@ impl Source {
         let mut running = Running::new();
         loop {
             self.start_works(&mut running);
-            self.publish()?;
             while let Some(Some((lane, outcome))) = running.next().now_or_never() {
                 self.finish(lane, outcome)?;
                 self.start_works(&mut running);
             }
+            // Behind everything that has ended, for whoever waits is not woken otherwise until the next batch.
+            self.publish()?;
             let next = self.next_to_read();
             if let Some(after) = next
                 && after < self.tail.position()
