@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Lane, Subscription, Watch, With};
-use crate::timeline::{Changed, Create, Error, Head, Resume, ResumeState, Target};
+use crate::timeline::{Admission, Changed, Create, Error, Head, Resume, ResumeState, Target};
 use crate::wire::{Failure, Integers, Reason, sync};
 
 /// What all subscriptions of one call have in common.
@@ -79,6 +79,7 @@ pub(in crate::gateway) async fn quietly(
         position: head.head,
         change_position: head.change_head,
         more: false,
+        admission: Admission::default(),
         head,
     };
     let user = Arc::clone(&asked.user);
@@ -217,6 +218,7 @@ fn empty(resume: &Resume, head: Head, state: ResumeState) -> Changed {
         position: 0,
         change_position: 0,
         more: false,
+        admission: Admission::default(),
     }
 }
 
