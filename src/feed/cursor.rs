@@ -69,13 +69,15 @@ impl Cursor {
     #[must_use]
     pub fn resumed(mut self, changed: &Changed) -> Cursor {
         self.epoch = Arc::from(changed.head.epoch.as_str());
-        self.sequence = changed.position;
+        // What its user does not see is behind it.
+        let floor = changed.admission.floor;
+        self.sequence = changed.position.max(floor.saturating_sub(1));
         self.change = match changed.changed {
             Some(_) => changed.change_position,
             // Changes before now were not asked for; those from now on are sent.
             None => changed.head.change_head,
         };
-        self.floor = changed.admission.floor;
+        self.floor = floor;
         self.more = changed.more;
         self
     }

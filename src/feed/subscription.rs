@@ -249,7 +249,7 @@ impl Look {
             Error::TimelineNotFound => {
                 // Perhaps it is there, but not for this user.
                 let timelines = &self.registry.timelines;
-                match timelines.open_head(&self.topic.name, "").await {
+                match timelines.head(&self.topic.name).await {
                     Ok(Some(_)) if !self.user.is_empty() => Ended::Forbidden,
                     _ => Ended::Deleted,
                 }

@@ -231,3 +231,59 @@ def test_a_writer_is_asked_at_the_place_of_the_write(client, ben, name):
         with pytest.raises(Refused) as caught:
             ben.append(name)
         assert caught.value.reason == "timeline_not_found"
+
+
+def test_what_is_cleared_is_not_pushed(client, ann, ben, name):
+    members = [{"user": "ann"}, {"user": "ben"}]
+    client.call("timeline.create", timeline=name, settings={"members_only": True}, members=members)
+    client.fill(name, 10)
+    for user in (ann, ben):
+        user.call("subscribe", timeline=name, after=10)
+    assert ann.call("conversation.clear", timeline=name, before=8)["cleared"] == 7
+    client.call("message.update", timeline=name, sequence=3, set={"a": 1})
+    client.call("message.update", timeline=name, sequence=9, set={"a": 1})
+    client.append(name)
+    assert sequences(ann.push("message.changed")["messages"]) == [9]
+    assert sequences(ann.messages(name, 1)) == [11]
+    ann.quiet()
+    told = [ben.push() for _ in range(3)]
+    assert [sequences(push["params"]["messages"]) for push in told] == [[3], [9], [11]]
+
+
+def test_a_subscription_that_is_behind_goes_on_above_what_was_cleared(client, ann, name):
+    client.call("timeline.create", timeline=name, members=[{"user": "ann"}])
+    client.fill(name, 400)
+    reply = ann.call("subscribe", timeline=name, after=0, limit=1)
+    assert (sequences(reply["messages"]), reply["more"]) == ([1], True)
+    cleared = ann.ask("conversation.clear", timeline=name, before=390)
+    ann.take(cleared)
+    before = [push for push in ann.pushes if push["method"] == "message"]
+    ann.pushes.clear()
+    reached = max([1] + [one["sequence"] for push in before for one in push["params"]["messages"]])
+    client.append(name)
+    rest = sequences(ann.messages(name, 401 - max(reached, 389)))
+    assert rest == list(range(max(reached, 389) + 1, 402))
+    ann.quiet()
+
+
+def test_a_removal_ends_what_is_asked_for_by_with_too(client, ann, ben, name):
+    members = [{"user": "ann"}, {"user": "ben"}]
+    client.call("timeline.create", timeline=name, settings={"members_only": True}, members=members)
+    for user in (ann, ben):
+        user.call("subscribe", timeline=name, **{"with": ["signals", "members"]})
+    client.call("member.remove", timeline=name, users=["ben"])
+    ann.call("signal", timeline=name, signal={"a": 1})
+    assert ben.push()["method"] == "subscription.ended"
+    ben.quiet()
+
+
+def test_a_removal_is_heard_however_many_there_are(client, ann, ben, name):
+    others = [{"user": f"u{n}"} for n in range(200)]
+    members = [{"user": "ann"}, {"user": "ben"}, *others]
+    client.call("timeline.create", timeline=name, settings={"members_only": True}, members=members)
+    for user in (ann, ben):
+        user.call("subscribe", timeline=name)
+    client.call("member.remove", timeline=name, users=["ben", *(one["user"] for one in others)])
+    client.append(name)
+    assert ben.push()["params"]["reason"] == "forbidden"
+    assert sequences(ann.messages(name, 1)) == [1]

@@ -48,11 +48,7 @@ pub(in crate::gateway) async fn quietly(
         return Err(watch);
     }
     let cursor = watch.cursor();
-    let known = shared
-        .timelines
-        .open_head(watch.timeline(), &asked.user)
-        .await;
-    let Ok(Some(head)) = known else {
+    let Ok(Some((head, admission))) = known(shared, watch.timeline(), &asked.user).await else {
         return Err(watch);
     };
     let is_quiet = match (start.after, start.rewind) {
@@ -79,7 +75,7 @@ pub(in crate::gateway) async fn quietly(
         position: head.head,
         change_position: head.change_head,
         more: false,
-        admission: Admission::default(),
+        admission,
         head,
     };
     let user = Arc::clone(&asked.user);
@@ -87,6 +83,28 @@ pub(in crate::gateway) async fn quietly(
     Ok(shared
         .feed
         .subscription(watch, user, cursor, asked.with, None))
+}
+
+/// The head in memory, and as what a user is let in: a look at their row only, and only where not all users are alike.
+async fn known(
+    shared: &Shared,
+    timeline: &str,
+    user: &str,
+) -> Result<Option<(Head, Admission)>, Error> {
+    let timelines = &shared.timelines;
+    if let Some(head) = timelines.open_head(timeline, user).await? {
+        return Ok(Some((head, Admission::default())));
+    }
+    let Some(head) = timelines.head(timeline).await? else {
+        return Ok(None);
+    };
+    let target = Target {
+        timeline: timeline.to_owned(),
+        epoch: Some(head.epoch.clone()),
+        user: user.to_owned(),
+    };
+    let admission = timelines.admission(target).await?;
+    Ok(Some((head, admission)))
 }
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
