@@ -25,13 +25,17 @@ pub struct Cursor {
     pub(super) doubt: u64,
     /// Another epoch that is in the log and that the store did not confirm.
     pub(super) foreign: Option<Arc<str>>,
+    /// Nothing below is for its user; 0 = they see everything.
+    pub(super) floor: u64,
+    /// The topic's turn of its readers up to which its user was looked at.
+    pub(super) turn: u32,
     /// The last page ended early: there is more in the store, whatever the log says.
     pub(super) more: bool,
 }
 
 impl Cursor {
     /// A cursor without a position yet, with what its topic knows so far.
-    pub(super) fn begin(doubt: u64, meta_version: u64) -> Cursor {
+    pub(super) fn begin(doubt: u64, turn: u32, meta_version: u64) -> Cursor {
         Cursor {
             epoch: Arc::from(""),
             sequence: 0,
@@ -40,6 +44,8 @@ impl Cursor {
             meta_version: meta_version.max(1),
             doubt,
             foreign: None,
+            floor: 0,
+            turn,
             more: false,
         }
     }
@@ -53,6 +59,8 @@ impl Cursor {
             meta_version: 1,
             doubt: 0,
             foreign: None,
+            floor: 0,
+            turn: 0,
             more: false,
         }
     }
@@ -61,12 +69,15 @@ impl Cursor {
     #[must_use]
     pub fn resumed(mut self, changed: &Changed) -> Cursor {
         self.epoch = Arc::from(changed.head.epoch.as_str());
-        self.sequence = changed.position;
+        // What its user does not see is behind it.
+        let floor = changed.admission.floor;
+        self.sequence = changed.position.max(floor.saturating_sub(1));
         self.change = match changed.changed {
             Some(_) => changed.change_position,
             // Changes before now were not asked for; those from now on are sent.
             None => changed.head.change_head,
         };
+        self.floor = floor;
         self.more = changed.more;
         self
     }
@@ -83,6 +94,8 @@ pub enum Next {
     Read {
         /// The doubt that this read settles.
         doubt: u64,
+        /// The turn of the readers that it settles.
+        turn: u32,
         /// The epoch that this read checks.
         foreign: Option<Arc<str>>,
     },
@@ -121,4 +134,6 @@ pub(super) struct PageKey {
     pub(super) epoch: Arc<str>,
     pub(super) sequence: u64,
     pub(super) change: u64,
+    /// The reader's own.
+    pub(super) floor: u64,
 }

@@ -11,6 +11,7 @@ mod ephemeral;
 mod fresh;
 mod held;
 mod mailbox;
+mod readers;
 mod registry;
 mod schedule;
 mod subscription;

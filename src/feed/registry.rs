@@ -13,6 +13,7 @@ use super::budget::Budget;
 use super::cursor::Cursor;
 use super::ephemeral::{Body, Due, Following, Lane, Lanes, Online, Sent, Total, With};
 use super::mailbox::{Mailbox, Who, lock};
+use super::readers::Moved;
 use super::schedule::Schedule;
 use super::topic::{Applied, Topic};
 use crate::metrics::Metrics;
@@ -115,6 +116,13 @@ impl Registry {
         self.ephemeral.asks_membership()
     }
 
+    /// Tells a topic what some users may see now, before it hears of anything newer.
+    pub(super) fn moved(&self, timeline: &str, moves: Vec<Moved>) {
+        if let Some(topic) = self.topic(timeline) {
+            topic.moved(moves);
+        }
+    }
+
     /// Tells the lanes of a timeline what a batch did to its members.
     pub(super) fn members(
         &self,
@@ -212,8 +220,8 @@ impl Watch {
     /// as new.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
-        let (doubt, meta_version) = self.topic.seen();
-        Cursor::begin(doubt, meta_version)
+        let (doubt, turn, meta_version) = self.topic.seen();
+        Cursor::begin(doubt, turn, meta_version)
     }
 
     /// It becomes a subscription, perhaps with lanes.

@@ -9,7 +9,8 @@ use super::cursor::{Cursor, Next, Page, PageKey};
 use super::ephemeral::{Following, Pulled, With};
 use super::fresh::Fresh;
 use super::mailbox::{Mailbox, Who};
-use super::registry::Watch;
+use super::registry::{Registry, Watch};
+use super::topic::Topic;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target};
 
 /// Why a subscription ended.
@@ -21,6 +22,8 @@ pub enum Ended {
     EpochChanged,
     /// A trim overtook the reader.
     TooOld,
+    /// The user may no longer read it.
+    Forbidden,
     /// The store cannot be read.
     Unavailable,
 }
@@ -28,8 +31,8 @@ pub enum Ended {
 /// What a look at the store brought.
 #[derive(Debug)]
 pub enum Pull {
-    /// Messages and changes; perhaps none.
-    Page(Arc<Page>),
+    /// Messages and changes, perhaps none; and the user's own floor when they were read.
+    Page(Arc<Page>, u64),
     /// The meta and its version.
     Meta(Meta, u64),
     /// It ended.
@@ -76,12 +79,13 @@ impl Subscription {
 
     /// What comes next; a look at memory only. Send fresh messages, and call [`Subscription::sent`].
     #[must_use]
-    pub fn look(&self) -> Next {
-        match self.watch.topic.next(&self.cursor) {
+    pub fn look(&mut self) -> Next {
+        match self.watch.topic.next(&mut self.cursor, &self.user) {
             // Not to be shown any more, before the log says so: the store leaves it out.
             Next::Fresh(fresh) if fresh.has_expired(|| self.watch.registry.timelines.now_ms()) => {
                 Next::Read {
                     doubt: self.cursor.doubt,
+                    turn: self.cursor.turn,
                     foreign: None,
                 }
             }
@@ -96,7 +100,12 @@ impl Subscription {
 
     /// The next ephemeral push of those that it asked for; `own` is the connection's mailbox.
     pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
-        let (pulled, lane, missed) = self.following.as_mut()?.pull(own)?;
+        let following = self.following.as_mut()?;
+        if self.watch.topic.concerns(&mut self.cursor, &self.user) {
+            // Perhaps it is not for them any more: the look comes first.
+            return None;
+        }
+        let (pulled, lane, missed) = following.pull(own)?;
         let counted = &self.watch.registry.metrics.ephemeral;
         counted.pushes[lane as usize].increment(1);
         if missed > 0 {
@@ -112,56 +121,27 @@ impl Subscription {
 
     /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
     pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
-        let topic = Arc::clone(&self.watch.topic);
-        let registry = Arc::clone(&self.watch.registry);
         let key = PageKey {
             epoch: Arc::clone(&self.cursor.epoch),
             sequence: self.cursor.sequence,
             change: self.cursor.change,
+            floor: self.cursor.floor,
         };
-        let user = Arc::clone(&self.user);
+        let look = Look {
+            registry: Arc::clone(&self.watch.registry),
+            topic: Arc::clone(&self.watch.topic),
+            user: Arc::clone(&self.user),
+        };
         let meta = matches!(next, Next::Meta);
         async move {
-            let (timelines, metrics) = (&registry.timelines, &registry.metrics);
-            if meta {
-                let target = Target {
-                    timeline: topic.name.as_ref().to_owned(),
-                    epoch: Some(key.epoch.as_ref().to_owned()),
-                    user: user.as_ref().to_owned(),
-                };
-                return match timelines.get(target).await {
-                    Ok(info) => Pull::Meta(info.meta, info.version),
-                    Err(error) => Pull::Ended(ended(&error)),
-                };
-            }
-            let cell = topic.page(key.clone());
-            let mut own = false;
-            let page = cell
-                .get_or_try_init(async || {
-                    own = true;
-                    let since = key.change;
-                    let changed = timelines.resume(resume(&topic.name, key)).await?;
-                    Ok(Arc::new(Page::new(changed, since)))
-                })
-                .await;
-            let counted = &metrics.feed;
-            if own {
-                &counted.store_pages
+            let pulled = if meta {
+                look.meta(&key).await
             } else {
-                &counted.store_pages_shared
-            }
-            .increment(1);
-            match page {
-                Ok(page) => match page.changed.state {
-                    ResumeState::Ok => {
-                        let messages = page.changed.messages.len();
-                        metrics.pages.push.count(messages);
-                        Pull::Page(Arc::clone(page))
-                    }
-                    ResumeState::TooOld => Pull::Ended(Ended::TooOld),
-                    ResumeState::EpochChanged => Pull::Ended(Ended::EpochChanged),
-                },
-                Err(error) => Pull::Ended(ended(&error)),
+                look.page(key).await
+            };
+            match pulled {
+                Ok(pull) => pull,
+                Err(error) => Pull::Ended(look.ended(&error).await),
             }
         }
     }
@@ -169,12 +149,19 @@ impl Subscription {
     /// Moves the cursor behind what [`Subscription::read`] brought for `next`.
     pub fn arrived(&mut self, next: Next, pull: &Pull) {
         match pull {
-            Pull::Page(page) => {
+            Pull::Page(page, floor) => {
+                self.cursor.floor = *floor;
                 self.cursor.sequence = page.changed.position;
                 self.cursor.change = page.changed.change_position;
                 self.cursor.more = page.changed.more;
-                if let Next::Read { doubt, foreign } = next {
+                if let Next::Read {
+                    doubt,
+                    turn,
+                    foreign,
+                } = next
+                {
                     self.cursor.doubt = doubt;
+                    self.cursor.turn = turn;
                     if foreign.is_some() {
                         self.cursor.foreign = foreign;
                     }
@@ -186,13 +173,100 @@ impl Subscription {
     }
 }
 
+/// One look at the store for a user.
+struct Look {
+    registry: Arc<Registry>,
+    topic: Arc<Topic>,
+    user: Arc<str>,
+}
+
+impl Look {
+    fn target(&self, key: &PageKey) -> Target {
+        Target {
+            timeline: self.topic.name.as_ref().to_owned(),
+            epoch: Some(key.epoch.as_ref().to_owned()),
+            user: self.user.as_ref().to_owned(),
+        }
+    }
+
+    async fn meta(&self, key: &PageKey) -> Result<Pull, Error> {
+        let info = self.registry.timelines.get(self.target(key)).await?;
+        Ok(Pull::Meta(info.meta, info.version))
+    }
+
+    /// The page is read first, for all who read the same one, and then the user is looked at, where users are not all
+    /// alike: whoever was shut out before the page was read gets nothing of it.
+    async fn page(&self, mut key: PageKey) -> Result<Pull, Error> {
+        loop {
+            let page = self.shared(&key).await?;
+            if page.changed.state == ResumeState::EpochChanged {
+                return Ok(Pull::Ended(Ended::EpochChanged));
+            }
+            let mut floor = 0;
+            if page.changed.admission.bound && !self.user.is_empty() {
+                let timelines = &self.registry.timelines;
+                floor = timelines.admission(self.target(&key)).await?.floor;
+            }
+            if floor == key.floor && floor <= key.sequence + 1 {
+                if page.changed.state == ResumeState::TooOld {
+                    return Ok(Pull::Ended(Ended::TooOld));
+                }
+                let pushed = &self.registry.metrics.pages.push;
+                pushed.count(page.changed.messages.len());
+                return Ok(Pull::Page(page, floor));
+            }
+            key.floor = floor;
+            // What they cleared is behind them.
+            key.sequence = key.sequence.max(floor.saturating_sub(1));
+        }
+    }
+
+    /// The page that all get who read at the same place with the same floor.
+    async fn shared(&self, key: &PageKey) -> Result<Arc<Page>, Error> {
+        let cell = self.topic.page(key.clone());
+        let mut own = false;
+        let page = cell
+            .get_or_try_init(async || {
+                own = true;
+                let (since, resume) = (key.change, resume(&self.topic.name, key));
+                let timelines = &self.registry.timelines;
+                let changed = timelines.resume_above(key.floor, resume).await?;
+                Ok(Arc::new(Page::new(changed, since)))
+            })
+            .await;
+        let counted = &self.registry.metrics.feed;
+        if own {
+            &counted.store_pages
+        } else {
+            &counted.store_pages_shared
+        }
+        .increment(1);
+        page.cloned()
+    }
+
+    async fn ended(&self, error: &Error) -> Ended {
+        match error {
+            Error::TimelineNotFound => {
+                // Perhaps it is there, but not for this user.
+                let timelines = &self.registry.timelines;
+                match timelines.head(&self.topic.name).await {
+                    Ok(Some(_)) if !self.user.is_empty() => Ended::Forbidden,
+                    _ => Ended::Deleted,
+                }
+            }
+            Error::EpochChanged { .. } => Ended::EpochChanged,
+            _ => Ended::Unavailable,
+        }
+    }
+}
+
 /// Messages in one page that a lagging subscription reads.
 const PAGE_MESSAGES: usize = 1_000;
 /// About how many bytes such a page may have: it becomes at most two frames to the client, and JSON can be a third
 /// longer than what it encodes.
 pub const PAGE_BYTES: usize = 256 << 10;
 
-fn resume(timeline: &str, key: PageKey) -> Resume {
+fn resume(timeline: &str, key: &PageKey) -> Resume {
     Resume {
         timeline: timeline.to_owned(),
         user: String::new(),
@@ -202,13 +276,5 @@ fn resume(timeline: &str, key: PageKey) -> Resume {
         changes_after: Some(key.change),
         limit: PAGE_MESSAGES,
         bytes_max: PAGE_BYTES,
-    }
-}
-
-fn ended(error: &Error) -> Ended {
-    match error {
-        Error::TimelineNotFound => Ended::Deleted,
-        Error::EpochChanged { .. } => Ended::EpochChanged,
-        _ => Ended::Unavailable,
     }
 }

@@ -15,7 +15,7 @@ use super::registry::Registry;
 use crate::ids::{PartitionId, Position};
 use crate::metrics::{self, Counter};
 use crate::partition::{Batch, ReadError, Tail, caught};
-use crate::timeline::{MemberChange, TimelineEvent, Timelines, memberships};
+use crate::timeline::{MemberChange, MemberRow, TimelineEvent, Timelines, memberships};
 
 pub(super) struct Tailer {
     partition: PartitionId,
@@ -136,9 +136,7 @@ impl Tailer {
         }
         let watched = |timeline: &str| self.registry.is_watched(timeline);
         let events = self.timelines.events(self.partition, batch, watched);
-        if self.registry.asks_membership() {
-            self.members(batch, &events);
-        }
+        self.members(batch, &events, watched);
         for event in events {
             self.registry.publish(event);
         }
@@ -146,11 +144,13 @@ impl Tailer {
         metrics.delay_seconds.record(took_ms as f64 / 1e3);
     }
 
-    /// Tells what the batch did to members, by timeline.
-    fn members(&self, batch: &Batch, events: &[TimelineEvent]) {
-        let Ok(changes) = memberships(batch) else {
+    /// Tells what the batch did to members, by timeline: before the rest of it, which perhaps is not for them any more.
+    fn members(&self, batch: &Batch, events: &[TimelineEvent], watched: impl Fn(&str) -> bool) {
+        let Ok(changes) = memberships(batch, watched) else {
             let position = batch.position.0;
             tracing::error!(position, "a committed batch has members that can't be read");
+            // Whoever may be concerned asks the store.
+            self.registry.doubt_all();
             return;
         };
         let mut by_timeline: BTreeMap<String, Vec<MemberChange>> = BTreeMap::new();
@@ -162,7 +162,19 @@ impl Tailer {
                 }
             }
         }
+        let asks_membership = self.registry.asks_membership();
         for (timeline, changes) in by_timeline {
+            let moved = changes.iter().filter(|change| change.moved);
+            let own_floor = |change: &MemberChange| change.row.as_ref().map(MemberRow::own_floor);
+            let moves: Vec<_> = moved
+                .map(|change| (Box::from(change.user.as_str()), own_floor(change)))
+                .collect();
+            if !moves.is_empty() {
+                self.registry.moved(&timeline, moves);
+            }
+            if !asks_membership {
+                continue;
+            }
             let event = events.iter().find(|event| event.timeline == timeline);
             let standing = event.map(|event| event.members);
             self.registry.members(&timeline, changes, standing);

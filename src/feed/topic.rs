@@ -15,6 +15,7 @@ use super::ephemeral::Due;
 use super::fresh::{Fresh, group};
 use super::held::Held;
 use super::mailbox::lock;
+use super::readers::{Moved, Readers};
 use super::watchers::Watchers;
 use crate::timeline::TimelineEvent;
 
@@ -38,6 +39,8 @@ struct State {
     meta_version: u64,
     /// Raised whenever what was known is no longer to be trusted: every cursor then asks the store once.
     doubt: u64,
+    /// Whom the last changes of members concern.
+    readers: Readers,
     ring: VecDeque<Arc<Fresh>>,
     /// The page that someone is reading just now; weak, so that it is kept only while it is used.
     shared: Option<(PageKey, Weak<OnceCell<Arc<Page>>>)>,
@@ -90,9 +93,21 @@ impl Topic {
         self.watchers.wake();
     }
 
-    /// What comes next for a cursor.
-    pub(super) fn next(&self, cursor: &Cursor) -> Next {
-        lock(&self.state).next(cursor)
+    /// What some users may see has changed. Nobody is woken: it counts from the next look on.
+    pub(super) fn moved(&self, moves: Vec<Moved>) {
+        let mut state = lock(&self.state);
+        state.shared = None;
+        state.readers.moved(moves);
+    }
+
+    /// Whether the store must be asked about a cursor's user before they get anything newer.
+    pub(super) fn concerns(&self, cursor: &mut Cursor, user: &str) -> bool {
+        lock(&self.state).concerns(cursor, user)
+    }
+
+    /// What comes next for the cursor of a user; empty = a back end.
+    pub(super) fn next(&self, cursor: &mut Cursor, user: &str) -> Next {
+        lock(&self.state).next(cursor, user)
     }
 
     /// The read of a page: shared by all that read the same page at the moment.
@@ -120,9 +135,9 @@ impl Topic {
     }
 
     /// The position that a new cursor starts with, as far as the store does not tell it.
-    pub(super) fn seen(&self) -> (u64, u64) {
+    pub(super) fn seen(&self) -> (u64, u32, u64) {
         let state = lock(&self.state);
-        (state.doubt, state.meta_version)
+        (state.doubt, state.readers.turn(), state.meta_version)
     }
 
     /// Takes a group out of the ring, if it is still there.
@@ -157,6 +172,9 @@ impl State {
             let known = known.filter(|known| ***known == head.epoch).cloned();
             self.epoch = Some(known.unwrap_or_else(|| Arc::from(head.epoch.as_str())));
         }
+        if event.configured {
+            self.readers.all_moved();
+        }
         self.head = head.head;
         let only_reactions = event.reacted && event.changed.is_empty();
         let due = self.changes.hear(head.change_head, only_reactions, now);
@@ -186,12 +204,18 @@ impl State {
         }
     }
 
-    fn next(&self, cursor: &Cursor) -> Next {
-        if cursor.more || cursor.doubt != self.doubt {
-            return Next::Read {
-                doubt: self.doubt,
-                foreign: None,
-            };
+    fn concerns(&self, cursor: &mut Cursor, user: &str) -> bool {
+        self.readers.concern(user, cursor.floor, &mut cursor.turn)
+    }
+
+    fn next(&self, cursor: &mut Cursor, user: &str) -> Next {
+        let read = |foreign| Next::Read {
+            doubt: self.doubt,
+            turn: self.readers.turn(),
+            foreign,
+        };
+        if self.concerns(cursor, user) || cursor.more || cursor.doubt != self.doubt {
+            return read(None);
         }
         if let Some(epoch) = &self.epoch
             && **epoch != *cursor.epoch
@@ -200,27 +224,20 @@ impl State {
             return if cursor.foreign.as_ref() == Some(epoch) {
                 Next::CaughtUp
             } else {
-                Next::Read {
-                    doubt: self.doubt,
-                    foreign: Some(Arc::clone(epoch)),
-                }
+                read(Some(Arc::clone(epoch)))
             };
         }
         if self.epoch.is_none() {
             return Next::CaughtUp;
         }
-        let read = Next::Read {
-            doubt: self.doubt,
-            foreign: None,
-        };
         if self.changes.told() > cursor.change {
-            return read;
+            return read(None);
         }
         if self.head > cursor.sequence {
             let place = self
                 .ring
                 .binary_search_by_key(&(cursor.sequence + 1), |fresh| fresh.first());
-            return place.map_or(read, |at| Next::Fresh(Arc::clone(&self.ring[at])));
+            return place.map_or_else(|_| read(None), |at| Next::Fresh(Arc::clone(&self.ring[at])));
         }
         if self.meta_version > cursor.meta_version {
             return Next::Meta;
@@ -260,6 +277,7 @@ mod tests {
             appended: appended.iter().map(|sequence| message(*sequence)).collect(),
             changed: Vec::new(),
             reacted: false,
+            configured: false,
         }
     }
 
@@ -288,13 +306,31 @@ mod tests {
         let (topic, budget) = topic();
         publish(&topic, event("A", 3, 0, &[2, 3]), &budget);
         publish(&topic, event("A", 4, 0, &[4]), &budget);
-        assert_eq!(fresh_range(topic.next(&cursor("A", 1, 0))), Some((2, 3)));
-        assert_eq!(fresh_range(topic.next(&cursor("A", 3, 0))), Some((4, 4)));
-        assert!(matches!(topic.next(&cursor("A", 4, 0)), Next::CaughtUp));
+        assert_eq!(
+            fresh_range(topic.next(&mut cursor("A", 1, 0), "")),
+            Some((2, 3))
+        );
+        assert_eq!(
+            fresh_range(topic.next(&mut cursor("A", 3, 0), "")),
+            Some((4, 4))
+        );
+        assert!(matches!(
+            topic.next(&mut cursor("A", 4, 0), ""),
+            Next::CaughtUp
+        ));
         // Before the ring, within a group, and ahead of the log.
-        assert!(matches!(topic.next(&cursor("A", 0, 0)), Next::Read { .. }));
-        assert!(matches!(topic.next(&cursor("A", 2, 0)), Next::Read { .. }));
-        assert!(matches!(topic.next(&cursor("A", 9, 0)), Next::CaughtUp));
+        assert!(matches!(
+            topic.next(&mut cursor("A", 0, 0), ""),
+            Next::Read { .. }
+        ));
+        assert!(matches!(
+            topic.next(&mut cursor("A", 2, 0), ""),
+            Next::Read { .. }
+        ));
+        assert!(matches!(
+            topic.next(&mut cursor("A", 9, 0), ""),
+            Next::CaughtUp
+        ));
     }
 
     #[test]
@@ -305,10 +341,22 @@ mod tests {
         let mut edit = event("A", 3, 1, &[]);
         edit.changed = vec![3];
         publish(&topic, edit, &budget);
-        assert!(matches!(topic.next(&cursor("A", 3, 0)), Next::Read { .. }));
-        assert!(matches!(topic.next(&cursor("A", 3, 1)), Next::CaughtUp));
-        assert_eq!(fresh_range(topic.next(&cursor("A", 0, 1))), Some((1, 1)));
-        assert!(matches!(topic.next(&cursor("A", 1, 1)), Next::Read { .. }));
+        assert!(matches!(
+            topic.next(&mut cursor("A", 3, 0), ""),
+            Next::Read { .. }
+        ));
+        assert!(matches!(
+            topic.next(&mut cursor("A", 3, 1), ""),
+            Next::CaughtUp
+        ));
+        assert_eq!(
+            fresh_range(topic.next(&mut cursor("A", 0, 1), "")),
+            Some((1, 1))
+        );
+        assert!(matches!(
+            topic.next(&mut cursor("A", 1, 1), ""),
+            Next::Read { .. }
+        ));
     }
 
     #[test]
@@ -319,13 +367,13 @@ mod tests {
         let mut gone = event("A", 0, 0, &[]);
         gone.head = None;
         publish(&topic, gone, &budget);
-        let Next::Read { doubt, .. } = topic.next(&reader) else {
+        let Next::Read { doubt, .. } = topic.next(&mut reader, "") else {
             panic!("the store must be asked")
         };
         reader.doubt = doubt;
-        assert!(matches!(topic.next(&reader), Next::CaughtUp));
+        assert!(matches!(topic.next(&mut reader, ""), Next::CaughtUp));
         topic.doubt();
-        assert!(matches!(topic.next(&reader), Next::Read { .. }));
+        assert!(matches!(topic.next(&mut reader, ""), Next::Read { .. }));
     }
 
     #[test]
@@ -334,20 +382,20 @@ mod tests {
         let (topic, budget) = topic();
         let mut reader = cursor("B", 0, 0);
         publish(&topic, event("A", 7, 0, &[7]), &budget);
-        let Next::Read { foreign, .. } = topic.next(&reader) else {
+        let Next::Read { foreign, .. } = topic.next(&mut reader, "") else {
             panic!("the store must be asked")
         };
         assert_eq!(foreign.as_deref(), Some("A"));
         reader.foreign = foreign;
-        assert!(matches!(topic.next(&reader), Next::CaughtUp));
+        assert!(matches!(topic.next(&mut reader, ""), Next::CaughtUp));
         publish(&topic, event("A", 8, 0, &[8]), &budget);
-        assert!(matches!(topic.next(&reader), Next::CaughtUp));
+        assert!(matches!(topic.next(&mut reader, ""), Next::CaughtUp));
         publish(&topic, event("B", 1, 0, &[1]), &budget);
-        let Next::Read { doubt, .. } = topic.next(&reader) else {
+        let Next::Read { doubt, .. } = topic.next(&mut reader, "") else {
             panic!("a new epoch is a doubt")
         };
         reader.doubt = doubt;
-        assert_eq!(fresh_range(topic.next(&reader)), Some((1, 1)));
+        assert_eq!(fresh_range(topic.next(&mut reader, "")), Some((1, 1)));
     }
 
     #[test]
@@ -357,8 +405,14 @@ mod tests {
         for sequence in 1..=50 {
             publish(&topic, event("A", sequence, 0, &[sequence]), &budget);
         }
-        assert!(matches!(topic.next(&cursor("A", 0, 0)), Next::Read { .. }));
-        assert_eq!(fresh_range(topic.next(&cursor("A", 49, 0))), Some((50, 50)));
+        assert!(matches!(
+            topic.next(&mut cursor("A", 0, 0), ""),
+            Next::Read { .. }
+        ));
+        assert_eq!(
+            fresh_range(topic.next(&mut cursor("A", 49, 0), "")),
+            Some((50, 50))
+        );
         assert!(lock(&topic.state).ring.len() < 8);
     }
 
@@ -395,26 +449,26 @@ mod tests {
         publish(&topic, event("A", 1, 0, &[1]), &budget);
         assert_eq!(publish(&topic, reacted(1), &budget), (1, None));
         let mut reader = cursor("A", 1, 0);
-        assert!(matches!(topic.next(&reader), Next::Read { .. }));
+        assert!(matches!(topic.next(&mut reader, ""), Next::Read { .. }));
         reader.change = 1;
         let (woken, due) = publish(&topic, reacted(2), &budget);
         assert_eq!(
             (woken, publish(&topic, reacted(3), &budget)),
             (0, (0, None))
         );
-        assert!(matches!(topic.next(&reader), Next::CaughtUp));
+        assert!(matches!(topic.next(&mut reader, ""), Next::CaughtUp));
         // A new message goes out meanwhile, from the ring.
         publish(&topic, event("A", 2, 3, &[2]), &budget);
-        assert_eq!(fresh_range(topic.next(&reader)), Some((2, 2)));
+        assert_eq!(fresh_range(topic.next(&mut reader, "")), Some((2, 2)));
         reader.sequence = 2;
         topic.gather(due.unwrap());
-        assert!(matches!(topic.next(&reader), Next::Read { .. }));
+        assert!(matches!(topic.next(&mut reader, ""), Next::Read { .. }));
         // An edit does not wait.
         reader.change = 3;
         publish(&topic, reacted(4), &budget);
         let mut edit = event("A", 2, 5, &[]);
         edit.changed = vec![1];
         publish(&topic, edit, &budget);
-        assert!(matches!(topic.next(&reader), Next::Read { .. }));
+        assert!(matches!(topic.next(&mut reader, ""), Next::Read { .. }));
     }
 }

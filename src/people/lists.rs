@@ -36,6 +36,7 @@ impl Lists {
             incarnation,
             user,
             row,
+            ..
         } = change;
         let home = Home::new(&user);
         let relayed = Relayed {
@@ -63,7 +64,7 @@ impl Target for Lists {
     }
 
     fn derive(&self, source: PartitionId, batch: &Batch, out: &mut Vec<Derived>) {
-        match memberships(batch) {
+        match memberships(batch, |_| true) {
             Ok(changes) => out.extend(changes.into_iter().map(|one| self.derived(one, false))),
             Err(_) => {
                 let position = batch.position.0;

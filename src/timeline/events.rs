@@ -11,7 +11,9 @@ use crate::table::{Action, Batch, Change, Malformed, split_key};
 
 use super::head::HeadRow;
 use super::stored::{self, MetaRow};
-use super::tables::{CONVERSATIONS, HEADS, MESSAGES, METAS, REACTION_SUMS, incarnation_of};
+use super::tables::{
+    CONVERSATIONS, HEADS, MESSAGES, METAS, REACTION_SUMS, SETTINGS, incarnation_of,
+};
 use super::write::Site;
 use super::{Standing, TimelineEvent, Timelines};
 
@@ -91,6 +93,7 @@ impl Site {
             appended: Vec::new(),
             changed: Vec::new(),
             reacted: false,
+            configured: false,
         });
         Ok(())
     }
@@ -125,6 +128,7 @@ impl Touched<'_> {
                 appended: Vec::new(),
                 changed: Vec::new(),
                 reacted: false,
+                configured: false,
             });
         }
         Ok(())
@@ -135,7 +139,8 @@ impl Touched<'_> {
         for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
             match change.table {
                 MESSAGES => self.message(entry, change.action)?,
-                REACTION_SUMS => self.reaction(entry)?,
+                REACTION_SUMS => self.with_event(entry, |event| event.reacted = true)?,
+                SETTINGS => self.with_event(entry, |event| event.configured = true)?,
                 METAS if entry.kind == EntryKind::Put => {
                     let (_, name) = split_key(entry.key).ok_or(Malformed)?;
                     let version = MetaRow::decode(entry.value)?.version;
@@ -149,11 +154,16 @@ impl Touched<'_> {
         Ok(())
     }
 
-    fn reaction(&mut self, entry: KeyedEntry<'_>) -> Result<(), Malformed> {
+    /// Changes the event of the timeline that a row begins with, if it has one.
+    fn with_event(
+        &mut self,
+        entry: KeyedEntry<'_>,
+        change: impl FnOnce(&mut TimelineEvent),
+    ) -> Result<(), Malformed> {
         let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
         let name = Reader::new(columns).skip().map_err(|_| Malformed)?;
         if let Some(event) = self.by_name.get(name) {
-            self.events[*event].reacted = true;
+            change(&mut self.events[*event]);
         }
         Ok(())
     }

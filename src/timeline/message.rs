@@ -356,4 +356,6 @@ pub struct TimelineEvent {
     pub changed: Vec<u64>,
     /// The batch added reactions or took some back.
     pub reacted: bool,
+    /// The batch changed settings: perhaps others may read it now.
+    pub configured: bool,
 }

@@ -61,7 +61,9 @@ pub use message::{
     Meta, Page, Range, Sender, Standing, Target, TimelineEvent, TimelineInfo, UpdateMessage,
     UpdateMeta,
 };
-pub use position::{Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced};
+pub use position::{
+    Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
+};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;

@@ -55,6 +55,17 @@ pub struct Changed {
     pub change_position: u64,
     /// There is more up to `head` or `change_head`.
     pub more: bool,
+    /// As what the reader was let in.
+    pub admission: Admission,
+}
+
+/// What a reader may see, apart from the timeline's own floor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// The member's own floor; 0 = they see everything.
+    pub floor: u64,
+    /// Not all users are alike: there are members, or only members may read.
+    pub bound: bool,
 }
 
 /// One position of a `sync`.

@@ -15,7 +15,7 @@ use super::tables::Name;
 use super::time::shown;
 use super::unread;
 use super::write::Site;
-use super::{Changed, Error, Message, Resume, ResumeState, Timelines};
+use super::{Admission, Changed, Error, Message, Resume, ResumeState, Target, Timelines};
 
 /// Change rows that one view looks at, at most: most of them may be of messages above the position, which are passed
 /// over. Tests go through the cut with few.
@@ -35,9 +35,32 @@ impl Timelines {
         self.resume_into(resume, true).await
     }
 
+    /// The same as a back end, and nothing below a floor.
+    pub async fn resume_above(&self, floor: u64, resume: Resume) -> Result<Changed, Error> {
+        self.resume_at_least(floor, resume, true).await
+    }
+
+    /// As what a user is let in now; refused as a read is.
+    pub async fn admission(&self, target: Target) -> Result<Admission, Error> {
+        let partition = self.place(&target.timeline);
+        let site = self.site(partition);
+        let read = self.read(partition, move |view| {
+            let name = Name::new(&target.timeline);
+            let epoch = target.epoch.as_deref();
+            let (head, reader) = site.admit(view, &name, epoch, &target.user)?;
+            Ok(site.admission(&name, &head, &reader))
+        });
+        read.await
+    }
+
     /// The same; without `first_anyway` there may be no message, if the first one is larger than the bytes.
-    pub async fn resume_into(
+    pub async fn resume_into(&self, resume: Resume, first_anyway: bool) -> Result<Changed, Error> {
+        self.resume_at_least(0, resume, first_anyway).await
+    }
+
+    async fn resume_at_least(
         &self,
+        floor: u64,
         mut resume: Resume,
         first_anyway: bool,
     ) -> Result<Changed, Error> {
@@ -46,7 +69,7 @@ impl Timelines {
             let (site, asked) = (self.site(partition), resume.clone());
             let page = self
                 .read(partition, move |view| {
-                    site.resume(view, &asked, first_anyway)
+                    site.resume(view, &asked, (floor, first_anyway))
                 })
                 .await?;
             let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
@@ -63,17 +86,19 @@ impl Timelines {
 }
 
 impl Site {
-    /// `first_anyway`: take one message or change even if it is larger than `bytes_max`.
+    /// Nothing below `floor`. `first_anyway`: take one message or change even if it is larger than `bytes_max`.
     pub(super) fn resume(
         &self,
         view: &View,
         resume: &Resume,
-        first_anyway: bool,
+        (floor, first_anyway): (u64, bool),
     ) -> Result<Changed, Error> {
         let name = Name::new(&resume.timeline);
         let (head, reader) = self.admit(view, &name, None, &resume.user)?;
-        let seen = reader.sees(head);
+        let mut seen = reader.sees(head);
+        seen.floor = seen.floor.max(floor);
         let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
+        page.admission = self.admission(&name, &head, &reader);
         let shown = page.changed.iter_mut().flatten().chain(&mut page.messages);
         unread::mask(view, (&name, &head), (&resume.user, &reader), shown)?;
         Ok(page)
@@ -105,6 +130,7 @@ impl Site {
                 position: after,
                 change_position: resume.changes_after.unwrap_or(0),
                 more: false,
+                admission: Admission::default(),
             });
         }
         let mut room = Room {
@@ -143,6 +169,7 @@ impl Site {
             messages,
             changed,
             change_position,
+            admission: Admission::default(),
         })
     }
 

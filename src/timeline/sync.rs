@@ -237,7 +237,7 @@ impl Site {
         for mut resume in asked {
             resume.bytes_max = part.bytes.saturating_sub(FRAME_BYTES);
             let is_first = part.synced.is_empty();
-            let page = match self.resume(view, &resume, is_first) {
+            let page = match self.resume(view, &resume, (0, is_first)) {
                 Ok(page) => page,
                 // Deleted since its head was looked up; a reader that had nothing of it yet need not hear of that.
                 Err(Error::TimelineNotFound) if resume.is_from_nothing() => continue,

@@ -140,6 +140,7 @@ mod tests {
             incarnation: 1,
             user: user.to_owned(),
             row: (version > 0).then_some(row),
+            moved: false,
         }
     }
 

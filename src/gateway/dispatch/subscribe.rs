@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Lane, Subscription, Watch, With};
-use crate::timeline::{Changed, Create, Error, Head, Resume, ResumeState, Target};
+use crate::timeline::{Admission, Changed, Create, Error, Head, Resume, ResumeState, Target};
 use crate::wire::{Failure, Integers, Reason, sync};
 
 /// What all subscriptions of one call have in common.
@@ -48,11 +48,7 @@ pub(in crate::gateway) async fn quietly(
         return Err(watch);
     }
     let cursor = watch.cursor();
-    let known = shared
-        .timelines
-        .open_head(watch.timeline(), &asked.user)
-        .await;
-    let Ok(Some(head)) = known else {
+    let Ok(Some((head, admission))) = known(shared, watch.timeline(), &asked.user).await else {
         return Err(watch);
     };
     let is_quiet = match (start.after, start.rewind) {
@@ -79,6 +75,7 @@ pub(in crate::gateway) async fn quietly(
         position: head.head,
         change_position: head.change_head,
         more: false,
+        admission,
         head,
     };
     let user = Arc::clone(&asked.user);
@@ -86,6 +83,28 @@ pub(in crate::gateway) async fn quietly(
     Ok(shared
         .feed
         .subscription(watch, user, cursor, asked.with, None))
+}
+
+/// The head in memory, and as what a user is let in: a look at their row only, and only where not all users are alike.
+async fn known(
+    shared: &Shared,
+    timeline: &str,
+    user: &str,
+) -> Result<Option<(Head, Admission)>, Error> {
+    let timelines = &shared.timelines;
+    if let Some(head) = timelines.open_head(timeline, user).await? {
+        return Ok(Some((head, Admission::default())));
+    }
+    let Some(head) = timelines.head(timeline).await? else {
+        return Ok(None);
+    };
+    let target = Target {
+        timeline: timeline.to_owned(),
+        epoch: Some(head.epoch.clone()),
+        user: user.to_owned(),
+    };
+    let admission = timelines.admission(target).await?;
+    Ok(Some((head, admission)))
 }
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
@@ -217,6 +236,7 @@ fn empty(resume: &Resume, head: Head, state: ResumeState) -> Changed {
         position: 0,
         change_position: 0,
         more: false,
+        admission: Admission::default(),
     }
 }
 

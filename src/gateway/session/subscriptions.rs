@@ -43,8 +43,8 @@ struct Slot {
     live: Option<Live>,
 }
 
-/// A connection may have thousands.
-const _: () = assert!(size_of::<Option<Slot>>() <= 168);
+/// A connection may have thousands. With the own floor of its user.
+const _: () = assert!(size_of::<Option<Slot>>() <= 176);
 
 struct Live {
     subscription: Subscription,
@@ -277,7 +277,7 @@ impl Subscriptions {
         live.reading = false;
         live.subscription.arrived(next, &pull);
         match pull {
-            Pull::Page(page) => {
+            Pull::Page(page, _) => {
                 let frames = page.frames(form.number(), |page| {
                     outbound::page(&name, page, form, bytes_max)
                 });
@@ -329,6 +329,8 @@ impl Subscriptions {
             Ended::Deleted => push::Ended::Deleted,
             Ended::EpochChanged => push::Ended::EpochChanged,
             Ended::TooOld => push::Ended::TooOld,
+            Ended::Forbidden if slot.is_followed => push::Ended::NotAMember,
+            Ended::Forbidden => push::Ended::Forbidden,
             Ended::Unavailable => push::Ended::Unavailable,
         };
         let frame = outbound::ended(&slot.name, epoch.as_deref().unwrap_or(""), why, form);

@@ -196,6 +196,7 @@ impl Timelines {
                 incarnation,
                 user: user.into_owned(),
                 row: Some(row),
+                moved: false,
             });
         }
         Ok((members, None))

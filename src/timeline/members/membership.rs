@@ -4,7 +4,7 @@
 
 use crate::entry::EntryKind;
 use crate::ordered::Reader;
-use crate::table::{Batch, Change, Malformed, split_key};
+use crate::table::{Action, Batch, Change, Malformed, split_key};
 
 use super::super::tables::{MEMBERS, incarnation_of};
 use super::row::MemberRow;
@@ -20,13 +20,18 @@ pub struct MemberChange {
     pub user: String,
     /// What is stored of them now; `None` = they have left.
     pub row: Option<MemberRow>,
+    /// What they may see may have changed: they joined, left or cleared.
+    pub moved: bool,
 }
 
-/// The members that a batch added, changed or removed, in order: one may come more than once.
+/// The members of wanted timelines that a batch added, changed or removed, in order: one may come more than once.
 ///
 /// # Errors
 /// If a record or row of the batch can't be read.
-pub fn memberships(batch: &Batch) -> Result<Vec<MemberChange>, Malformed> {
+pub fn memberships(
+    batch: &Batch,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<MemberChange>, Malformed> {
     let mut found = Vec::new();
     for record in batch.changes() {
         let change = Change::decode(record)?;
@@ -35,7 +40,12 @@ pub fn memberships(batch: &Batch) -> Result<Vec<MemberChange>, Malformed> {
         }
         for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
             let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
-            found.push(member(columns, entry.kind, entry.value)?);
+            let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
+            if is_wanted(&timeline) {
+                let mut member = member(columns, entry.kind, entry.value)?;
+                member.moved = change.action != Action::Update;
+                found.push(member);
+            }
         }
     }
     Ok(found)
@@ -55,5 +65,6 @@ fn member(columns: &[u8], kind: EntryKind, value: &[u8]) -> Result<MemberChange,
         incarnation,
         user: user.into_owned(),
         row,
+        moved: false,
     })
 }

@@ -6,10 +6,10 @@
 
 use crate::table::Source;
 
-use super::super::Error;
 use super::super::head::{HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
 use super::super::tables::Name;
 use super::super::write::Site;
+use super::super::{Admission, Error};
 use super::row::MemberRow;
 
 /// A user in front of a timeline that they may read.
@@ -52,6 +52,19 @@ impl Site {
             floor: head.floor.max(own),
             member,
         })
+    }
+
+    /// As what a reader was let in.
+    pub(in crate::timeline) fn admission(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+        reader: &Reader,
+    ) -> Admission {
+        Admission {
+            floor: reader.member.as_ref().map_or(0, MemberRow::own_floor),
+            bound: head.members > 0 || self.is_members_only(name, head),
+        }
     }
 
     /// The head of a timeline that must exist, and its reader, who must be let in.

@@ -61,6 +61,15 @@ impl MemberRow {
         self.visible_from.max(self.cleared + 1)
     }
 
+    /// The same; 0 = they see everything, as others do who are no members.
+    #[must_use]
+    pub fn own_floor(&self) -> u64 {
+        match self.floor() {
+            1 => 0,
+            floor => floor,
+        }
+    }
+
     /// To be finished with the time of the change as version.
     #[must_use]
     pub(in crate::timeline) fn encode(&self) -> RowWriter {

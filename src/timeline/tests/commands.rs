@@ -515,6 +515,7 @@ impl World {
             appended,
             changed,
             reacted: false,
+            configured: false,
         });
     }
 

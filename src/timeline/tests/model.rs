@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::json_bytes;
 use crate::timeline::{
-    Append, Appended, Burial, Changed, Columns, Configured, EntryLimits, Error, Head, Limits,
-    Message, Meta, Page, Pinned, Range, React, Reaction, ReactionPage, Reactions, ReactionsOf,
-    Resume, ResumeState, SyncPosition, SyncState, Synced, Target, TimelineInfo, UpdateMessage,
-    UpdateMeta,
+    Admission, Append, Appended, Burial, Changed, Columns, Configured, EntryLimits, Error, Head,
+    Limits, Message, Meta, Page, Pinned, Range, React, Reaction, ReactionPage, Reactions,
+    ReactionsOf, Resume, ResumeState, SyncPosition, SyncState, Synced, Target, TimelineInfo,
+    UpdateMessage, UpdateMeta,
 };
 
 /// A timeline that stands.
@@ -417,6 +417,7 @@ impl Model {
                 position: after,
                 change_position: resume.changes_after.unwrap_or(0),
                 more: false,
+                admission: Admission::default(),
             });
         }
         let news = messages
@@ -445,6 +446,7 @@ impl Model {
             position,
             change_position: head.change_head,
             more: position < head.head,
+            admission: Admission::default(),
             head: head.clone(),
         })
     }

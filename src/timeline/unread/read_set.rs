@@ -90,7 +90,8 @@ impl Site {
         let cleared = before.map_or(head.last, |before| before.saturating_sub(1).min(head.last));
         if cleared > member.cleared {
             member.cleared = cleared;
-            put_marks(txn, &name, &head, &target.user, &member);
+            // A row put anew: what they may see is another now, and their subscriptions learn of it.
+            put_own(txn, (&name, &head), &target.user, &member, Action::Put);
         }
         Ok(Cleared {
             cleared: member.cleared,
@@ -120,8 +121,18 @@ pub(super) fn put_marks(
     user: &str,
     member: &MemberRow,
 ) {
+    put_own(txn, (name, head), user, member, Action::Update);
+}
+
+fn put_own(
+    txn: &mut Txn<'_>,
+    (name, head): (&Name, &HeadRow),
+    user: &str,
+    member: &MemberRow,
+    action: Action,
+) {
     let key = name.member_key(head.incarnation, user);
     let time = version(txn.now_ms());
     let entry = put(txn, key, member.encode(), time);
-    record(txn, MEMBERS, Action::Update, entry, 1);
+    record(txn, MEMBERS, action, entry, 1);
 }

@@ -1,0 +1,110 @@
+//! Which users the last changes of a timeline's members concern.
+//!
+//! Owns: a short memory of them. Promises: a user whose right to read or whose own floor may have changed is sent to
+//! the store before anything newer goes to them; others are not, however many members come and go. Must not: decide
+//! who may read; the store does.
+
+use std::collections::VecDeque;
+
+/// A user, and their own floor after a change; `None` = they are no member any more.
+pub(super) type Moved = (Box<str>, Option<u64>);
+
+/// The number of changes that the log has brought, and who was concerned by the last of them.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    turn: u32,
+    /// Up to this turn nothing is remembered.
+    forgotten: u32,
+    /// With the turn of each.
+    moves: VecDeque<(u32, Moved)>,
+}
+
+impl Readers {
+    /// Rises with every change. A look at the store that begins later knows all changes up to it.
+    pub(super) fn turn(&self) -> u32 {
+        self.turn
+    }
+
+    /// What some users may see has changed.
+    pub(super) fn moved(&mut self, moves: Vec<Moved>) {
+        if moves.len() > MOVES_MAX {
+            self.all_moved();
+            return;
+        }
+        self.turn += 1;
+        for moved in moves {
+            if self.moves.len() == MOVES_MAX
+                && let Some((turn, _)) = self.moves.pop_front()
+            {
+                self.forgotten = turn;
+            }
+            self.moves.push_back((self.turn, moved));
+        }
+    }
+
+    /// Anybody may be concerned.
+    pub(super) fn all_moved(&mut self) {
+        self.turn += 1;
+        self.forgotten = self.turn;
+        self.moves.clear();
+    }
+
+    /// Whether a user with this own floor must be looked at again before they get anything newer. If not, they have
+    /// caught up with the changes.
+    pub(super) fn concern(&self, user: &str, floor: u64, turn: &mut u32) -> bool {
+        if *turn >= self.turn {
+            return false;
+        }
+        let is_concerned = !user.is_empty()
+            && (*turn < self.forgotten || {
+                let newer = self.moves.iter().rev();
+                let mut newer = newer.take_while(|(at, _)| *at > *turn);
+                newer.any(|(_, (who, own))| **who == *user && *own != Some(floor))
+            });
+        if !is_concerned {
+            *turn = self.turn;
+        }
+        is_concerned
+    }
+}
+
+/// Changes that a topic remembers.
+const MOVES_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moves(users: &[(&str, Option<u64>)]) -> Vec<Moved> {
+        let users = users.iter();
+        users.map(|(user, own)| (Box::from(*user), *own)).collect()
+    }
+
+    #[test]
+    fn only_those_are_looked_at_again_whom_a_change_concerns() {
+        let mut readers = Readers::default();
+        readers.moved(moves(&[("ann", Some(0)), ("ben", None)]));
+        assert!(readers.concern("ben", 0, &mut 0));
+        assert!(!readers.concern("ben", 0, &mut 1), "seen in the store");
+        assert!(readers.concern("ann", 7, &mut 0), "another floor");
+        let mut turn = 0;
+        assert!(!readers.concern("ann", 0, &mut turn));
+        assert_eq!(turn, readers.turn());
+        readers.all_moved();
+        assert!(readers.concern("ann", 0, &mut turn) && turn == 1);
+        assert!(!readers.concern("", 0, &mut turn), "a back end sees all");
+    }
+
+    #[test]
+    fn what_is_forgotten_concerns_everybody_who_was_not_looked_at_since() {
+        let mut readers = Readers::default();
+        for _ in 0..MOVES_MAX + 2 {
+            readers.moved(moves(&[("x", Some(0))]));
+        }
+        assert!(readers.concern("ann", 0, &mut 1));
+        assert!(!readers.concern("ann", 0, &mut 2));
+        let (mut turn, many) = (readers.turn(), [("x", Some(0)); MOVES_MAX + 1]);
+        readers.moved(moves(&many));
+        assert!(readers.concern("ann", 0, &mut turn));
+    }
+}
