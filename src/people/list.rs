@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
 use crate::table::Purpose;
-use crate::timeline::{Columns, Conversation, Error};
+use crate::timeline::{Columns, Conversation, Error, Pulse};
 
 use super::conversation_row::{ConversationRow, Membership};
 use super::conversations;
@@ -274,11 +274,14 @@ impl People {
         let standing: Vec<(&str, &Entry)> =
             mine.iter().filter(|(_, one)| !one.is_ended()).collect();
         let names: Vec<&str> = standing.iter().map(|(name, _)| *name).collect();
-        let matter = |at: usize, _: PartitionId, pulse: Option<crate::timeline::Pulse>| {
-            pulse.is_some_and(|pulse| pulse.position > 0 && pulse.head >= standing[at].1.hidden)
+        let matter = |at: usize, _: PartitionId, pulse: Option<Pulse>| {
+            let entry = standing[at].1;
+            // A timeline that was made again has none of its members.
+            let is_mine = |pulse: &Pulse| pulse.position > 0 && entry.may_be_of(pulse.incarnation);
+            pulse.is_some_and(|pulse| is_mine(&pulse) && pulse.head >= entry.hidden)
         };
         let pulses = self.timelines.pulses(&names, matter).await?;
-        let place = |(at, pulse): (usize, Option<crate::timeline::Pulse>)| {
+        let place = |(at, pulse): (usize, Option<Pulse>)| {
             let ((name, entry), pulse) = (standing[at], pulse?);
             let activity = pulse.last_at.max(entry.joined_at);
             Some(Place {

@@ -17,8 +17,10 @@ use super::tables::CONVERSATIONS;
 pub(super) struct Entry {
     /// Where its name begins.
     at: u32,
-    name_bytes: u16,
+    name_bytes: u8,
     flags: u8,
+    /// Of the incarnation that the user is a member of.
+    mark: u16,
     /// Where in the user's log the row was written.
     pub(super) position: u64,
     /// Up to here the user has read, as far as the relay knows.
@@ -42,6 +44,17 @@ impl Entry {
     pub(super) fn is_ended(&self) -> bool {
         self.flags & ENDED != 0
     }
+
+    /// Whether the membership may be one of this incarnation: `false` is sure, `true` in all but one of 65,536 cases.
+    pub(super) fn may_be_of(&self, incarnation: u64) -> bool {
+        self.mark == mark(incarnation)
+    }
+}
+
+/// Incarnations are far apart, in their lower bits or above them.
+fn mark(incarnation: u64) -> u16 {
+    let folded = incarnation ^ incarnation >> 20 ^ incarnation >> 40;
+    (folded & u64::from(u16::MAX)) as u16
 }
 
 /// All memberships of a user, also those that ended lately, in the order of names.
@@ -74,8 +87,9 @@ impl Mine {
         let ended = if row.removed > 0 { ENDED } else { 0 };
         let entry = Entry {
             at,
-            name_bytes: u16::try_from(timeline.len()).expect("a name has up to 255 bytes"),
+            name_bytes: u8::try_from(timeline.len()).expect("a name has up to 255 bytes"),
             flags: pinned | ended,
+            mark: mark(row.membership.incarnation),
             position: row.position,
             read: row.marks.read,
             joined_at: row.joined_at,

@@ -18,19 +18,34 @@ from make import CONFIG, answers, offline, rpc  # noqa: E402
 RELEASES = sorted(path.parent.name for path in FORMATS.glob("*/expected.json"))
 
 
+def assert_holds(now, then):
+    """Everything that was said then is said now; objects may have got more members since."""
+    if isinstance(then, dict):
+        for name, value in then.items():
+            assert_holds(now[name], value)
+    elif isinstance(then, list):
+        assert len(now) == len(then)
+        for one, other in zip(now, then):
+            assert_holds(one, other)
+    elif isinstance(then, str) and then.startswith("{"):
+        assert_holds(json.loads(now), json.loads(then))
+    else:
+        assert now == then
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_directory_of_an_earlier_release_is_served(own_server, release):
     expected = json.loads((FORMATS / release / "expected.json").read_text())
     shutil.copytree(FORMATS / release / "data", own_server.data)
     offline(own_server.binary, "verify", own_server.data)
-    assert offline(own_server.binary, "dump", own_server.data) == expected["dump"]
+    assert_holds(offline(own_server.binary, "dump", own_server.data), expected["dump"])
     own_server.config = CONFIG
-    assert answers(own_server.start()) == expected["answers"]
+    assert_holds(answers(own_server.start()), expected["answers"])
     # Now with everything in the image.
     assert own_server.stop() == 0
     offline(own_server.binary, "verify", own_server.data)
-    assert offline(own_server.binary, "dump", own_server.data) == expected["dump"]
-    assert answers(own_server.start()) == expected["answers"]
+    assert_holds(offline(own_server.binary, "dump", own_server.data), expected["dump"])
+    assert_holds(answers(own_server.start()), expected["answers"])
     goes_on(own_server, expected["answers"])
     assert own_server.stop() == 0
     offline(own_server.binary, "verify", own_server.data)

@@ -25,6 +25,8 @@ use super::row::MemberRow;
 /// What memory knows of a timeline that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pulse {
+    /// Which of its name it is.
+    pub incarnation: u64,
     /// The last sequence, 0 if none.
     pub head: u64,
     /// Timestamp of the last message, 0 if none, ms.
@@ -36,6 +38,7 @@ pub struct Pulse {
 impl Pulse {
     fn of(head: &HeadRow) -> Pulse {
         Pulse {
+            incarnation: head.incarnation,
             head: head.last,
             last_at: head.last_at,
             position: if head.members > 0 { head.position } else { 0 },
