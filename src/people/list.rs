@@ -275,10 +275,7 @@ impl People {
             mine.iter().filter(|(_, one)| !one.is_ended()).collect();
         let names: Vec<&str> = standing.iter().map(|(name, _)| *name).collect();
         let matter = |at: usize, _: PartitionId, pulse: Option<Pulse>| {
-            let entry = standing[at].1;
-            // A timeline that was made again has none of its members.
-            let is_mine = |pulse: &Pulse| pulse.position > 0 && entry.may_be_of(pulse.incarnation);
-            pulse.is_some_and(|pulse| is_mine(&pulse) && pulse.head >= entry.hidden)
+            pulse.is_some_and(|pulse| standing[at].1.is_listed(&pulse))
         };
         let pulses = self.timelines.pulses(&names, matter).await?;
         let place = |(at, pulse): (usize, Option<Pulse>)| {

@@ -7,6 +7,7 @@ use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
 use crate::ordered::Reader;
 use crate::table::Malformed;
+use crate::timeline::Pulse;
 
 use super::conversation_row::ConversationRow;
 use super::memory::Kept;
@@ -45,9 +46,11 @@ impl Entry {
         self.flags & ENDED != 0
     }
 
-    /// Whether the membership may be one of this incarnation: `false` is sure, `true` in all but one of 65,536 cases.
-    pub(super) fn may_be_of(&self, incarnation: u64) -> bool {
-        self.mark == mark(incarnation)
+    /// Whether it is on the list, beside its timeline as memory knows it. A timeline that was made again has none of
+    /// its members: the mark tells that in all but one of 65,536 cases, and the timeline itself when it is read.
+    pub(super) fn is_listed(&self, pulse: &Pulse) -> bool {
+        let may_be_mine = pulse.position > 0 && self.mark == mark(pulse.incarnation);
+        may_be_mine && pulse.head >= self.hidden
     }
 }
 
