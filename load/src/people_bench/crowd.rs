@@ -1,5 +1,5 @@
-//! The row of a large group: what a post costs its sender, when those who are on-line have it, when all inboxes have it,
-//! and whether other users' lists stay prompt meanwhile.
+//! The row of a large group: what a post costs its sender, when those who are on-line have it, when all inboxes have
+//! it, and whether lists of other users stay prompt meanwhile.
 //!
 //! Owns: the group, one beside it without members that takes as many posts by the same clock, the users who join
 //! conversations of their own. Promises: each subscriber gets each post once; of the inboxes a sample is counted. Must
