@@ -197,8 +197,8 @@ impl Timelines {
         .await
     }
 
-    /// What the relay writes at a timeline of this partition when a user began to follow it, which names its incarnation
-    /// and the follow's number, or no longer does (`None`).
+    /// What the relay writes at a timeline of this partition when a user began to follow it, with its incarnation and
+    /// the follow's number, or no longer does (`None`).
     pub fn follower(
         &self,
         partition: PartitionId,
