@@ -42,8 +42,8 @@ pub trait Target: Send + Sync + 'static {
     /// Whether a batch leads to anything. From the batch alone, and quickly: it is asked of every batch.
     fn is_touched(&self, batch: &Batch) -> bool;
 
-    /// Adds what a batch of `source` leads to, in order, to `out`. A cursor may be in the middle of a batch, so the same
-    /// batch always gives the same places, whatever `view`, one of the source at or behind the batch, shows.
+    /// Adds what a batch of `source` leads to, in order, to `out`. A cursor may be in the middle of a batch, so the
+    /// same batch always gives the same places, whatever `view`, one of the source at or behind the batch, shows.
     fn derive(
         &self,
         source: PartitionId,
