@@ -28,6 +28,7 @@ pub mod mixed;
 pub mod outcome;
 pub mod pace;
 pub mod pages;
+pub mod people;
 pub mod pictures;
 pub mod pipe;
 pub mod poll;
