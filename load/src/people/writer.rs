@@ -1,7 +1,7 @@
 //! A writer: says the lines of one log, one after the other, and brings and takes away members as they ask for it.
 //!
-//! Owns: the calls that a line leads to. Promises: a line is begun when the one before is answered, so members are there
-//! before they speak. Must not: say a line twice, whatever is repeated.
+//! Owns: the calls that a line leads to. Promises: a line is begun when the one before is answered, so members are
+//! there before they speak. Must not: say a line twice, whatever is repeated.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
