@@ -290,7 +290,8 @@ impl Client {
                 }
                 // Of who it is to ask: without that the call means something else.
                 Some(answer) => {
-                    found = answer.outcome.err().map(|why| Err(CallError::Refused(why)))
+                    let refused = answer.outcome.err().map(CallError::Refused);
+                    found = refused.map(Err).or(found.take());
                 }
                 None if text.starts_with(PUSH) => hear(text),
                 None => {
