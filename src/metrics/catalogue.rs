@@ -34,8 +34,8 @@ groups! {
         closes: Family<Counter>, "tideline_closes_total" ["reason"]
             "Connections that the server closed, by the close code's name.",
             "`slow_consumer`: bad networks, or a client that stopped reading. `idle`: clients went without a word, normal on phones. `protocol_error`, `too_big`…: a client with an error.";
-        sync_by_news: Family<Counter>, "tideline_sync_answers_total" ["news"]
-            "Answered syncs with some news and with none.",
+        sync_by_news: Family<Counter>, "tideline_sync_answers_total" ["by", "news"]
+            "Answered syncs with some news and with none, by what they asked with: `positions`, or a `device`.",
             "Mostly `none` = clients poll more often than there is news: let them wait (wait_ms) or subscribe.";
         resumes: Family<Counter>, "tideline_resumes_total" ["state"]
             "Subscribes by where the client stood: `ok`, `too_old` (trimmed meanwhile), `epoch_changed` (made anew).",
