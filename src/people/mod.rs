@@ -9,6 +9,7 @@ mod conversations;
 mod cursor;
 mod device;
 mod direct;
+mod feed;
 mod list;
 mod lists;
 mod memberships;
@@ -41,6 +42,7 @@ use tables::Home;
 
 pub use conversations::ATTRIBUTES_BYTES_MAX;
 pub use device::SyncDevice;
+pub use feed::{FeedPage, FeedRange};
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
 pub use lists::Lists;
 pub use own_side::{OwnSide, Told};
