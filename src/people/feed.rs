@@ -221,7 +221,7 @@ impl People {
         loop {
             // One more than is given, to know whether that was all.
             let wanted = range.limit - page.messages.len() + 1;
-            let inbox = (&range.user, sources);
+            let inbox = (range.user.as_str(), sources);
             self.look(inbox, &mut entries, behind, wanted).await?;
             let (places, until) = entries.first(wanted);
             let single = |place: Place| Stretch {

@@ -13,6 +13,7 @@ mod events;
 mod fresh_ids;
 mod head;
 mod heads;
+mod inbox;
 mod marks;
 mod members;
 mod message;
@@ -35,7 +36,7 @@ mod write;
 mod tests;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::ids::{Clock, PartitionId};
 use crate::table::{Batch, Catalog, Partitions, Purpose, Retention, Rules, TableRules, Txn, View};
@@ -50,6 +51,10 @@ use write::Site;
 pub use append::Prepared;
 pub use dump::{Dumped, StoredTimelines};
 pub use error::Error;
+pub use inbox::{
+    FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, followings, has_followings,
+    has_posts, posts,
+};
 pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub use members::{
     AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
@@ -66,6 +71,7 @@ pub use newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
 pub use position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
+pub use tables::CONVERSATIONS;
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
@@ -87,7 +93,11 @@ struct Inner {
     heads: Heads,
     ids: IdMaker,
     time: Arc<Time>,
+    room: Arc<Room>,
 }
+
+/// Whether a partition takes messages that go into inboxes; nobody who says so = it does.
+pub(in crate::timeline) type Room = OnceLock<Box<dyn Fn(PartitionId) -> bool + Send + Sync>>;
 
 impl Timelines {
     /// The timelines on these partitions, without policies. `clock` is for the IDs that the server makes; times of
@@ -114,9 +124,17 @@ impl Timelines {
                 heads,
                 ids: IdMaker::new(Arc::clone(&clock)),
                 time: Arc::new(Time::new(clock, partitions.ids().count())),
+                room: Arc::default(),
                 partitions,
             }),
         }
+    }
+
+    /// Has messages that go into inboxes refused with [`crate::table::StoreError::Busy`] while `room` says `false` of
+    /// their partition. To be called once.
+    pub fn refuse_posts_unless(&self, room: impl Fn(PartitionId) -> bool + Send + Sync + 'static) {
+        let set = self.inner.room.set(Box::new(room));
+        assert!(set.is_ok(), "called once");
     }
 
     /// Whether writes can be committed: `false` for good once a disk failure has stopped a partition. Reads may go on.
@@ -322,6 +340,7 @@ impl Timelines {
             window: self.inner.window,
             policies: self.inner.policies.clone(),
             time: Arc::clone(&self.inner.time),
+            room: Arc::clone(&self.inner.room),
         }
     }
 

@@ -157,13 +157,13 @@ impl Timelines {
             if first > newest.until && newest.until.is_some() {
                 continue;
             }
-            let asked = AskNewest {
+            let part = AskNewest {
                 stretches,
                 until: newest.until,
                 ..asked.without_stretches()
             };
             let site = self.site(partition);
-            let read = self.read(partition, move |view| Walk::new(&site, view, &asked).run());
+            let read = self.read(partition, move |view| Walk::new(&site, view, &part).run());
             let mut found = read.await?;
             newest.messages.append(&mut found.messages);
             newest.looked += found.looked;
@@ -346,19 +346,19 @@ impl<'v> Walk<'v> {
 
     /// The message as the user sees it; `None` if they don't.
     fn message(&mut self, place: Place, message: Message) -> Result<Option<FeedMessage>, Error> {
-        let (view, site, user) = (self.view, self.site, self.asked.user.as_str());
+        let (view, site, asked) = (self.view, self.site, self.asked);
         let Some(door) = self.door(place.timeline)? else {
             return Ok(None);
         };
         let message = shown(message, &site.time);
         let of = (&door.name, &door.head);
         if message.entry.is_none()
-            || unread::is_hidden(view, of, (user, &door.reader), message.sequence)?
+            || unread::is_hidden(view, of, (&asked.user, &door.reader), message.sequence)?
         {
             return Ok(None);
         }
         Ok(Some(FeedMessage {
-            timeline: self.asked.timelines[place.timeline].0.clone(),
+            timeline: asked.timelines[place.timeline].0.clone(),
             epoch: site.epochs.text(site.partition, door.head.incarnation),
             message,
         }))
