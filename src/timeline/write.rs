@@ -159,7 +159,8 @@ impl Site {
 
 /// The head of a timeline that begins in this batch. `found` is what an earlier one of its name left.
 ///
-/// The incarnation is the place of its making: batch and closure. Only inboxes that one closure makes share one. (Those of before were the batch's position alone, which is below every place from then on.)
+/// The incarnation is the place of its making: batch and closure. Only inboxes that one closure makes share one. (Those
+/// of before were the batch's position alone, which is below every place from then on.)
 pub(super) fn new_head(txn: &Txn<'_>, found: Option<HeadRow>) -> HeadRow {
     let earlier = found.map_or(0, |head| head.incarnation);
     HeadRow::new(Timelines::place_of(txn).max(earlier + 1))

@@ -13,12 +13,12 @@ use crate::model::Value;
 use crate::table::{Action, ReadError, RowWriter, Txn, put, record};
 
 use super::super::head::HeadRow;
+use super::super::members::INBOX;
 use super::super::stored::{MessageRow, Stamp};
 use super::super::tables::{MESSAGES, Name};
 use super::super::write::{Site, new_head, put_new_meta, version};
 use super::super::{Meta, Timelines};
 use super::post::Post;
-use super::turn::INBOX;
 
 /// An entry, ready to be written into any number of inboxes.
 #[derive(Clone)]

@@ -195,8 +195,8 @@ impl Timelines {
         .await
     }
 
-    /// What the relay writes at a timeline of this partition when a user began to follow it, or no longer does (`follow`
-    /// is `None`).
+    /// What the relay writes at a timeline of this partition when a user began to follow it, or no longer does
+    /// (`follow` is `None`).
     pub fn follower(
         &self,
         partition: PartitionId,

@@ -16,4 +16,3 @@ pub(in crate::timeline) use follower::user_of;
 pub use follower::{FollowerChange, followings, has_followings};
 pub(in crate::timeline) use post::record_posts;
 pub use post::{Post, has_posts, posts};
-pub(in crate::timeline) use turn::{INBOX, INBOX_KEPT_MS};

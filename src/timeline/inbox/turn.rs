@@ -7,12 +7,9 @@
 use crate::table::{ReadError, Source};
 
 use super::super::head::{HeadRow, TOO_MANY};
-use super::super::members::{FAN_OUT_MEMBERS_MAX, FanOut, Policies, Settings};
+use super::super::members::{FAN_OUT_MEMBERS_MAX, FanOut, INBOX, Policies, Settings};
 use super::super::tables::Name;
 use super::super::write::Site;
-
-/// How long an inbox keeps its entries, ms.
-pub(in crate::timeline) const INBOX_KEPT_MS: u64 = 30 * 86_400_000;
 
 impl Site {
     /// After a change of settings: what they say counts from the next message on.
@@ -63,9 +60,6 @@ impl Site {
                 .is_ok_and(|text| text.strip_prefix(INBOX) != Some(user))
     }
 }
-
-/// What the IDs of inboxes begin with.
-pub(in crate::timeline) const INBOX: &str = "$inbox/";
 
 fn turn_to(head: &mut HeadRow, settings: &Settings) {
     let max = settings.fan_out_members_max.unwrap_or(FAN_OUT_MEMBERS_MAX);

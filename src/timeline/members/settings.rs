@@ -4,7 +4,6 @@
 //! counts, else that of the policy with the longest matching prefix, else the default. Must not: do what a setting
 //! says.
 
-use super::super::inbox::{INBOX, INBOX_KEPT_MS};
 use super::super::tables::Name;
 
 /// The settings of a timeline or of a policy; `None` = not set here.
@@ -96,6 +95,11 @@ pub struct Policy {
     /// What is not set here is the default.
     pub settings: Settings,
 }
+
+/// What the IDs of inboxes begin with.
+pub(in crate::timeline) const INBOX: &str = "$inbox/";
+/// How long an inbox keeps its entries, ms.
+const INBOX_KEPT_MS: u64 = 30 * 86_400_000;
 
 /// The settings of inboxes.
 static INBOXES: Settings = Settings {
