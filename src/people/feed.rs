@@ -149,7 +149,11 @@ impl Entries {
     /// What comes before this place is known; `None` = everything is.
     fn known(&self) -> Option<Place> {
         self.next?;
-        Some(Place::new(self.came_at.saturating_add(SLACK_MS), 0, u64::MAX))
+        Some(Place::new(
+            self.came_at.saturating_add(SLACK_MS),
+            0,
+            u64::MAX,
+        ))
     }
 
     /// The first of those that wait, as far as they are known, and up to where that is all there is.
@@ -231,7 +235,11 @@ impl People {
             let asked = AskNewest {
                 user: range.user.clone(),
                 timelines: Arc::clone(&sources.timelines),
-                stretches: places.into_iter().map(single).chain(sources.stretches()).collect(),
+                stretches: places
+                    .into_iter()
+                    .map(single)
+                    .chain(sources.stretches())
+                    .collect(),
                 behind,
                 until,
                 since_ms: self.timelines.now_ms().saturating_sub(KEPT_MS),

@@ -141,7 +141,10 @@ impl Timelines {
         let mut parts: BTreeMap<PartitionId, Vec<Stretch>> = BTreeMap::new();
         for stretch in &asked.stretches {
             let (timeline, _) = &asked.timelines[stretch.first.timeline];
-            parts.entry(self.place(timeline)).or_default().push(*stretch);
+            parts
+                .entry(self.place(timeline))
+                .or_default()
+                .push(*stretch);
         }
         let first = |part: &[Stretch]| part.iter().map(|stretch| stretch.first).min();
         let mut parts: Vec<_> = parts

@@ -195,7 +195,7 @@ impl Check for Range {
 }
 
 /// A page of a feed; may hold fewer than asked for though there are more. It ends 30 days ago.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "feed.range.result")]
 pub struct Page {
     /// Newest first; no tombstones, and none that the caller has hidden.
@@ -206,7 +206,7 @@ pub struct Page {
 }
 
 /// A message of a feed: as it is in its timeline now, and which that is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "feed.message")]
 pub struct FeedMessage {
     /// The timeline's ID.
