@@ -5,4 +5,5 @@
 
 mod conversations;
 mod feed;
+mod inboxes;
 mod positions;
