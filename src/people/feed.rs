@@ -55,7 +55,7 @@ const LOOKED_MAX: usize = if cfg!(test) { 8 } else { 4_096 };
 /// Entries of the inbox that are read together.
 const ENTRIES: usize = if cfg!(test) { 3 } else { 128 };
 /// Clocks of two partitions may differ by so much, ms.
-const SLACK_MS: u64 = 1_000;
+const SLACK_MS: u64 = 100;
 /// What is younger may still be on its way into the inbox, ms: the next page looks for it.
 const ARRIVING_MS: u64 = 10_000;
 

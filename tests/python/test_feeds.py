@@ -228,16 +228,14 @@ def test_a_cursor_of_another_user_or_of_nobody_is_refused(ada, ben, name, refuse
 
 
 def test_beyond_10000_follows_it_is_too_many(ada, name, refused):
-    def batches(method, count):
-        for first in range(0, count, 250):
-            ids = range(first, min(first + 250, count))
-            calls = [{"jsonrpc": "2.0", "id": n, "method": method, "params": {"timeline": f"{name}-{n}"}} for n in ids]
-            ada.send(calls)
-            for reply in ada.receive(30):
-                assert "result" in reply, reply
+    def each(method, count):
+        for first in range(0, count, 200):
+            asked = [ada.ask(method, timeline=f"{name}-{n}") for n in range(first, min(first + 200, count))]
+            for number in asked:
+                ada.take(number)
 
-    batches("timeline.create", 10_001)
-    batches("feed.follow", 10_000)
+    each("timeline.create", 10_001)
+    each("feed.follow", 10_000)
     error = refused(ada, "feed.follow", 413, "too_many", field="timeline", timeline=f"{name}-10000")
     assert (error.data["limit"], error.data["actual"]) == (10_000, 10_001)
     # One that is followed already is no more; and one less makes room.

@@ -5,15 +5,18 @@
 
 use std::sync::Arc;
 
+use super::conversation::check_room;
 use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::people::FeedRange;
+use crate::timeline::{FeedMessage, Timelines};
 use crate::wire::{Reply, feed};
 
 pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follow) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Write(Box::pin(async move {
         let user = caller.user()?;
+        check_room(&shared, &Timelines::inbox_of(&user))?;
         let feed::Follow {
             timeline,
             copy,
@@ -31,6 +34,7 @@ pub(super) fn unfollow(shared: &Arc<Shared>, caller: &Caller, request: feed::Unf
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Write(Box::pin(async move {
         let user = caller.user()?;
+        check_room(&shared, &Timelines::inbox_of(&user))?;
         let unfollowed = shared.people.unfollow(&user, &request.timeline).await;
         unfollowed.map_err(refusal)?;
         Ok(Reply::FeedUnfollow(feed::Unfollowed { following: false }))
@@ -86,7 +90,7 @@ pub(super) fn range(shared: &Arc<Shared>, caller: &Caller, request: feed::Range)
         };
         let page = shared.people.feed(asked).await.map_err(refusal)?;
         shared.metrics.pages.feed.count(page.messages.len());
-        let message = |one: crate::timeline::FeedMessage| feed::FeedMessage {
+        let message = |one: FeedMessage| feed::FeedMessage {
             timeline: one.timeline,
             epoch: one.epoch,
             message: shape::message(one.message, caller.integers),
