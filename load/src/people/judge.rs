@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::caller::{Caller, Failed};
+use super::plan::Room;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
 use crate::tally::{ABSENT, Page};
@@ -277,10 +278,13 @@ fn wrongs(crowd: &Crowd, nick: usize, answer: &Answer) -> Vec<(Wrong, String)> {
         let (listed, names): (Vec<_>, Vec<_>) = (listed.collect(), names.collect());
         found.push((Wrong::List, format!("{listed:?} instead of {names:?}")));
     }
-    let members = plan.members();
     let mut unread = 0;
     for (room, from) in &expected {
-        let name = &plan.rooms[*room].name;
+        let Room {
+            name,
+            lines,
+            members,
+        } = &plan.rooms[*room];
         let read = crowd.reads.borrow().get(&(nick, *room)).copied();
         let expected = plan.unread(nick, *room, read.unwrap_or(0).max(from - 1));
         unread += expected;
@@ -292,7 +296,7 @@ fn wrongs(crowd: &Crowd, nick: usize, answer: &Answer) -> Vec<(Wrong, String)> {
             found.push((Wrong::Unread, what));
         }
         let (count, head) = (shown.members_count, shown.head);
-        if (count, head) != (members[*room], plan.rooms[*room].lines.len() as u64) {
+        if (count, head) != (*members, lines.len() as u64) {
             let what = format!("{name} with {count} members and head {head}");
             found.push((Wrong::List, what));
         }
@@ -359,7 +363,7 @@ fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String>
 fn heading(crowd: &Crowd) -> Value {
     let times = crowd.times.borrow();
     let rooms = crowd.plan.rooms.iter().zip(times.iter());
-    let room = |(room, times): (&super::plan::Room, &Vec<u64>)| {
+    let room = |(room, times): (&Room, &Vec<u64>)| {
         let place = json!({ "lines": times.len(), "last_at": times.last() });
         (room.name.clone(), place)
     };
@@ -383,7 +387,7 @@ fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
         }
     }
     let reads = crowd.reads.borrow();
-    let reads = reads.iter().filter(|((of, _), _)| *of == nick);
+    let reads = reads.range((nick, 0)..(nick + 1, 0));
     let reads = reads.map(|((_, room), read)| (crowd.timelines[*room].clone(), json!(read)));
     json!({
         "nick": crowd.plan.nicks[nick],

@@ -12,7 +12,7 @@ mod store;
 mod writer;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use futures_util::future::{FutureExt as _, try_join_all, try_join4};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use self::plan::Plan;
+use self::plan::{Plan, Stay};
 use crate::exit::Stop;
 use crate::follower::Timelines;
 use crate::irc::Folder;
@@ -111,7 +111,7 @@ struct Crowd {
     /// Commit time of each message as it was first shown, 0 before; by room.
     times: RefCell<Vec<Vec<u64>>>,
     /// The highest position that a nick has set as read in a room.
-    reads: RefCell<HashMap<(usize, usize), u64>>,
+    reads: RefCell<BTreeMap<(usize, usize), u64>>,
     wrongs: RefCell<BTreeMap<Wrong, u64>>,
     counts: RefCell<BTreeMap<&'static str, u64>>,
 }
@@ -204,9 +204,10 @@ impl Crowd {
                 self.times.borrow_mut()[0].push(0);
             }
             Some(Mistake::Member) => {
-                let lasting =
-                    |stays: &mut Vec<_>| stays.pop_if(|stay: &mut plan::Stay| stay.lasts());
-                self.plan.stays.iter_mut().find_map(lasting);
+                let lasting = |stays: &mut Vec<Stay>| stays.pop_if(|stay| stay.lasts());
+                let stay = self.plan.stays.iter_mut().find_map(lasting);
+                let room = stay.map_or(0, |stay| stay.room);
+                self.plan.rooms[room].members -= 1;
             }
         }
     }
