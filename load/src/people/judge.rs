@@ -24,10 +24,6 @@ use super::{Crowd, Wrong};
 use crate::exit::Stop;
 use crate::tally::{ABSENT, Page};
 
-/// How the timelines are fanned out.
-pub(super) const FAN_OUT: &str = "read";
-/// Inboxes are filled.
-const INBOXES: bool = false;
 /// Nicks that are asked at once.
 const ASKING: usize = 16;
 /// An answer may still become right for so long.
@@ -35,7 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const PAGE: u64 = 1_000;
 
 /// What the server says to a nick.
-#[derive(Default)]
 struct Answer {
     list: Vec<Shown>,
     count: Count,
@@ -51,7 +46,7 @@ struct Shown {
     head: u64,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct Count {
     conversations: u64,
     unread: u64,
@@ -237,15 +232,8 @@ async fn ask(caller: &mut Caller<'_>, nick: usize) -> Result<Answer, Failed> {
     let listing = |after: &Value| json!({ "limit": PAGE, "columns": [], "after": after });
     let list = pages(caller, user, "conversation.list", "conversations", listing).await?;
     let count = caller.ask(user, "conversation.count", &json!({})).await?;
-    let mut answer = Answer {
-        list,
-        count,
-        inbox: Vec::new(),
-    };
-    if INBOXES {
-        answer.inbox = inbox(caller, nick).await?;
-    }
-    Ok(answer)
+    let inbox = inbox(caller, nick).await?;
+    Ok(Answer { list, count, inbox })
 }
 
 /// All of an inbox; one that was never written to does not exist.
@@ -309,7 +297,7 @@ fn wrongs(crowd: &Crowd, nick: usize, answer: &Answer) -> Vec<(Wrong, String)> {
         let what = format!("{counted} unread in {conversations} instead of {unread}");
         found.push((Wrong::Unread, what));
     }
-    if INBOXES && let Err(what) = is_inbox(crowd, nick, &answer.inbox) {
+    if let Err(what) = is_inbox(crowd, nick, &answer.inbox) {
         found.push((Wrong::Inbox, what));
     }
     found
@@ -368,7 +356,7 @@ fn heading(crowd: &Crowd) -> Value {
         (room.name.clone(), place)
     };
     let timelines: serde_json::Map<String, Value> = rooms.map(room).collect();
-    json!({ "timelines": timelines, "inboxes": INBOXES })
+    json!({ "timelines": timelines })
 }
 
 /// A line of the answers. Of an inbox, runs: timeline, first and last sequence.

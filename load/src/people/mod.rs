@@ -38,7 +38,7 @@ use crate::watch::metrics;
 /// How long the relay may take for what is left at the end.
 const RELAY_PATIENCE: Duration = Duration::from_secs(900);
 /// What the relay has not done yet, in the server's metrics.
-const BACKLOG: &str = "tideline_relay_backlog_bytes";
+const BACKLOGS: [&str; 2] = ["tideline_relay_backlog_bytes", "tideline_inbox_jobs"];
 
 /// Arguments of `people`; warm-up and seconds are not used: it ends when all is said and judged.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -177,8 +177,9 @@ impl Crowd {
         let began = Instant::now();
         loop {
             let known = metrics(&self.run.url).await.unwrap_or_default();
-            let relays = known.iter().filter(|(name, _)| name.starts_with(BACKLOG));
-            let backlogs: Vec<f64> = relays.map(|(_, bytes)| *bytes).collect();
+            let is_backlog = |name: &str| BACKLOGS.iter().any(|of| name.starts_with(of));
+            let backlogs = known.iter().filter(|(name, _)| is_backlog(name));
+            let backlogs: Vec<f64> = backlogs.map(|(_, left)| *left).collect();
             if !backlogs.is_empty() && backlogs.iter().sum::<f64>() == 0.0 {
                 break;
             }
