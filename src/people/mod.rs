@@ -9,6 +9,7 @@ mod conversations;
 mod cursor;
 mod device;
 mod direct;
+mod dump;
 mod list;
 mod lists;
 mod memberships;
@@ -19,6 +20,7 @@ mod positions;
 mod stored;
 mod sync;
 mod tables;
+mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -41,12 +43,14 @@ use tables::Home;
 
 pub use conversations::ATTRIBUTES_BYTES_MAX;
 pub use device::SyncDevice;
+pub use dump::{DumpedPerson, StoredConversation, dump_people};
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
 pub use lists::Lists;
 pub use own_side::{OwnSide, Told};
 pub use positions::{DEVICES_MAX, POSITIONS_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
 pub use sync::{SyncConversations, SyncedConversations};
+pub use verify::{Changed, Report, StoredPartition, StoredPeople, VerifiedPeople};
 
 /// What lies at the users of a data directory. Cheap to clone.
 ///

@@ -17,6 +17,9 @@ pub(super) const CONVERSATIONS: TableId = TableId(32);
 pub(super) const POSITIONS: TableId = TableId(33);
 pub(super) const DEVICES: TableId = TableId(34);
 
+/// What the ID of an inbox begins with.
+pub(super) const INBOX: &str = "$inbox/";
+
 /// Where everything of a user lies: the ID of their inbox, plain and as the first key column of their rows.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
@@ -26,7 +29,7 @@ pub(super) struct Home {
 
 impl Home {
     pub(super) fn new(user: &str) -> Home {
-        let name = format!("$inbox/{user}");
+        let name = format!("{INBOX}{user}");
         let mut column = Vec::with_capacity(ordered::text_bytes(name.len()));
         ordered::push_string(&mut column, &name);
         Home { name, column }

@@ -28,6 +28,7 @@ use crate::table::{Partitions, Tail};
 
 #[cfg(any(test, feature = "faults"))]
 pub use faults::{Broken, Faults, Point};
+pub use cursor::{StoredCursor, stored_cursors};
 pub use target::{Anew, Derived, Effect, Target};
 
 use cursor::CursorKey;

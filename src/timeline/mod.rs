@@ -47,7 +47,7 @@ use time::Time;
 use write::Site;
 
 pub use append::Prepared;
-pub use dump::{Dumped, StoredTimelines};
+pub use dump::{Dumped, StoredName, StoredTimelines};
 pub use error::Error;
 pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub use members::{

@@ -5,3 +5,4 @@
 
 mod conversations;
 mod positions;
+mod verify;
