@@ -3,7 +3,7 @@
 //! Owns: the shape of a dump. Promises: values are written as the native protocol writes them; nothing on disk is
 //! changed. Must not: be run beside a server (the directory's lock sees to it).
 //!
-//! Of each partition, in this order: per timeline one line as `timeline.get` returns it (with its own settings only),
+//! Of each partition, in this order: per timeline one line as `timeline.get` returns it (without policies),
 //! `{timeline, member}` for each member, `{timeline, message}` for each message, in order, and behind a message with
 //! reactions all of their users, `{timeline, sequence, reactions}`; then `{timeline, sender, scheduled}`. Where no
 //! timeline is named, `{user, conversation}`, `{user, device}`, `{user, position}` and `{partition, relay}` follow.

@@ -57,3 +57,43 @@ fn polls_find_nothing_or_the_news_that_was_due() {
         assert!(outcome.figures.contains_key("polls_per_server_cpu_second"));
     }
 }
+
+#[test]
+fn rows_about_people_put_their_load_on_and_find_what_was_set_up() {
+    let few = ["--conversations", "20"];
+    let list = ["--unread", "3", "--page", "5", "--unread-on-page", "30"];
+    for (row, flags, figure) in [
+        ("list", &list[..], "call_p99"),
+        ("sync", &[], "server_cpu_per_call"),
+        ("device", &["--connections", "5"], "bytes_per_device"),
+    ] {
+        let outcome = run(&[&["people-bench", row], &few[..], flags].concat());
+        assert!(outcome.checks.made["answers checked"] > 0, "{row}");
+        assert!(outcome.figures.contains_key(figure), "{row}");
+    }
+}
+
+#[test]
+fn a_crowd_gets_every_post_and_others_are_listed_meanwhile() {
+    let words = [
+        "people-bench",
+        "crowd",
+        "--members",
+        "300",
+        "--online",
+        "20",
+    ];
+    let outcome = run(&words);
+    let made = &outcome.checks.made;
+    assert!(made["members listed"] > 0 && made["deliveries in order"] > 0);
+    for name in ["ack", "ack_without_members", "delivery", "listed"] {
+        assert!(outcome.latencies[name].count > 0, "{name}");
+    }
+}
+
+#[test]
+fn members_append() {
+    let words = ["append", "--timelines", "10", "--connections", "4"];
+    let outcome = run(&[&words[..], &["--users", "3", "--members"]].concat());
+    assert!(outcome.checks.made["messages read back"] > 0);
+}

@@ -8,9 +8,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
+use crate::groups;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
@@ -32,6 +34,12 @@ pub struct Append {
     /// Timelines, chosen at random for each message: the first ones of the same names as --preload's
     #[arg(long, default_value_t = 10_000, value_parser = count::<u64>)]
     timelines: u64,
+    /// Users who append: connections take turns as them [0: no user]
+    #[arg(long, default_value_t = 0)]
+    users: u64,
+    /// They are members of all timelines
+    #[arg(long, requires = "users")]
+    members: bool,
     /// How many timelines to check at the end
     #[arg(long, default_value_t = 200)]
     sample: usize,
@@ -45,10 +53,16 @@ impl Profile for Append {
         let mut tally = Tally::new(stock.prefix, self.timelines, 0);
         let sample = tally.sample(run, self.sample);
         tally.look(run, &sample).await?;
+        if self.members {
+            groups::create(run, &tally, |_| json!({}), |_| (0..self.users).collect()).await?;
+            groups::settled(run).await?;
+        }
         let (before, tally) = (tally.total(), Rc::new(RefCell::new(tally)));
         let acks = self.flow.recorder(run, "ack");
         let (size, ids) = (self.stock.size, !self.stock.no_message_ids);
-        let open = Session::each(run, |lane| Appends::new(run, &tally, lane, size, ids));
+        let number = |lane: usize| (lane as u64).checked_rem(self.users);
+        let user = |lane| number(lane).map(|number| groups::user(run, number));
+        let open = Session::each_as(run, user, |lane| Appends::new(run, &tally, lane, size, ids));
         self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
         let tally = tally.take();

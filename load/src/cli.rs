@@ -11,8 +11,8 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::{Flags, Load};
 use crate::{
-    append, chat, compare, connect, crash, growth, mixed, pages, poll, replay, room, scenario,
-    slow, storm, table,
+    append, chat, compare, connect, crash, growth, mixed, pages, people_bench, poll, replay, room,
+    scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -49,6 +49,9 @@ pub enum Command {
     Room(Flags<room::Room>),
     /// Polling many timelines for news: polls per second and per second of the server's processor time
     Poll(Flags<poll::Poll>),
+    /// What lists, devices and large groups cost, one measurement each
+    #[command(subcommand)]
+    PeopleBench(people_bench::Row),
     /// What each operation costs while timelines, history and audiences grow: tables and pictures
     Growth(growth::Growth),
     /// Run profiles from a scenario file (TOML); its settings have the names of the flags
@@ -75,6 +78,7 @@ impl Command {
             Command::Table(args) => ("table", args),
             Command::Room(args) => ("room", args),
             Command::Poll(args) => ("poll", args),
+            Command::PeopleBench(row) => row.profile(),
             Command::Replay(args) => ("replay", args),
             Command::Crash(args) => ("crash", args),
             _ => return Err(Stop::Usage("not a profile".to_owned())),

@@ -93,6 +93,16 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 }
 
 impl Flow {
+    /// One connection that sends so many a second.
+    pub(crate) fn single(rate: f64) -> Flow {
+        Flow {
+            connections: 1,
+            in_flight: 1,
+            rate: Some(rate),
+            gaps: Gaps::Fixed,
+        }
+    }
+
     /// A recorder for what is asked so.
     pub fn recorder(&self, run: &Run, name: &str) -> Rc<Recorder> {
         run.recorder(name, self.rate.map_or(Counts::Ended, |_| Counts::Scheduled))

@@ -87,7 +87,7 @@ const KINDS: [&str; 2] = ["empty replies compared", "replies with news parsed"];
 /// Polls that were refused, where that is no fault.
 pub(crate) const REFUSED: &str = "polls refused for now";
 /// The result of `sync` where nothing is new.
-const EMPTY: &[u8] = br#"{"timelines":{},"more":false}"#;
+pub(crate) const EMPTY: &[u8] = br#"{"timelines":{},"more":false}"#;
 
 #[derive(Debug, Deserialize)]
 struct Found {

@@ -6,10 +6,10 @@
 use std::io;
 use std::rc::Rc;
 
-use crate::frame::{texts, upgrade};
+use crate::frame::texts;
 use crate::generator::{self, Talk};
 use crate::pipe::Pipe;
-use crate::rpc::{Answer, Refusal};
+use crate::rpc::{Answer, Refusal, open};
 use crate::run::Run;
 use crate::template::SLOT_BASE;
 
@@ -44,6 +44,15 @@ impl<A: Ask> Session<A> {
         run: &Rc<Run>,
         ask: impl Fn(usize) -> A,
     ) -> impl AsyncFnMut(usize) -> io::Result<(Pipe, Session<A>)> {
+        Session::each_as(run, |_| None, ask)
+    }
+
+    /// As `each`, the connection of each number as this user, if it is one.
+    pub(crate) fn each_as(
+        run: &Rc<Run>,
+        user: impl Fn(usize) -> Option<String>,
+        ask: impl Fn(usize) -> A,
+    ) -> impl AsyncFnMut(usize) -> io::Result<(Pipe, Session<A>)> {
         async move |number| {
             let session = Session {
                 ask: ask(number),
@@ -51,7 +60,8 @@ impl<A: Ask> Session<A> {
                 parts: Vec::new(),
                 asked: Vec::new(),
             };
-            Ok((upgrade(&run.url, None).await?, session))
+            let pipe = open(&run.url, None, user(number).as_deref()).await?;
+            Ok((pipe, session))
         }
     }
 }

@@ -10,14 +10,17 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::checks::Checks;
 use crate::exit::Stop;
 use crate::frame::{put_text, texts, upgrade};
 use crate::pipe::Pipe;
 
+/// What was refused for now is asked again after this.
+const AGAIN: Duration = Duration::from_millis(20);
 /// How long one reply that is waited for may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How a push begins.
@@ -187,6 +190,32 @@ impl From<CallError> for Stop {
     }
 }
 
+/// Connects as [`upgrade`] does; with a user, as that user.
+pub(crate) async fn open(
+    url: &str,
+    receive_bytes: Option<u32>,
+    user: Option<&str>,
+) -> io::Result<Pipe> {
+    let mut pipe = upgrade(url, receive_bytes).await?;
+    let Some(user) = user else {
+        return Ok(pipe);
+    };
+    let mut request = Vec::new();
+    put_request(&mut request, 0, "session.open", &json!({ "user": user }));
+    let opened = |bytes: &[u8]| {
+        let mut opened = None;
+        let taken = texts(bytes, &mut Vec::new(), &mut Vec::new(), |text| {
+            opened = Some(Answer::read(text).is_some_and(|answer| answer.outcome.is_ok()));
+        })?;
+        match opened {
+            Some(false) => Err(io::Error::other(format!("no session for {user}"))),
+            opened => Ok(opened.map(|_| ((), taken))),
+        }
+    };
+    timeout(PATIENCE, pipe.ask(&request, opened)).await??;
+    Ok(pipe)
+}
+
 /// A connection that asks one thing at a time.
 pub(crate) struct Client {
     pipe: Pipe,
@@ -197,12 +226,31 @@ pub(crate) struct Client {
 impl Client {
     /// Connects to `ws://host:port/path`.
     pub(crate) async fn open(url: &str) -> Result<Client, CallError> {
-        let pipe = upgrade(url, None).await;
+        Client::open_as(url, None).await
+    }
+
+    /// As `open`; with a user, as that user.
+    pub(crate) async fn open_as(url: &str, user: Option<&str>) -> Result<Client, CallError> {
+        let pipe = open(url, None, user).await;
         Ok(Client {
             pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
             parts: Vec::new(),
             next_id: 1,
         })
+    }
+
+    /// As `call`, again and again while it is refused for now.
+    pub(crate) async fn insist<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, CallError> {
+        loop {
+            match self.call(method, &params).await {
+                Err(CallError::Refused(refusal)) if refusal.data.retry => sleep(AGAIN).await,
+                done => return done,
+            }
+        }
     }
 
     /// Sends one request and waits for its answer, but not forever; pushes that come before are dropped.
@@ -260,7 +308,6 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::TcpListener;
 

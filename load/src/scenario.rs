@@ -64,7 +64,7 @@ fn words(text: &str, flags: &[String], results: Option<&Path>) -> Result<Vec<Vec
         };
         let label = settings.get("label").and_then(Value::as_str);
         let label = label.unwrap_or(&profile).to_owned();
-        let mut words = vec![profile];
+        let mut words: Vec<String> = profile.split(' ').map(str::to_owned).collect();
         for (name, value) in &settings {
             flag(&mut words, &name.replace('_', "-"), value)?;
         }

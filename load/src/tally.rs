@@ -12,7 +12,6 @@ use futures_util::future::try_join_all;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::exit::Stop;
 use crate::generator::count;
@@ -30,8 +29,6 @@ const CONNECTIONS: usize = 64;
 const BATCH: &str = "message.append_batch";
 /// Messages and bytes in a batch; the protocol's default limits are 100 and 1 MiB.
 const BATCH_MAX: (usize, usize) = (100, 900_000);
-/// A batch that was refused for now is sent again after this.
-const AGAIN: Duration = Duration::from_millis(20);
 /// Reading back ends after this time.
 const READING_BACK: Duration = Duration::from_secs(60);
 
@@ -104,6 +101,8 @@ pub(crate) struct Tally {
     pub(crate) busy: u64,
     /// Acknowledged messages, by timeline.
     pub(crate) acked: Vec<u32>,
+    /// The user who fills them in; without one, a back end.
+    pub(crate) by: Option<String>,
 }
 
 impl Tally {
@@ -114,6 +113,7 @@ impl Tally {
             prefix,
             busy: 0,
             acked: (0..timelines).map(length).collect(),
+            by: None,
         }
     }
 
@@ -145,7 +145,7 @@ impl Tally {
     ) -> Result<(), CallError> {
         let (messages_max, bytes_max) = BATCH_MAX;
         let most = (bytes_max / (entry.to_string().len() + 100)).clamp(1, messages_max);
-        let mut client = Client::open(&run.url).await?;
+        let mut client = Client::open_as(&run.url, self.by.as_deref()).await?;
         for timeline in (lane..self.acked.len()).step_by(CONNECTIONS) {
             let name = &self.name(timeline as u64);
             let id = |number| format!("{}-p{timeline}-{number}", run.tag);
@@ -159,12 +159,7 @@ impl Tally {
                     timeline: name,
                     messages: (begin..length.min(begin + most)).map(one).collect(),
                 };
-                while let Err(error) = client.call::<IgnoredAny>(BATCH, &batch).await {
-                    match error {
-                        CallError::Refused(refusal) if refusal.data.retry => sleep(AGAIN).await,
-                        error => return Err(error),
-                    }
-                }
+                client.insist::<IgnoredAny>(BATCH, &batch).await?;
             }
         }
         Ok(())

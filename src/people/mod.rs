@@ -10,6 +10,7 @@ mod cursor;
 mod device;
 mod direct;
 mod dump;
+mod follows;
 mod list;
 mod lists;
 mod memberships;
@@ -44,6 +45,7 @@ use tables::Home;
 pub use conversations::ATTRIBUTES_BYTES_MAX;
 pub use device::SyncDevice;
 pub use dump::{DumpedPerson, StoredConversation, dump_people};
+pub use follows::{FOLLOWS_MAX, Follow, Followed};
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
 pub use lists::Lists;
 pub use own_side::{OwnSide, Told};
@@ -62,6 +64,7 @@ pub struct People {
     timelines: Timelines,
     memberships: Arc<Memory<Mine>>,
     places: Arc<Memory<Places>>,
+    followed: Arc<Memory<Followed>>,
     relay: Relay,
 }
 
@@ -72,6 +75,7 @@ impl People {
         People {
             memberships: Arc::new(Memory::new(&partitions, MEMBERSHIPS_MAX)),
             places: Arc::new(Memory::new(&partitions, PLACES_MAX)),
+            followed: Arc::new(Memory::new(&partitions, FOLLOWS_KEPT_MAX)),
             partitions,
             timelines,
             relay,
@@ -247,6 +251,8 @@ impl People {
 const MEMBERSHIPS_MAX: usize = 1_000_000;
 /// Positions of all devices in memory: some 24 MB, their names and epochs.
 const PLACES_MAX: usize = 1_000_000;
+/// Follows of all users in memory: some 30 MB and their names.
+const FOLLOWS_KEPT_MAX: usize = 500_000;
 /// About what a small write holds in the queue.
 const SMALL_BYTES: usize = 512;
 
@@ -273,7 +279,7 @@ impl Retention for PeopleRetention {
     fn is_looked_up(&self, table: TableId) -> bool {
         matches!(
             table,
-            tables::POSITIONS | tables::DEVICES | tables::CONVERSATIONS
+            tables::POSITIONS | tables::DEVICES | tables::CONVERSATIONS | tables::FOLLOWS
         ) || self.timelines.is_looked_up(table)
     }
 }

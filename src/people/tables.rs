@@ -7,15 +7,18 @@
 //! 32 conversations  ($inbox/USER, timeline)
 //! 33 positions  ($inbox/USER, device, timeline)
 //! 34 devices    ($inbox/USER, device)
+//! 35 follows    ($inbox/USER, timeline)
 //! ```
 
 use crate::ids::TableId;
 use crate::ordered::{self, Malformed, Reader};
 use crate::table::Key;
 
-pub(super) const CONVERSATIONS: TableId = TableId(32);
+pub(super) use crate::timeline::CONVERSATIONS;
+
 pub(super) const POSITIONS: TableId = TableId(33);
 pub(super) const DEVICES: TableId = TableId(34);
+pub(super) const FOLLOWS: TableId = TableId(35);
 
 /// What the ID of an inbox begins with.
 pub(super) const INBOX: &str = "$inbox/";
@@ -33,6 +36,11 @@ impl Home {
         let mut column = Vec::with_capacity(ordered::text_bytes(name.len()));
         ordered::push_string(&mut column, &name);
         Home { name, column }
+    }
+
+    /// The user whose inbox this is.
+    pub(super) fn user_of(inbox: &str) -> Option<&str> {
+        inbox.strip_prefix(INBOX)
     }
 
     /// The inbox's ID.
@@ -53,6 +61,30 @@ impl Home {
     pub(super) fn conversations(&self) -> (Key, Key) {
         let key = self.key(CONVERSATIONS, 1);
         (key.clone().below_all(), key.above_all())
+    }
+
+    pub(super) fn follow_key(&self, timeline: &str) -> Key {
+        self.key(FOLLOWS, timeline.len()).string(timeline)
+    }
+
+    /// The bounds of the timelines that a user follows, behind a name.
+    pub(super) fn follows(&self, after: Option<&str>) -> (Key, Key) {
+        let key = self.key(FOLLOWS, 1);
+        let from = match after {
+            Some(after) => self.follow_key(after).above_all(),
+            None => key.clone().below_all(),
+        };
+        (from, key.above_all())
+    }
+
+    /// The bounds of all follows of a partition, from a key's columns on.
+    pub(super) fn all_follows(from: Option<&[u8]>) -> (Key, Key) {
+        let all = Key::new(FOLLOWS, &[], 1);
+        let start = match from {
+            Some(from) => Key::new(FOLLOWS, from, 0),
+            None => all.clone().below_all(),
+        };
+        (start, all.above_all())
     }
 
     /// The columns that a device's rows begin with.

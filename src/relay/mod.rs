@@ -26,9 +26,9 @@ use crate::ids::{PartitionId, Position};
 use crate::metrics::{self, Metrics};
 use crate::table::{Partitions, Tail};
 
+pub use cursor::{StoredCursor, stored_cursors};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::{Broken, Faults, Point};
-pub use cursor::{StoredCursor, stored_cursors};
 pub use target::{Anew, Derived, Effect, Target};
 
 use cursor::CursorKey;

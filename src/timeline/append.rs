@@ -6,9 +6,10 @@
 //! names and sizes; the caller has.
 
 use crate::ids::PartitionId;
-use crate::table::{Action, ReadError, RowWriter, Source, Txn, damaged, put, record};
+use crate::table::{Action, ReadError, RowWriter, Source, StoreError, Txn, damaged, put, record};
 
 use super::head::HeadRow;
+use super::inbox::record_posts;
 use super::stored::{IdRow, MessageRow, Stamp};
 use super::tables::{MESSAGES, Name, id_columns};
 use super::time::{Kind, Later, expiry_columns, put_due};
@@ -180,6 +181,10 @@ impl Prepared {
             if matches!(self.when, When::Later(_)) {
                 self.schedule(txn, site, (&head, standing.is_none()))?;
             } else {
+                site.turn_by_policy(txn, &self.name, &mut head)?;
+                if head.inbox_from > 0 && !site.has_room() {
+                    return Err(Error::Store(StoreError::Busy));
+                }
                 if standing.is_none() {
                     put_new_meta(txn, &self.name, Meta::new());
                 }
@@ -291,6 +296,9 @@ impl Prepared {
         head.store(txn, &self.name, version(now));
         if let Some((first, count)) = entries {
             record(txn, MESSAGES, Action::Put, first, count);
+            if head.inbox_from > 0 {
+                record_posts(txn, first, count);
+            }
         }
         Ok(())
     }

@@ -43,6 +43,7 @@ impl Site {
         put_new_meta(txn, &name, meta);
         configure::set(txn, &name, &mut head, SettingsRow::default(), settings);
         change::add(txn, &name, &mut head, members, None)?;
+        self.turn(txn, &name, &mut head)?;
         put_head(txn, &name, &head);
         Ok((self.info(txn, target.timeline, &head)?, true))
     }

@@ -43,6 +43,8 @@ pub(super) struct HeadRow {
     pub(super) counted: u64,
     /// What is set explicitly; see [`MEMBERS_ONLY`] and the others.
     pub(super) flags: u8,
+    /// How many followers there are.
+    pub(super) followers: u32,
     /// Messages from here on are written into inboxes; 0 = none are.
     pub(super) inbox_from: u64,
     /// When the timeline is to be trimmed by age, ms; 0 = there is no due row.
@@ -62,6 +64,8 @@ pub(super) const OPEN_TO_ALL: u8 = 4;
 
 /// A message of it has, or once had, a reaction.
 pub(super) const HAS_REACTIONS: u8 = 8;
+/// There were more members and followers than `fan_out: "auto"` writes into inboxes of.
+pub(super) const TOO_MANY: u8 = 16;
 
 const LAST_AT: &str = "$at";
 const BYTES: &str = "$bytes";
@@ -70,6 +74,7 @@ const COUNTED: &str = "$counted";
 const DROPPED: &str = "$dropped";
 const FLAGS: &str = "$flags";
 const FLOOR: &str = "$floor";
+const FOLLOWERS: &str = "$followers";
 const INBOX_FROM: &str = "$inbox";
 const INCARNATION: &str = "$inc";
 const MEMBERS: &str = "$members";
@@ -92,6 +97,7 @@ impl HeadRow {
             member_version: 0,
             counted: 0,
             flags: 0,
+            followers: 0,
             inbox_from: 0,
             trim_at: 0,
             bytes: 0,
@@ -123,6 +129,7 @@ impl HeadRow {
         number(DROPPED, u64::from(self.dropped), 0);
         number(FLAGS, u64::from(self.flags), 0);
         number(FLOOR, self.floor, 1);
+        number(FOLLOWERS, u64::from(self.followers), 0);
         number(INBOX_FROM, self.inbox_from, 0);
         number(INCARNATION, self.incarnation, 0);
         number(MEMBERS, u64::from(self.members), 0);
@@ -148,6 +155,7 @@ impl HeadRow {
                 DROPPED => head.dropped = number != 0,
                 FLAGS => head.flags = u8::try_from(number).map_err(|_| Malformed)?,
                 FLOOR => head.floor = number,
+                FOLLOWERS => head.followers = u32::try_from(number).map_err(|_| Malformed)?,
                 INBOX_FROM => head.inbox_from = number,
                 INCARNATION => head.incarnation = number,
                 MEMBERS => head.members = u32::try_from(number).map_err(|_| Malformed)?,
@@ -357,14 +365,14 @@ mod tests {
     proptest! {
         #[test]
         fn heads_come_back(
-            numbers in any::<[u64; 11]>(), dropped: bool, members: u32, flags: u8,
+            numbers in any::<[u64; 11]>(), dropped: bool, members: u32, followers: u32, flags: u8,
         ) {
             let [incarnation, last, change, floor, last_at, rest @ ..] = numbers;
             let [member_version, counted, inbox_from, position, trim_at, bytes] = rest;
             let counted = if members == 0 { counted } else { 0 };
             let head = HeadRow {
                 incarnation, last, change, floor, last_at, dropped,
-                members, member_version, counted, flags, inbox_from, position, trim_at, bytes,
+                members, member_version, counted, flags, followers, inbox_from, position, trim_at, bytes,
             };
             prop_assert_eq!(HeadRow::decode(&head.encode().finish(5)), Ok(head));
         }

@@ -13,6 +13,7 @@ mod events;
 mod fresh_ids;
 mod head;
 mod heads;
+mod inbox;
 mod marks;
 mod members;
 mod message;
@@ -34,7 +35,7 @@ mod write;
 mod tests;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::ids::{Clock, PartitionId};
 use crate::table::{Batch, Catalog, Partitions, Purpose, Retention, Rules, TableRules, Txn, View};
@@ -49,6 +50,10 @@ use write::Site;
 pub use append::Prepared;
 pub use dump::{Dumped, StoredName, StoredTimelines};
 pub use error::Error;
+pub use inbox::{
+    FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, followings, has_followings,
+    has_posts, posts,
+};
 pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub use members::{
     AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
@@ -64,6 +69,7 @@ pub use message::{
 pub use position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
+pub use tables::CONVERSATIONS;
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;
@@ -85,7 +91,11 @@ struct Inner {
     heads: Heads,
     ids: IdMaker,
     time: Arc<Time>,
+    room: Arc<Room>,
 }
+
+/// Whether a partition takes messages that go into inboxes; nobody who says so = it does.
+pub(in crate::timeline) type Room = OnceLock<Box<dyn Fn(PartitionId) -> bool + Send + Sync>>;
 
 impl Timelines {
     /// The timelines on these partitions, without policies. `clock` is for the IDs that the server makes; times of
@@ -112,9 +122,17 @@ impl Timelines {
                 heads,
                 ids: IdMaker::new(Arc::clone(&clock)),
                 time: Arc::new(Time::new(clock, partitions.ids().count())),
+                room: Arc::default(),
                 partitions,
             }),
         }
+    }
+
+    /// Has messages that go into inboxes refused with [`crate::table::StoreError::Busy`] while `room` says `false` of
+    /// their partition. To be called once.
+    pub fn refuse_posts_unless(&self, room: impl Fn(PartitionId) -> bool + Send + Sync + 'static) {
+        let set = self.inner.room.set(Box::new(room));
+        assert!(set.is_ok(), "called once");
     }
 
     /// Whether writes can be committed: `false` for good once a disk failure has stopped a partition. Reads may go on.
@@ -320,6 +338,7 @@ impl Timelines {
             window: self.inner.window,
             policies: self.inner.policies.clone(),
             time: Arc::clone(&self.inner.time),
+            room: Arc::clone(&self.inner.room),
         }
     }
 

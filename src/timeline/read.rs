@@ -153,6 +153,18 @@ impl Timelines {
         .await
     }
 
+    /// Which of its name a timeline is that the caller may read, and its last sequence.
+    pub async fn incarnation(&self, target: Target) -> Result<(u64, u64), Error> {
+        let partition = self.place(&target.timeline);
+        let site = self.site(partition);
+        self.read(partition, move |view| {
+            let name = Name::new(&target.timeline);
+            let (head, _) = site.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+            Ok((head.incarnation, head.last))
+        })
+        .await
+    }
+
     /// What is known of a timeline.
     pub async fn get(&self, target: Target) -> Result<TimelineInfo, Error> {
         let partition = self.place(&target.timeline);

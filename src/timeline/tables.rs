@@ -12,19 +12,21 @@
 //! 5 changes   (timeline, incarnation, change number)                 the last change of a message
 //! 6 settings  (timeline, incarnation)                                only if some were ever set
 //! 7 members   (timeline, incarnation, user)
-//! 8 member changes  (timeline, incarnation, member version)          the last change of a member
+//! 8 member changes  (timeline, incarnation, member version)          for 30 days
 //! 9 senders   (timeline, incarnation, sender, sequence)
 //! 10 mentions (timeline, incarnation, user or `*`, sequence)
 //! 11 hides    (timeline, incarnation, user, joined, sequence)        12 the same by number: (…, joined, number)
 //! 13 gone     (timeline, incarnation, sender or "" for all, level, block)
 //! 14 reactions  (timeline, incarnation, sequence, name, user)        15 their sums: (timeline, incarnation, sequence)
 //! 18 due      (kind, time, timeline, …)                              see `time/due.rs`
+//! 20 followers  (timeline, incarnation, user)
+//! 22 pins     (timeline, incarnation, sequence)
 //! 23 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
 //! 24 marks    (timeline, incarnation, sequence)                      see `time/trim.rs`
-//! 20 followers  (timeline, incarnation, user)                        22 pins: (timeline, incarnation, sequence)
 //! ```
-//! Numbers that are given and whose rows are described where they are written: 21 jobs; at a user 32 conversations,
-//! 33 device positions, 34 devices, 35 follows; 40 relay cursors. 16 and 17 are the table layer's own.
+//! 21 is in change records only: messages that go into inboxes. 16 and 17 are the table layer's own, 32 to 35 lie at a
+//! user (`src/people/tables.rs`), 40 are the relay's cursors (`src/relay/cursor.rs`), 41 its long work
+//! (`src/people/jobs.rs`).
 //!
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
 
@@ -52,13 +54,15 @@ pub(super) const HIDES_BY_NUMBER: TableId = TableId(12);
 pub(super) const GONE: TableId = TableId(13);
 pub(super) const REACTIONS: TableId = TableId(14);
 pub(super) const REACTION_SUMS: TableId = TableId(15);
-pub(super) const FOLLOWERS: TableId = TableId(20);
-/// At a user: first key column `$inbox/USER`.
-pub(super) const CONVERSATIONS: TableId = TableId(32);
-pub(super) const PINS: TableId = TableId(22);
-pub(super) const MARKS: TableId = TableId(24);
-pub(super) const SCHEDULED: TableId = TableId(23);
 pub(super) const DUE: TableId = TableId(18);
+pub(super) const FOLLOWERS: TableId = TableId(20);
+/// No rows; records of it name messages that go into inboxes.
+pub(super) const POSTS: TableId = TableId(21);
+pub(super) const PINS: TableId = TableId(22);
+pub(super) const SCHEDULED: TableId = TableId(23);
+pub(super) const MARKS: TableId = TableId(24);
+/// At a user, whose rows `people` reads and writes; here a change of one wakes the user's subscriptions.
+pub const CONVERSATIONS: TableId = TableId(32);
 
 /// A timeline's ID as the first key column of its rows.
 #[derive(Clone, Debug)]
@@ -111,6 +115,11 @@ impl Name {
     pub(super) fn member_key(&self, incarnation: u64, user: &str) -> Key {
         let more = ordered::text_bytes(user.len());
         self.numbered(MEMBERS, incarnation, more).string(user)
+    }
+
+    pub(super) fn follower_key(&self, incarnation: u64, user: &str) -> Key {
+        let more = ordered::text_bytes(user.len());
+        self.numbered(FOLLOWERS, incarnation, more).string(user)
     }
 
     pub(super) fn member_change_key(&self, incarnation: u64, version: u64) -> Key {

@@ -14,7 +14,7 @@ use super::retention::Window;
 use super::stored::MetaRow;
 use super::tables::{METAS, Name};
 use super::time::{Alarm, Time};
-use super::{Columns, EntryLimits, Error, Meta, Target, TimelineInfo, UpdateMeta};
+use super::{Columns, EntryLimits, Error, Meta, Room, Target, TimelineInfo, Timelines, UpdateMeta};
 
 /// What a call knows of where it runs.
 #[derive(Clone)]
@@ -24,9 +24,15 @@ pub(super) struct Site {
     pub(super) window: Window,
     pub(super) policies: Policies,
     pub(super) time: std::sync::Arc<Time>,
+    pub(super) room: std::sync::Arc<Room>,
 }
 
 impl Site {
+    /// Whether messages of the partition that go into inboxes are taken now.
+    pub(super) fn has_room(&self) -> bool {
+        self.room.get().is_none_or(|room| room(self.partition))
+    }
+
     /// Where due rows of the partition are noted.
     pub(super) fn alarm(&self) -> &Alarm {
         self.time.alarm(self.partition)
@@ -153,14 +159,21 @@ impl Site {
 
 /// The head of a timeline that begins in this batch. `found` is what an earlier one of its name left.
 ///
-/// The incarnation is the place of its making: batch and closure, and no closure makes two. So no two timelines of a
-/// partition share one. (Those of before were the batch's position alone, which is below every place from then on.)
+/// The incarnation is the place of its making: batch and closure. Only inboxes that one closure makes share one. (Those
+/// of before were the batch's position alone, which is below every place from then on.)
 pub(super) fn new_head(txn: &Txn<'_>, found: Option<HeadRow>) -> HeadRow {
-    let turn = u64::from(txn.turn());
-    assert!(turn < 1 << TURN_BITS, "more closures than a batch takes");
-    let place = txn.position().0 << TURN_BITS | turn;
     let earlier = found.map_or(0, |head| head.incarnation);
-    HeadRow::new(place.max(earlier + 1))
+    HeadRow::new(Timelines::place_of(txn).max(earlier + 1))
+}
+
+impl Timelines {
+    /// The place of a closure in its partition's log: batch and turn. No two closures have the same, and it rises.
+    #[must_use]
+    pub fn place_of(txn: &Txn<'_>) -> u64 {
+        let turn = u64::from(txn.turn());
+        assert!(turn < 1 << TURN_BITS, "more closures than a batch takes");
+        txn.position().0 << TURN_BITS | turn
+    }
 }
 
 /// Far above what `commit_jobs_max` and `requests_in_flight_max` together let into one batch.

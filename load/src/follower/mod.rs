@@ -23,9 +23,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use self::heard::News;
-use crate::frame::{texts, upgrade};
+use crate::frame::texts;
 use crate::pipe::Pipe;
-use crate::rpc::{Answer, put_request};
+use crate::rpc::{Answer, open, put_request};
 pub(crate) use heard::{Event, Heard};
 
 /// More faults of one read say nothing new.
@@ -81,6 +81,8 @@ impl Deref for Timelines {
 }
 
 pub(crate) struct Follower {
+    /// Who it is, if it is a user.
+    pub(crate) user: Option<String>,
     timelines: Arc<Timelines>,
     /// By timeline.
     places: Vec<Place>,
@@ -130,6 +132,7 @@ impl Follower {
         let mut places: Vec<Place> = follows.into_iter().map(place).collect();
         places.sort_by_key(|place| place.timeline);
         Follower {
+            user: None,
             timelines: Arc::clone(timelines),
             places,
             pipe: None,
@@ -147,7 +150,7 @@ impl Follower {
         receive_bytes: Option<u32>,
     ) -> io::Result<()> {
         self.cut();
-        self.pipe = Some(upgrade(url, receive_bytes).await?);
+        self.pipe = Some(open(url, receive_bytes, self.user.as_deref()).await?);
         Ok(())
     }
 
@@ -208,6 +211,7 @@ impl Follower {
             parts,
             out,
             faults,
+            ..
         } = self;
         let pipe = pipe.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let mut now = None;

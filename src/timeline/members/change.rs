@@ -34,6 +34,7 @@ impl Site {
             return Ok(None);
         }
         let added = add(txn, &name, &mut head, std::mem::take(members), history)?;
+        self.turn_by_count(txn, &name, &mut head)?;
         finish(txn, (self, &name), head, added, announce.take()).map(Some)
     }
 
@@ -65,6 +66,7 @@ impl Site {
             let change = ChangeRow {
                 user: (*user).clone(),
                 left: Some(left),
+                ..ChangeRow::default()
             };
             put_change(txn, &name, &mut head, &change);
         }
@@ -113,7 +115,7 @@ impl Site {
     ) {
         let change = ChangeRow {
             user: user.to_owned(),
-            left: None,
+            ..ChangeRow::default()
         };
         member.version = put_change(txn, name, head, &change);
         let (key, now) = (name.member_key(head.incarnation, user), txn.now_ms());
@@ -170,7 +172,11 @@ pub(in crate::timeline) fn add(
     }
     let count = added.len();
     for (user, _) in added {
-        put_change(txn, name, head, &ChangeRow { user, left: None });
+        let change = ChangeRow {
+            user,
+            ..ChangeRow::default()
+        };
+        put_change(txn, name, head, &change);
     }
     entries.record(txn, Action::Put);
     let more = u32::try_from(count).unwrap_or(u32::MAX);

@@ -5,8 +5,8 @@
 //! own row does.
 //!
 //! ```text
-//! member change  $head, $joined (both of one who left: the head then, when they had joined), $user
-//!                no $user: who may read has changed, but no member
+//! member change  $follower, $head, $joined (both of one who left: the head then, when they had joined), $user
+//!                $follower in place of $user: who follows the timeline has changed; neither: who may read has
 //! ```
 
 use crate::model::ValueRef;
@@ -22,6 +22,8 @@ pub(in crate::timeline) const KEPT_MS: u64 = 30 * 86_400_000;
 pub(in crate::timeline) struct ChangeRow {
     /// Whose row was written or deleted; empty = nobody's.
     pub(in crate::timeline) user: String,
+    /// Who follows the timeline now or no longer does; empty = nobody.
+    pub(in crate::timeline) follower: String,
     /// Of one who left.
     pub(in crate::timeline) left: Option<Left>,
 }
@@ -35,6 +37,7 @@ pub(in crate::timeline) struct Left {
     pub(in crate::timeline) head: u64,
 }
 
+const FOLLOWER: &str = "$follower";
 const HEAD: &str = "$head";
 const JOINED: &str = "$joined";
 const USER: &str = "$user";
@@ -42,7 +45,10 @@ const USER: &str = "$user";
 impl ChangeRow {
     /// To be finished with the time of the change as version.
     pub(in crate::timeline) fn encode(&self) -> RowWriter {
-        let mut row = RowWriter::new(self.user.len() + 32);
+        let mut row = RowWriter::new(self.user.len() + self.follower.len() + 32);
+        if !self.follower.is_empty() {
+            row.put(FOLLOWER, ValueRef::String(&self.follower));
+        }
         put_number(&mut row, HEAD, self.left.map_or(0, |left| left.head));
         put_number(&mut row, JOINED, self.left.map_or(0, |left| left.joined));
         if !self.user.is_empty() {
@@ -58,6 +64,10 @@ impl ChangeRow {
         for cell in row.columns() {
             let cell = cell?;
             match cell.name {
+                FOLLOWER => match cell.value {
+                    ValueRef::String(user) => user.clone_into(&mut change.follower),
+                    _ => return Err(Malformed),
+                },
                 HEAD => left.head = number(cell.value)?,
                 JOINED => left.joined = number(cell.value)?,
                 USER => match cell.value {
@@ -88,12 +98,13 @@ mod tests {
         #[test]
         fn changes_come_back(
             user in "[a-z]{0,5}",
+            follower in "[a-z]{0,5}",
             left in proptest::option::of((1u64..99, 0u64..99)),
             at_ms in 0u64..1 << 50,
             bytes: Vec<u8>,
         ) {
             let left = left.map(|(joined, head)| Left { joined, head });
-            let change = ChangeRow { user, left };
+            let change = ChangeRow { user, follower, left };
             let value = change.encode().finish(at_ms.cast_signed());
             let empty = change == ChangeRow::default();
             // A row without columns has no cell that could carry the time, but its base does.

@@ -6,7 +6,7 @@
 
 use crate::table::{Action, ReadError, Source, Txn, put, record};
 
-use super::super::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
+use super::super::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL, TOO_MANY};
 use super::super::tables::{Name, SETTINGS};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
@@ -33,11 +33,18 @@ impl Site {
                 actual: row.version,
             });
         }
-        let before = row.version;
+        let (before, before_turn) = (row.version, (head.inbox_from, head.flags));
+        let is_of_fan_out = patch.fan_out.is_some() || patch.fan_out_members_max.is_some();
         let row = set(txn, &name, &mut head, row, patch);
         if row.version != before {
             // What is too much by a new retention goes soon, whether anything is appended or not.
             self.keep(txn, &name, &mut head, (0, true))?;
+        }
+        if is_of_fan_out {
+            head.flags &= !TOO_MANY;
+            self.turn(txn, &name, &mut head)?;
+        }
+        if row.version != before || before_turn != (head.inbox_from, head.flags) {
             put_head(txn, &name, &head);
         }
         Ok(Configured {

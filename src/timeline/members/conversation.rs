@@ -33,6 +33,10 @@ pub struct Pulse {
     pub last_at: u64,
     /// Where in its partition's log the head was last written; 0 = nobody is a member.
     pub position: u64,
+    /// The lowest readable sequence.
+    pub floor: u64,
+    /// Messages from here on are in inboxes; [`u64::MAX`] = none are.
+    pub inbox_from: u64,
 }
 
 impl Pulse {
@@ -42,6 +46,12 @@ impl Pulse {
             head: head.last,
             last_at: head.last_at,
             position: if head.members > 0 { head.position } else { 0 },
+            floor: head.floor,
+            inbox_from: if head.inbox_from > 0 {
+                head.inbox_from
+            } else {
+                u64::MAX
+            },
         }
     }
 }

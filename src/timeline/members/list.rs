@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 
 use crate::model::{Direction, json_bytes};
-use crate::table::{Key, ReadError, Source, View, damaged, scan, split_key};
+use crate::table::{Key, ReadError, Source, View, damaged, scan};
 
 use super::super::Error;
 use super::super::Target;
 use super::super::head::HeadRow;
-use super::super::tables::{MEMBERS, Name, incarnation_of};
+use super::super::inbox::user_of;
+use super::super::tables::{MEMBERS, Name};
 use super::super::write::Site;
 use super::call::{ListMembers, ListedMembers, Member, NextMembers};
 use super::change_row::{ChangeRow, KEPT_MS};
@@ -162,15 +163,6 @@ fn changed(
     }
     page.removed = Some(removed.into_iter().collect());
     Ok(Some(page))
-}
-
-/// The user in a member row's key.
-fn user_of(key: &[u8]) -> Result<String, ReadError> {
-    let user = split_key(key).and_then(|(_, columns)| {
-        let (_, mut rest) = incarnation_of(columns).ok()?;
-        Some(rest.string().ok()?.into_owned())
-    });
-    user.ok_or_else(|| damaged(key, "not a member's key"))
 }
 
 /// What a page may still hold.

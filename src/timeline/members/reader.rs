@@ -40,6 +40,9 @@ impl Site {
         head: &HeadRow,
         user: &str,
     ) -> Result<Reader, Error> {
+        if self.is_inbox_of_another(name, user) {
+            return Err(Error::TimelineNotFound);
+        }
         let member = match user {
             "" => None,
             user => match MemberRow::load(rows, name, head, user)? {
@@ -90,7 +93,8 @@ impl Site {
         user: &str,
     ) -> Result<bool, Error> {
         let Some(head) = standing else {
-            return Ok(!user.is_empty() && self.policy_shuts_out(name));
+            let is_theirs = self.is_inbox_of_another(name, user);
+            return Ok(is_theirs || (!user.is_empty() && self.policy_shuts_out(name)));
         };
         match self.reader(rows, name, head, user) {
             Ok(_) => Ok(false),

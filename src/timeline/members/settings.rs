@@ -96,6 +96,24 @@ pub struct Policy {
     pub settings: Settings,
 }
 
+/// What the IDs of inboxes begin with.
+pub(in crate::timeline) const INBOX: &str = "$inbox/";
+/// How long an inbox keeps its entries, ms.
+const INBOX_KEPT_MS: u64 = 30 * 86_400_000;
+
+/// The settings of inboxes.
+static INBOXES: Settings = Settings {
+    retention: Some(Kept {
+        age_ms: Some(INBOX_KEPT_MS),
+        messages: None,
+        bytes: None,
+    }),
+    members_only: None,
+    fan_out: None,
+    fan_out_members_max: None,
+    edit: None,
+};
+
 /// All policies of a server. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
@@ -113,7 +131,8 @@ impl Policies {
         }
     }
 
-    /// The settings of the policy that a timeline has, if there is one; the server's own have none.
+    /// The settings of the policy that a timeline has, if there is one. The server's own have none of the
+    /// configuration; inboxes keep their entries for 30 days.
     #[must_use]
     pub fn of(&self, timeline: &str) -> Option<&Settings> {
         self.find(timeline.as_bytes())
@@ -124,9 +143,14 @@ impl Policies {
         self.find(&name.as_bytes()[1..])
     }
 
+    /// Whether an encoded name is an inbox's.
+    pub(in crate::timeline) fn is_inbox(name: &Name) -> bool {
+        name.as_bytes()[1..].starts_with(INBOX.as_bytes())
+    }
+
     fn find(&self, timeline: &[u8]) -> Option<&Settings> {
         if timeline.first() == Some(&b'$') {
-            return None;
+            return timeline.starts_with(INBOX.as_bytes()).then_some(&INBOXES);
         }
         let matching = |policy: &&Policy| timeline.starts_with(policy.prefix.as_bytes());
         let policy = self.policies.iter().find(matching)?;
@@ -159,7 +183,8 @@ mod tests {
         assert_eq!(of("room/open/1"), Some(10));
         assert_eq!((of("room"), of("")), (None, None));
         let all = Policies::new(vec![policy("", None)]);
-        assert!(all.of("x").is_some() && all.of("$inbox/x").is_none());
+        assert!(all.of("x").is_some() && all.of("$x").is_none());
+        assert_eq!(all.of("$inbox/x"), Some(&INBOXES));
         let own = Settings {
             members_only: Some(false),
             ..Settings::default()

@@ -123,7 +123,9 @@ fn pass_marks(
         let (key, value) = row?;
         let bad = || damaged(&key, "not a sum of bytes");
         let sequence = name.number_of(&key).map_err(|_| bad())?;
-        let above = head.bytes.saturating_sub(sum_of(&value).map_err(|_| bad())?);
+        let above = head
+            .bytes
+            .saturating_sub(sum_of(&value).map_err(|_| bad())?);
         passed.push(key);
         if above <= bytes {
             floor = Some(sequence + 1);

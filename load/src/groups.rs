@@ -1,0 +1,177 @@
+//! Timelines with members: made before a run, and looked at after it.
+//!
+//! Owns: the names of a run's users, the calls that make members, the wait for what the server derives from them.
+//! Promises: who was to be a member is one, or the run ends; each inbox holds as many entries as were due, neither one
+//! less nor one more, or it is a fault. Must not: measure.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::exit::Stop;
+use crate::rpc::{CallError, Client};
+use crate::run::Run;
+use crate::tally::{ABSENT, Tally};
+use crate::watch::metrics;
+
+/// Connections that set up, each with one call on the way.
+const CONNECTIONS: usize = 16;
+/// Members that one call may add.
+const MEMBERS_MAX: usize = 10_000;
+/// What is derived may take this long.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// It is looked at so often.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The name of a user of this run.
+pub(crate) fn user(run: &Run, number: u64) -> String {
+    format!("{}-u{number}", run.tag)
+}
+
+/// A connection as a user of this run.
+pub(crate) async fn client(run: &Run, number: u64) -> Result<Client, CallError> {
+    Client::open_as(&run.url, Some(&user(run, number))).await
+}
+
+/// Makes a call for each number, over a few connections of no user.
+pub(crate) async fn spread(
+    run: &Run,
+    count: u64,
+    call: impl AsyncFn(&mut Client, u64) -> Result<(), CallError>,
+) -> Result<(), Stop> {
+    let lane = async |lane| {
+        let mut client = Client::open(&run.url).await?;
+        for number in (lane..count).step_by(CONNECTIONS) {
+            call(&mut client, number).await?;
+        }
+        Ok(())
+    };
+    let lost = |error: CallError| Stop::Unreachable(format!("setting up: {error}"));
+    let lanes = (0..CONNECTIONS as u64).map(lane);
+    try_join_all(lanes).await.map(drop).map_err(lost)
+}
+
+/// Makes the timelines of a tally, if they are not there, with settings and members by number.
+pub(crate) async fn create(
+    run: &Run,
+    tally: &Tally,
+    settings: impl Fn(u64) -> Value,
+    members: impl Fn(u64) -> Vec<u64>,
+) -> Result<(), Stop> {
+    run.tell("making groups");
+    spread(run, tally.acked.len() as u64, async |client, number| {
+        let name = tally.name(number);
+        let params = json!({ "timeline": name, "settings": settings(number) });
+        client
+            .insist::<IgnoredAny>("timeline.create", params)
+            .await?;
+        for some in members(number).chunks(MEMBERS_MAX) {
+            let member = |number: &u64| json!({ "user": user(run, *number), "read": 0 });
+            let some: Vec<Value> = some.iter().map(member).collect();
+            let params = json!({ "timeline": name, "members": some });
+            client.insist::<IgnoredAny>("member.add", params).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until these users have so many conversations on their lists.
+pub(crate) async fn listed(
+    run: &Run,
+    users: impl IntoIterator<Item = u64>,
+    due: u64,
+) -> Result<(), Stop> {
+    #[derive(Deserialize)]
+    struct Counted {
+        conversations: u64,
+    }
+    let began = Instant::now();
+    for number in users {
+        let mut client = client(run, number).await?;
+        loop {
+            let counted: Counted = client.insist("conversation.count", json!({})).await?;
+            if counted.conversations == due {
+                break;
+            }
+            let (user, found) = (user(run, number), counted.conversations);
+            if found > due || began.elapsed() > PATIENCE {
+                let what = format!("{user} has {found} conversations instead of {due}");
+                return Err(Stop::Unreachable(what));
+            }
+            sleep(LOOK).await;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until all that follows from changes is written where it belongs. Returns when that was.
+pub(crate) async fn settled(run: &Run) -> Result<Instant, Stop> {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let now = Instant::now();
+        if relay(run, "backlog_bytes").await? == 0.0 {
+            return Ok(now);
+        }
+        sleep(LOOK).await;
+    }
+    let what = format!("the server's relay is not done after {PATIENCE:?}");
+    Err(Stop::Unreachable(what))
+}
+
+/// The largest of a gauge of the relay, over targets and partitions.
+pub(crate) async fn relay(run: &Run, gauge: &str) -> Result<f64, Stop> {
+    let name = format!("tideline_relay_{gauge}{{");
+    let lost = |error| Stop::Unreachable(format!("/metrics: {error}"));
+    let metrics = metrics(&run.url).await.map_err(lost)?;
+    let gauges = metrics.iter().filter(|(one, _)| one.starts_with(&name));
+    Ok(gauges.fold(0.0, |most, (_, value)| value.max(most)))
+}
+
+/// Waits until each of these users has so many entries in the inbox; one that has more, or too few for too long, is a
+/// fault. Returns when the last one got there that had too few when it was looked at.
+pub(crate) async fn filled(
+    run: &Run,
+    users: impl IntoIterator<Item = (u64, u64)>,
+) -> Result<Option<Instant>, Stop> {
+    let (began, mut last) = (Instant::now(), None);
+    for (number, due) in users {
+        let mut client = client(run, number).await?;
+        let inbox = format!("$inbox/{}", user(run, number));
+        let mut short = false;
+        let mut head = length(&mut client, &inbox).await?;
+        while head < due && began.elapsed() < PATIENCE {
+            short = true;
+            sleep(LOOK).await;
+            head = length(&mut client, &inbox).await?;
+        }
+        if short {
+            last = Some(Instant::now());
+        }
+        if head != due {
+            let what = format_args!("{inbox} has {head} entries instead of {due}");
+            run.checks.fault(what);
+        }
+        run.checks.made("inboxes counted", 1);
+        run.checks.made("entries of inboxes", due);
+    }
+    Ok(last)
+}
+
+/// The head of a timeline; 0 if there is none.
+async fn length(client: &mut Client, timeline: &str) -> Result<u64, CallError> {
+    #[derive(Deserialize)]
+    struct Got {
+        head: u64,
+    }
+    let got = client.insist::<Got>("timeline.get", json!({ "timeline": timeline }));
+    match got.await {
+        Ok(got) => Ok(got.head),
+        Err(CallError::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(0),
+        Err(error) => Err(error),
+    }
+}

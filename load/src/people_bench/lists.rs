@@ -1,0 +1,287 @@
+//! The rows of what is at a user: a page of the list, a sync of it with nothing new, a device's poll with nothing new.
+//!
+//! Owns: the conversations that these look at. Promises: each page has the newest conversations with as many unread as
+//! were appended; where nothing is new, nothing comes. Must not: have anybody write while it measures.
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::ask;
+use crate::bench::rest;
+use crate::exit::Stop;
+use crate::generator::{Flow, count};
+use crate::groups::{self, client, listed, settled, user};
+use crate::machine::used;
+use crate::poll::EMPTY;
+use crate::profile::{Profile, need_files};
+use crate::rpc::read;
+use crate::run::{Better, Run};
+use crate::tally::Tally;
+
+/// With fewer messages there is nothing to merge.
+const MERGED_FROM: u64 = 100_000;
+
+/// Flags of conversations, whose members are all users and one more, who has written everything.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+struct Conversations {
+    /// Conversations of each user; each connection is a user
+    #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
+    conversations: u64,
+    /// Unread messages in each conversation
+    #[arg(long, default_value_t = 1)]
+    unread: u32,
+    /// Bytes of text in each entry, {"text": …}
+    #[arg(long, default_value_t = 20)]
+    size: usize,
+}
+
+impl Conversations {
+    /// Makes them, and waits until they are on the lists. Those from `deep` on are filled last, with so many messages.
+    async fn make(
+        &self,
+        run: &Run,
+        users: usize,
+        (deep, unread): (u64, u32),
+    ) -> Result<Tally, Stop> {
+        let (users, most) = (users as u64, self.conversations);
+        let mut tally = Tally::new(run.prefix(None, "list"), most, 0);
+        groups::create(run, &tally, |_| json!({}), |_| (0..=users).collect()).await?;
+        listed(run, 0..users, most).await?;
+        tally.by = Some(user(run, users));
+        let length = |number| if number < deep { self.unread } else { unread };
+        for is_deep in [false, true] {
+            let due = |number| (is_deep == (number >= deep)) as u32 * length(number);
+            tally.acked = (0..most).map(due).collect();
+            tally.fill(run, self.size, false).await?;
+        }
+        tally.acked = (0..most).map(length).collect();
+        settled(run).await?;
+        if tally.total() > MERGED_FROM && run.pid.is_some() {
+            run.tell("waiting for merges");
+            if rest(run.pid).await.is_none() {
+                run.invalid("merges went on");
+            }
+        }
+        Ok(tally)
+    }
+}
+
+/// Arguments of `people-bench list`.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[command(mut_arg("connections", |arg| arg.default_value("2")))]
+#[command(mut_arg("unread", |arg| arg.default_value("1000")))]
+pub struct List {
+    #[command(flatten)]
+    #[serde(flatten)]
+    flow: Flow,
+    #[command(flatten)]
+    #[serde(flatten)]
+    conversations: Conversations,
+    /// Conversations on the page: those with the newest activity
+    #[arg(long, default_value_t = 50, value_parser = count::<u64>)]
+    page: u64,
+    /// Unread messages in each conversation that is on the page
+    #[arg(long, default_value_t = 100_000)]
+    unread_on_page: u32,
+}
+
+/// A page, as far as it is checked.
+#[derive(Deserialize)]
+struct Page {
+    conversations: Vec<Listed>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    timeline: String,
+    last_at: u64,
+    head: u64,
+    unread: u64,
+}
+
+impl Page {
+    /// Whether it has so many conversations of a tally, newest first, all unread.
+    fn check(&self, tally: &Tally, due: u64) -> Result<(), String> {
+        let rest = tally.acked.len() as u64 > due;
+        let is_sorted = self
+            .conversations
+            .is_sorted_by(|a, b| a.last_at >= b.last_at);
+        if self.conversations.len() as u64 != due || self.next.is_some() != rest || !is_sorted {
+            let found = self.conversations.len();
+            return Err(format!(
+                "{found} conversations, sorted: {is_sorted}; {due} are due"
+            ));
+        }
+        for one in &self.conversations {
+            let number = one.timeline.strip_prefix(&*tally.prefix);
+            let number = number.and_then(|digits| digits.parse::<usize>().ok());
+            let due = number.and_then(|number| tally.acked.get(number));
+            if due.map(|due| u64::from(*due)) != Some(one.unread) || one.head != one.unread {
+                let Listed {
+                    timeline,
+                    head,
+                    unread,
+                    ..
+                } = one;
+                return Err(format!(
+                    "{timeline}: {unread} of {head} unread, {due:?} are due"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Profile for List {
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        need_files(run, self.flow.connections as u64)?;
+        let most = self.conversations.conversations;
+        let page = self.page.min(most);
+        let deep = (most - page, self.unread_on_page);
+        let tally = self.conversations.make(run, self.flow.connections, deep);
+        let tally = tally.await?;
+        let unread = tally.total() as f64;
+        run.figure("unread_of_each_user", unread, "1", Better::Neither);
+        let check = move |result: &[u8]| read::<Page>(result)?.check(&tally, page);
+        let params = json!({ "limit": page });
+        ask(
+            run,
+            &self.flow,
+            "conversation.list",
+            |_| params.clone(),
+            check,
+        )
+        .await
+    }
+}
+
+/// Arguments of `people-bench sync`.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[command(mut_arg("connections", |arg| arg.default_value("2")))]
+pub struct Sync {
+    #[command(flatten)]
+    #[serde(flatten)]
+    flow: Flow,
+    #[command(flatten)]
+    #[serde(flatten)]
+    conversations: Conversations,
+}
+
+/// The result of `conversation.sync`, as far as it is checked.
+#[derive(Deserialize)]
+struct Synced {
+    conversations: Vec<Value>,
+    removed: Vec<String>,
+    cursor: String,
+    done: bool,
+}
+
+impl Synced {
+    fn has_nothing(&self) -> bool {
+        self.done && self.conversations.is_empty() && self.removed.is_empty()
+    }
+}
+
+impl Profile for Sync {
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        need_files(run, self.flow.connections as u64)?;
+        let none = (self.conversations.conversations, 0);
+        let made = self.conversations.make(run, self.flow.connections, none);
+        made.await?;
+        let mut cursors = Vec::new();
+        for number in 0..self.flow.connections as u64 {
+            let (mut client, mut params) = (client(run, number).await?, json!({}));
+            loop {
+                let synced: Synced = client.call("conversation.sync", &params).await?;
+                params = json!({ "cursor": synced.cursor });
+                if synced.has_nothing() {
+                    break;
+                }
+            }
+            cursors.push(params);
+        }
+        let check = |result: &[u8]| match read::<Synced>(result)? {
+            synced if synced.has_nothing() => Ok(()),
+            _ => Err(format!(
+                "news where there are none: {:.300}",
+                String::from_utf8_lossy(result)
+            )),
+        };
+        let params = |lane: usize| cursors[lane].clone();
+        ask(run, &self.flow, "conversation.sync", params, check).await
+    }
+}
+
+/// Arguments of `people-bench device`.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[command(mut_arg("connections", |arg| arg.default_value("100")))]
+#[command(mut_arg("conversations", |arg| arg.default_value("100")))]
+pub struct Device {
+    #[command(flatten)]
+    #[serde(flatten)]
+    flow: Flow,
+    #[command(flatten)]
+    #[serde(flatten)]
+    conversations: Conversations,
+}
+
+const DEVICE: &str = "phone";
+
+impl Profile for Device {
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        let devices = self.flow.connections;
+        need_files(run, devices as u64)?;
+        let none = (self.conversations.conversations, 0);
+        let tally = self.conversations.make(run, devices, none).await?;
+        let places = places(run, &tally).await?;
+        for number in 0..devices as u64 {
+            let params = json!({ "device": DEVICE, "positions": places });
+            let mut client = client(run, number).await?;
+            client.insist::<Value>("position.set", params).await?;
+        }
+        settled(run).await?;
+        let memory = || used(run.pid?, "resident_bytes");
+        let before = memory();
+        let check = |result: &[u8]| match result == EMPTY {
+            true => Ok(()),
+            false => Err(format!(
+                "news where there are none: {:.300}",
+                String::from_utf8_lossy(result)
+            )),
+        };
+        let params = json!({ "device": DEVICE });
+        ask(run, &self.flow, "sync", |_| params.clone(), check).await?;
+        // The connections are closed, but what they took is not given back so soon: the last sample had them.
+        let after = run.samples("server_resident_bytes");
+        let after = after.and_then(|samples| samples.value.last().copied());
+        if let Some((before, after)) = before.zip(after) {
+            let per = (after - before) / devices as f64;
+            run.figure("bytes_per_device", per, "bytes", Better::Lower);
+        }
+        Ok(())
+    }
+}
+
+/// The end of each timeline, as a position.
+async fn places(run: &Run, tally: &Tally) -> Result<Map<String, Value>, Stop> {
+    #[derive(Deserialize)]
+    struct Got {
+        epoch: String,
+        head: u64,
+        change_head: u64,
+    }
+    let (mut client, mut places) = (client(run, 0).await?, Map::new());
+    for number in 0..tally.acked.len() as u64 {
+        let name = tally.name(number);
+        let got: Got = client
+            .call("timeline.get", json!({ "timeline": name }))
+            .await?;
+        let place =
+            json!({ "epoch": got.epoch, "after": got.head, "changes_after": got.change_head });
+        places.insert(name, place);
+    }
+    Ok(places)
+}

@@ -1,0 +1,104 @@
+//! `people-bench`: what lists, devices and large groups cost, one row of the table of BENCHMARKS.md each.
+//!
+//! Owns: the rows by name, and the loop of those that ask one thing over and over. Promises: each answer is checked
+//! against what was set up. Must not: compare a figure with its bar: that is for who reads it, on a quiet machine.
+
+mod crowd;
+mod lists;
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::exit::Stop;
+use crate::generator::Flow;
+use crate::groups;
+use crate::profile::{Flags, Load};
+use crate::request::{Ask, Outcome, Session};
+use crate::run::{Better, Run};
+use crate::template::{SLOT, Template};
+
+/// The rows.
+#[derive(clap::Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of it in a process
+pub enum Row {
+    /// The first page of a list of conversations with much unread: latency, and the server's processor time of a page
+    List(Flags<lists::List>),
+    /// `conversation.sync` with nothing new: the server's processor time of a call
+    Sync(Flags<lists::Sync>),
+    /// `sync` by device with nothing new: polls per second of the server's processor time, memory of a device
+    Device(Flags<lists::Device>),
+    /// A group with many members, some of them on-line: acks, pushes, inboxes, and the lists of others meanwhile
+    Crowd(Flags<crowd::Crowd>),
+}
+
+impl Row {
+    /// The name for results, and the load.
+    pub(crate) fn profile(&self) -> (&'static str, &dyn Load) {
+        match self {
+            Row::List(args) => ("people-bench list", args),
+            Row::Sync(args) => ("people-bench sync", args),
+            Row::Device(args) => ("people-bench device", args),
+            Row::Crowd(args) => ("people-bench crowd", args),
+        }
+    }
+}
+
+/// Whether an answer is the right one; the error is a fault.
+type Check = Rc<dyn Fn(&[u8]) -> Result<(), String>>;
+
+/// The same request over and over.
+struct Same {
+    run: Rc<Run>,
+    frame: Template,
+    check: Check,
+}
+
+impl Ask for Same {
+    type Asked = ();
+
+    fn put(&mut self, out: &mut Vec<u8>, request: u64) {
+        self.frame.stamp(out, &[request]);
+    }
+
+    fn take(&mut self, (): (), outcome: Outcome<'_>) -> Result<(), String> {
+        self.run.checks.made("answers checked", 1);
+        match outcome {
+            Ok(result) => (self.check)(result),
+            Err(refusal) => Err(format!("refused: {refusal}")),
+        }
+    }
+}
+
+/// Has each connection, as the user of its number, ask the same over and over; enters what a call costs the server.
+async fn ask(
+    run: &Rc<Run>,
+    flow: &Flow,
+    method: &str,
+    params: impl Fn(usize) -> Value,
+    check: impl Fn(&[u8]) -> Result<(), String> + 'static,
+) -> Result<(), Stop> {
+    let (latency, check) = (flow.recorder(run, "call"), Rc::new(check));
+    let user = |lane| Some(groups::user(run, lane as u64));
+    let open = Session::each_as(run, user, |lane| {
+        let params = params(lane);
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":{SLOT},"method":"{method}","params":{params}}}"#);
+        Same {
+            run: Rc::clone(run),
+            frame: Template::framed(&request),
+            check: Rc::clone(&check) as Check,
+        }
+    });
+    flow.measure(run, &[Rc::clone(&latency)], open).await?;
+    let count = latency.count();
+    run.rate("calls_per_second", count);
+    if let Some(used) = run.value("server_cpu_seconds") {
+        let per = used * 1_000.0 / count.max(1) as f64;
+        run.figure("server_cpu_per_call", per, "ms", Better::Lower);
+        // The clock of processor time ticks every 10 ms.
+        let per = count as f64 / used.max(0.01);
+        run.figure("calls_per_server_cpu_second", per, "1/s", Better::Higher);
+    }
+    Ok(())
+}

@@ -1,0 +1,399 @@
+//! The timelines that a user follows, at the user.
+//!
+//! Owns: the rows of follows, and `feed.follow`, `.unfollow`, `.following`. Promises: a follow is of one incarnation of
+//! its timeline and has a number of its own, so that what the relay brings back of an older one does not count. Must
+//! not: know followers; the relay writes them at the timeline.
+//!
+//! ```text
+//! follow  $from (the first sequence in the feed), $inbox, $inc, $number
+//!         no $inbox: the timeline does not know the follower yet
+//! ```
+
+use std::sync::Arc;
+
+use crate::entry::{EntryKind, KeyedEntry};
+use crate::ids::TableId;
+use crate::model::{Direction, ValueRef};
+use crate::ordered::Reader;
+use crate::table::{
+    Action, Batch, Change, Malformed, Purpose, ReadError, Row, RowWriter, Source, Txn, View,
+    damaged, delete, put, record, scan, split_key,
+};
+use crate::timeline::{Error, Target, Timelines};
+
+use super::memory::{Kept, Looked};
+use super::tables::{FOLLOWS, Home, last_text};
+use super::{People, SMALL_BYTES};
+
+/// How many timelines a user may follow.
+pub const FOLLOWS_MAX: u64 = 10_000;
+
+/// A timeline that a user follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Follow {
+    /// Its ID.
+    pub timeline: String,
+    /// Which of its name.
+    pub incarnation: u64,
+    /// Tells this follow from earlier ones of the user; rises.
+    pub number: u64,
+    /// The first sequence in the feed.
+    pub from: u64,
+    /// Messages from here on come into the user's inbox, if the timeline's go there; [`u64::MAX`] = the timeline does
+    /// not know the follower yet.
+    pub inbox_from: u64,
+}
+
+const FROM: &str = "$from";
+const INBOX_FROM: &str = "$inbox";
+const INCARNATION: &str = "$inc";
+const NUMBER: &str = "$number";
+
+impl Follow {
+    fn encode(&self) -> RowWriter {
+        let mut row = RowWriter::new(64);
+        let mut put = |name, number: u64| row.put(name, ValueRef::Integer(number.cast_signed()));
+        put(FROM, self.from);
+        if self.inbox_from != u64::MAX {
+            put(INBOX_FROM, self.inbox_from);
+        }
+        put(INCARNATION, self.incarnation);
+        put(NUMBER, self.number);
+        row
+    }
+
+    pub(super) fn decode(timeline: String, value: &[u8]) -> Result<Follow, Malformed> {
+        let mut follow = Follow {
+            timeline,
+            incarnation: 0,
+            number: 0,
+            from: 0,
+            inbox_from: u64::MAX,
+        };
+        for cell in Row::parse(value)?.cells() {
+            let cell = cell?;
+            let ValueRef::Integer(number) = cell.value else {
+                return Err(Malformed);
+            };
+            let number = number.cast_unsigned();
+            match cell.name {
+                FROM => follow.from = number,
+                INBOX_FROM => follow.inbox_from = number,
+                INCARNATION => follow.incarnation = number,
+                NUMBER => follow.number = number,
+                _ => return Err(Malformed),
+            }
+        }
+        Ok(follow)
+    }
+
+    pub(super) fn load(
+        rows: &impl Source,
+        home: &Home,
+        timeline: &str,
+    ) -> Result<Option<Follow>, ReadError> {
+        let key = home.follow_key(timeline);
+        let Some(value) = rows.row(&key)? else {
+            return Ok(None);
+        };
+        let follow = Follow::decode(timeline.to_owned(), &value);
+        let follow = follow.map_err(|_| damaged(key.as_bytes(), "not a follow"))?;
+        Ok(Some(follow))
+    }
+
+    fn store(&self, txn: &mut Txn<'_>, home: &Home, action: Action) {
+        let now = txn.now_ms().cast_signed();
+        let entry = put(txn, home.follow_key(&self.timeline), self.encode(), now);
+        record(txn, FOLLOWS, action, entry, 1);
+    }
+}
+
+/// Begins to follow, unless the user does. Gives the first sequence in the feed.
+fn follow(
+    txn: &mut Txn<'_>,
+    home: &Home,
+    timeline: String,
+    (incarnation, from): (u64, u64),
+) -> Result<u64, ReadError> {
+    if let Some(follow) = Follow::load(txn, home, &timeline)?
+        && follow.incarnation >= incarnation
+    {
+        return Ok(follow.from);
+    }
+    let follow = Follow {
+        timeline,
+        incarnation,
+        number: Timelines::place_of(txn),
+        from,
+        inbox_from: u64::MAX,
+    };
+    follow.store(txn, home, Action::Put);
+    Ok(from)
+}
+
+/// Ends a follow; `false` if there was none.
+fn unfollow(txn: &mut Txn<'_>, home: &Home, timeline: &str) -> Result<bool, ReadError> {
+    if Follow::load(txn, home, timeline)?.is_none() {
+        return Ok(false);
+    }
+    let entry = delete(txn, home.follow_key(timeline));
+    record(txn, FOLLOWS, Action::Delete, entry, 1);
+    Ok(true)
+}
+
+/// Notes from where on a timeline's messages come into the inbox: it knows the follow of this number now. `is_anew`:
+/// what came before may not be there.
+pub(super) fn confirm(
+    txn: &mut Txn<'_>,
+    home: &Home,
+    timeline: &str,
+    (number, inbox_from): (u64, u64),
+    is_anew: bool,
+) -> Result<(), ReadError> {
+    let Some(mut follow) = Follow::load(txn, home, timeline)? else {
+        return Ok(());
+    };
+    let is_news = follow.inbox_from == u64::MAX || (is_anew && follow.inbox_from < inbox_from);
+    if follow.number == number && is_news {
+        follow.inbox_from = inbox_from;
+        follow.store(txn, home, Action::Update);
+    }
+    Ok(())
+}
+
+/// What became of a user's follow.
+pub(super) struct FollowChange {
+    pub(super) user: String,
+    pub(super) timeline: String,
+    /// `None` = it has ended.
+    pub(super) follow: Option<Follow>,
+}
+
+/// Whether a batch begins or ends follows.
+pub(super) fn has_changes(batch: &Batch) -> bool {
+    let is_one = |record| Change::decode(record).is_ok_and(|change| is_news(&change));
+    batch.changes().any(is_one)
+}
+
+/// The follows that a batch began or ended, in order.
+pub(super) fn changes(batch: &Batch) -> Result<Vec<FollowChange>, Malformed> {
+    let mut found = Vec::new();
+    for record in batch.changes() {
+        let change = Change::decode(record)?;
+        if !is_news(&change) {
+            continue;
+        }
+        for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
+            let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
+            let value = (entry.kind == EntryKind::Put).then_some(entry.value);
+            found.push(change_of(columns, value)?);
+        }
+    }
+    Ok(found)
+}
+
+fn is_news(change: &Change<'_>) -> bool {
+    change.table == FOLLOWS && change.action != Action::Update
+}
+
+/// All follows of a partition as if they had just begun, from a key's columns on, and where the next page begins.
+pub(super) fn page(
+    view: &View,
+    from: Option<&[u8]>,
+    limit: usize,
+) -> Result<(Vec<FollowChange>, Option<Vec<u8>>), ReadError> {
+    let (start, end) = Home::all_follows(from);
+    let mut found = Vec::new();
+    for row in scan(view, &start, &end, Direction::Forward) {
+        let (key, value) = row?;
+        let not_one = || damaged(&key, "not a follow");
+        let (_, columns) = split_key(&key).ok_or_else(not_one)?;
+        if found.len() == limit {
+            return Ok((found, Some(columns.to_vec())));
+        }
+        found.push(change_of(columns, Some(&value)).map_err(|_| not_one())?);
+    }
+    Ok((found, None))
+}
+
+fn change_of(columns: &[u8], value: Option<&[u8]>) -> Result<FollowChange, Malformed> {
+    let mut reader = Reader::new(columns);
+    let inbox = reader.string().map_err(|_| Malformed)?;
+    let timeline = reader.string().map_err(|_| Malformed)?.into_owned();
+    let user = Home::user_of(&inbox).ok_or(Malformed)?.to_owned();
+    let follow = value.map(|value| Follow::decode(timeline.clone(), value));
+    Ok(FollowChange {
+        user,
+        timeline,
+        follow: follow.transpose()?,
+    })
+}
+
+/// All follows of a user.
+#[derive(Clone, Debug, Default)]
+pub struct Followed(Vec<Follow>);
+
+impl Followed {
+    /// In the order of names.
+    #[must_use]
+    pub fn all(&self) -> &[Follow] {
+        &self.0
+    }
+
+    fn set(&mut self, follow: Follow) {
+        match self.find(&follow.timeline) {
+            Ok(at) => self.0[at] = follow,
+            Err(at) => self.0.insert(at, follow),
+        }
+    }
+
+    fn find(&self, timeline: &str) -> Result<usize, usize> {
+        self.0
+            .binary_search_by(|follow| follow.timeline.as_str().cmp(timeline))
+    }
+}
+
+impl Kept for Followed {
+    fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]> {
+        match table {
+            FOLLOWS => Reader::new(columns).skip().ok(),
+            _ => None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn take(&mut self, _: TableId, columns: &[u8], entry: KeyedEntry<'_>) -> Result<(), Malformed> {
+        let timeline = last_text(columns).map_err(|_| Malformed)?;
+        match entry.kind {
+            EntryKind::Put => self.set(Follow::decode(timeline, entry.value)?),
+            EntryKind::Tombstone => {
+                if let Ok(at) = self.find(&timeline) {
+                    self.0.remove(at);
+                }
+            }
+            EntryKind::Delta => return Err(Malformed),
+        }
+        Ok(())
+    }
+}
+
+impl People {
+    /// Has a user follow a timeline that they may read, beginning with its last `copy` messages. Gives the first
+    /// sequence in the feed; of one that they follow already, that of then.
+    pub async fn follow(
+        &self,
+        user: &str,
+        timeline: &str,
+        epoch: Option<String>,
+        copy: u64,
+    ) -> Result<u64, Error> {
+        let target = Target {
+            timeline: timeline.to_owned(),
+            epoch,
+            user: user.to_owned(),
+        };
+        let (incarnation, head) = self.timelines.incarnation(target).await?;
+        let follows = self.follows(user).await?;
+        let is_there = |follow: &Follow| follow.timeline == timeline;
+        let count = follows.0.len() as u64;
+        if count >= FOLLOWS_MAX && !follows.0.iter().any(is_there) {
+            return Err(Error::TooMany {
+                field: "timeline",
+                limit: FOLLOWS_MAX,
+                actual: count + 1,
+            });
+        }
+        let from = (head + 1).saturating_sub(copy).max(1);
+        let (home, timeline) = (Home::new(user), timeline.to_owned());
+        self.submit(Purpose::Adds, &home.clone(), SMALL_BYTES, move |txn| {
+            Ok(follow(txn, &home, timeline, (incarnation, from))?)
+        })
+        .await
+    }
+
+    /// Ends that; `false` if the user did not follow it.
+    pub async fn unfollow(&self, user: &str, timeline: &str) -> Result<bool, Error> {
+        let (home, timeline) = (Home::new(user), timeline.to_owned());
+        self.submit(Purpose::MakesRoom, &home.clone(), SMALL_BYTES, move |txn| {
+            Ok(unfollow(txn, &home, &timeline)?)
+        })
+        .await
+    }
+
+    /// All timelines that a user follows, in the order of their names; also those that were deleted or made again
+    /// since.
+    pub async fn follows(&self, user: &str) -> Result<Arc<Followed>, Error> {
+        let home = Home::new(user);
+        let partition = self.place(&home);
+        let mark = match self.followed.look_up(partition, home.column()) {
+            Looked::Known(known) => return Ok(known),
+            Looked::Read(mark) => mark,
+        };
+        let of = home.clone();
+        let all = self.read(&home, move |view, _| Ok(all(view, &of)?)).await?;
+        let all = Arc::new(Followed(all));
+        if let Some(mark) = mark {
+            self.followed.settle(partition, home.column(), mark, &all);
+        }
+        Ok(all)
+    }
+
+    /// A page of those behind a timeline's name, and where the next one begins.
+    pub async fn following(
+        &self,
+        user: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<Follow>, Option<String>), Error> {
+        let all = self.follows(user).await?;
+        let behind = |follow: &&Follow| after.is_none_or(|after| follow.timeline.as_str() > after);
+        let mut page: Vec<Follow> = all
+            .0
+            .iter()
+            .filter(behind)
+            .take(limit + 1)
+            .cloned()
+            .collect();
+        let more = page.len() > limit;
+        page.truncate(limit);
+        let next = page.last().filter(|_| more);
+        let next = next.map(|follow| follow.timeline.clone());
+        Ok((page, next))
+    }
+}
+
+fn all(view: &View, home: &Home) -> Result<Vec<Follow>, ReadError> {
+    let (from, to) = home.follows(None);
+    let mut follows = Vec::new();
+    for row in scan(view, &from, &to, Direction::Forward) {
+        let (key, value) = row?;
+        let not_one = || damaged(&key, "not a follow");
+        let (_, columns) = split_key(&key).ok_or_else(not_one)?;
+        let timeline = last_text(columns).map_err(|_| not_one())?;
+        follows.push(Follow::decode(timeline, &value).map_err(|_| not_one())?);
+    }
+    Ok(follows)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn follows_come_back(numbers in any::<[u32; 4]>(), confirmed: bool, bytes: Vec<u8>) {
+            let [incarnation, number, from, inbox_from] = numbers.map(u64::from);
+            let inbox_from = if confirmed { inbox_from } else { u64::MAX };
+            let timeline = "room".to_owned();
+            let follow = Follow { timeline, incarnation, number, from, inbox_from };
+            let value = follow.encode().finish(7);
+            prop_assert_eq!(Follow::decode("room".to_owned(), &value), Ok(follow));
+            let _ = Follow::decode(String::new(), &bytes).is_ok();
+        }
+    }
+}

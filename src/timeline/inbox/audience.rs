@@ -1,0 +1,141 @@
+//! Who gets a message: the members and followers at its place in the log.
+//!
+//! Owns: that rule. Promises: the answer is the same whenever it is asked, as long as member changes are kept: those
+//! who are there now and had joined by then, and those who have left since and had joined by then. Must not: hold more
+//! than a page.
+
+use std::collections::BTreeSet;
+
+use crate::ids::TableId;
+use crate::model::{Direction, ValueRef};
+use crate::table::{Key, Malformed, ReadError, Row, View, damaged, scan};
+
+use super::super::Timelines;
+use super::super::head::HeadRow;
+use super::super::members::change_row::ChangeRow;
+use super::super::tables::{FOLLOWERS, MEMBERS, Name};
+use super::follower::user_of;
+use super::post::Post;
+
+/// Some of the users who get a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recipients {
+    /// In the order of their names.
+    pub users: Vec<String>,
+    /// Behind which name the others are; `None` = these were the last.
+    pub next: Option<String>,
+}
+
+/// The column of members' and followers' rows that says since which member version they are.
+const JOINED: &str = "$joined";
+
+impl Timelines {
+    /// Those who get a message of a timeline, from a view of its partition at or behind the message: of up to `limit`
+    /// members and as many followers behind the name `after`. Nobody if the timeline was deleted since.
+    pub fn recipients(
+        view: &View,
+        post: &Post,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Recipients, ReadError> {
+        let name = Name::new(&post.timeline);
+        let head = HeadRow::standing(view, &name)?;
+        let Some(head) = head.filter(|head| head.incarnation == post.incarnation) else {
+            return Ok(Recipients::default());
+        };
+        let mut users = BTreeSet::new();
+        let mut end: Option<String> = None;
+        for (table, count) in [(MEMBERS, head.members), (FOLLOWERS, head.followers)] {
+            if count == 0 {
+                continue;
+            }
+            let page = Page {
+                view,
+                name: &name,
+                post,
+                after,
+                limit,
+            };
+            if let Some(reached) = page.read(table, &mut users)? {
+                end = Some(end.map_or(reached.clone(), |end| end.min(reached)));
+            }
+        }
+        add_those_who_left(view, (&name, &head), post, &mut users)?;
+        let is_in_page = |user: &String| {
+            after.is_none_or(|after| user.as_str() > after)
+                && end.as_ref().is_none_or(|end| user <= end)
+        };
+        Ok(Recipients {
+            users: users.into_iter().filter(is_in_page).collect(),
+            next: end,
+        })
+    }
+}
+
+struct Page<'a> {
+    view: &'a View,
+    name: &'a Name,
+    post: &'a Post,
+    after: Option<&'a str>,
+    limit: usize,
+}
+
+impl Page<'_> {
+    /// Adds those of a table who had joined. Gives the last name that was looked at, if there are more.
+    fn read(
+        &self,
+        table: TableId,
+        users: &mut BTreeSet<String>,
+    ) -> Result<Option<String>, ReadError> {
+        let all = || Key::new(table, self.name.as_bytes(), 16).number(self.post.incarnation);
+        let from = match self.after {
+            Some(after) => all().string(after).above_all(),
+            None => all().below_all(),
+        };
+        let mut reached = None;
+        let rows = scan(self.view, &from, &all().above_all(), Direction::Forward);
+        for (count, row) in rows.enumerate() {
+            if count == self.limit {
+                return Ok(reached);
+            }
+            let (key, value) = row?;
+            let user = user_of(&key)?;
+            let joined = joined(&value).map_err(|_| damaged(&key, "not a member or follower"))?;
+            reached = Some(user.clone());
+            if joined <= self.post.version {
+                users.insert(user);
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn joined(value: &[u8]) -> Result<u64, Malformed> {
+    match Row::parse(value)?.column(JOINED)?.map(|cell| cell.value) {
+        Some(ValueRef::Integer(joined)) => Ok(joined.cast_unsigned()),
+        _ => Err(Malformed),
+    }
+}
+
+fn add_those_who_left(
+    view: &View,
+    (name, head): (&Name, &HeadRow),
+    post: &Post,
+    users: &mut BTreeSet<String>,
+) -> Result<(), ReadError> {
+    let key = |version| name.member_change_key(head.incarnation, version);
+    let (from, to) = (key(post.version + 1), key(head.member_version + 1));
+    for row in scan(view, &from, &to, Direction::Forward) {
+        let (key, value) = row?;
+        let change = ChangeRow::decode(&value);
+        let (change, _) = change.map_err(|_| damaged(&key, "not a member change"))?;
+        if change.left.is_some_and(|left| left.joined <= post.version) {
+            users.insert(if change.user.is_empty() {
+                change.follower
+            } else {
+                change.user
+            });
+        }
+    }
+    Ok(())
+}

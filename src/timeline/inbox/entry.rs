@@ -1,0 +1,109 @@
+//! The entries of inboxes.
+//!
+//! Owns: what an entry says, and its write at the user. Promises: an inbox is a timeline like others, made with its
+//! first entry, with gapless numbers of its own. Must not: decide who gets an entry, or see to it that none comes
+//! twice; the relay's cursor does.
+//!
+//! ```text
+//! entry  {timeline, epoch, sequence, timestamp} of the message, whose content is read at its timeline
+//! ```
+
+use crate::ids::PartitionId;
+use crate::model::Value;
+use crate::table::{Action, ReadError, RowWriter, Txn, put, record};
+
+use super::super::head::HeadRow;
+use super::super::members::INBOX;
+use super::super::stored::{MessageRow, Stamp};
+use super::super::tables::{MESSAGES, Name};
+use super::super::write::{Site, new_head, put_new_meta, version};
+use super::super::{Meta, Timelines};
+use super::post::Post;
+
+/// An entry, ready to be written into any number of inboxes.
+#[derive(Clone)]
+pub struct InboxEntry {
+    row: RowWriter,
+}
+
+/// Where a user's inbox is.
+#[derive(Clone, Debug)]
+pub struct Inbox(Name);
+
+impl Inbox {
+    /// A user's.
+    #[must_use]
+    pub fn of(user: &str) -> Inbox {
+        Inbox(Name::new(&Timelines::inbox_of(user)))
+    }
+}
+
+/// Writes into the inboxes of one partition.
+#[derive(Clone)]
+pub struct InboxWriter {
+    site: Site,
+}
+
+impl Timelines {
+    /// The ID of a user's inbox.
+    #[must_use]
+    pub fn inbox_of(user: &str) -> String {
+        format!("{INBOX}{user}")
+    }
+
+    /// For the inboxes of one partition.
+    #[must_use]
+    pub fn inbox_writer(&self, partition: PartitionId) -> InboxWriter {
+        InboxWriter {
+            site: self.site(partition),
+        }
+    }
+
+    /// The entry of a message of a timeline of this partition.
+    #[must_use]
+    pub fn inbox_entry(&self, partition: PartitionId, post: &Post) -> InboxEntry {
+        let epoch = self.inner.epochs.text(partition, post.incarnation);
+        let number = |number: u64| Value::Integer(number.cast_signed());
+        let entry = [
+            ("epoch", Value::String(epoch)),
+            ("sequence", number(post.sequence)),
+            ("timeline", Value::String(post.timeline.clone())),
+            ("timestamp", number(post.timestamp)),
+        ];
+        let stamp = Stamp {
+            message_id: &self.inner.ids.next(),
+            ..Stamp::default()
+        };
+        let entry = entry.map(|(name, value)| (name.to_owned(), value));
+        InboxEntry {
+            row: MessageRow::new(&entry, &stamp).row,
+        }
+    }
+}
+
+impl InboxWriter {
+    /// Appends an entry to an inbox.
+    pub fn put(
+        &self,
+        txn: &mut Txn<'_>,
+        Inbox(name): &Inbox,
+        entry: &mut InboxEntry,
+    ) -> Result<(), ReadError> {
+        let found = HeadRow::load_to_write(txn, name)?;
+        let standing = found.filter(|head| !head.dropped);
+        let mut head = standing.unwrap_or_else(|| new_head(txn, found));
+        if standing.is_none() {
+            put_new_meta(txn, name, Meta::new());
+        }
+        let now = txn.now_ms().max(head.last_at);
+        head.last += 1;
+        head.last_at = now;
+        let key = name.message_key(head.incarnation, head.last);
+        let bytes = entry.row.cells().len() as u64;
+        let put = put(txn, key, &mut entry.row, version(now));
+        self.site.keep(txn, name, &mut head, (bytes, false))?;
+        head.store(txn, name, version(now));
+        record(txn, MESSAGES, Action::Put, put, 1);
+        Ok(())
+    }
+}

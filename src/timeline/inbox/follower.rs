@@ -1,0 +1,304 @@
+//! The followers of a timeline.
+//!
+//! Owns: their rows, and `feed.followers`. Promises: a follower begins and ends with a member version, as a member
+//! does, so that the place of either in the log is one number; of two follows of a user the later one counts. Must
+//! not: know what lies at the user.
+//!
+//! ```text
+//! follower  $from (messages from here on are theirs), $joined (the member version then), $number (of the follow)
+//! ```
+
+use crate::entry::EntryKind;
+use crate::model::{Direction, ValueRef};
+use crate::ordered::Reader;
+use crate::table::{
+    Action, Batch, Change, Malformed, ReadError, Row, RowWriter, Source, Txn, View, damaged,
+    delete, put, record, scan, split_key,
+};
+
+use super::super::head::HeadRow;
+use super::super::members::change::put_change;
+use super::super::members::change_row::{ChangeRow, Left};
+use super::super::stored::number;
+use super::super::tables::{FOLLOWERS, Name, incarnation_of};
+use super::super::write::{Site, put_head, version};
+use super::super::{Error, Target, Timelines};
+use crate::ids::PartitionId;
+use crate::table::Key;
+
+/// A user who follows a timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::timeline) struct FollowerRow {
+    /// Messages from this sequence on are theirs.
+    pub(in crate::timeline) from: u64,
+    /// The member version at which they began.
+    pub(in crate::timeline) joined: u64,
+    /// Which of their follows it is.
+    pub(in crate::timeline) number: u64,
+}
+
+const FROM: &str = "$from";
+const JOINED: &str = "$joined";
+const NUMBER: &str = "$number";
+
+impl FollowerRow {
+    fn encode(self) -> RowWriter {
+        let mut row = RowWriter::new(48);
+        let mut put = |name, number: u64| row.put(name, ValueRef::Integer(number.cast_signed()));
+        put(FROM, self.from);
+        put(JOINED, self.joined);
+        put(NUMBER, self.number);
+        row
+    }
+
+    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<FollowerRow, Malformed> {
+        let mut follower = FollowerRow::default();
+        for cell in Row::parse(value)?.cells() {
+            let cell = cell?;
+            let number = number(cell.value)?;
+            match cell.name {
+                FROM => follower.from = number,
+                JOINED => follower.joined = number,
+                NUMBER => follower.number = number,
+                _ => return Err(Malformed),
+            }
+        }
+        Ok(follower)
+    }
+
+    fn load(
+        rows: &impl Source,
+        name: &Name,
+        head: &HeadRow,
+        user: &str,
+    ) -> Result<Option<FollowerRow>, ReadError> {
+        if head.followers == 0 {
+            return Ok(None);
+        }
+        let key = name.follower_key(head.incarnation, user);
+        let Some(value) = rows.row(&key)? else {
+            return Ok(None);
+        };
+        let follower = FollowerRow::decode(&value);
+        let follower = follower.map_err(|_| damaged(key.as_bytes(), "not a follower"))?;
+        Ok(Some(follower))
+    }
+}
+
+impl Site {
+    /// Notes that a user follows an incarnation of a timeline since the follow of this number; `None`: not any more.
+    fn follow(
+        &self,
+        txn: &mut Txn<'_>,
+        (name, incarnation): (&Name, u64),
+        user: &str,
+        follow: Option<u64>,
+    ) -> Result<(), ReadError> {
+        let found = HeadRow::load_to_write(txn, name)?;
+        let is_it = |head: &HeadRow| !head.dropped && head.incarnation == incarnation;
+        let Some(mut head) = found.filter(is_it) else {
+            return Ok(());
+        };
+        let before = FollowerRow::load(txn, name, &head, user)?;
+        if before.map(|before| before.number) == follow {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            let left = Left {
+                joined: before.joined,
+                head: head.last,
+            };
+            let change = ChangeRow {
+                follower: user.to_owned(),
+                left: Some(left),
+                ..ChangeRow::default()
+            };
+            put_change(txn, name, &mut head, &change);
+            head.followers -= 1;
+        }
+        let key = name.follower_key(head.incarnation, user);
+        if let Some(number) = follow {
+            let change = ChangeRow {
+                follower: user.to_owned(),
+                ..ChangeRow::default()
+            };
+            let joined = put_change(txn, name, &mut head, &change);
+            let follower = FollowerRow {
+                from: head.last + 1,
+                joined,
+                number,
+            };
+            let now = version(txn.now_ms());
+            let entry = put(txn, key, follower.encode(), now);
+            record(txn, FOLLOWERS, Action::Put, entry, 1);
+            head.followers += 1;
+            self.turn_by_count(txn, name, &mut head)?;
+        } else {
+            let entry = delete(txn, key);
+            record(txn, FOLLOWERS, Action::Delete, entry, 1);
+        }
+        put_head(txn, name, &head);
+        Ok(())
+    }
+
+    fn followers(
+        &self,
+        view: &View,
+        target: &Target,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<String>, u64, Option<String>), Error> {
+        let name = Name::new(&target.timeline);
+        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+        let all = || Key::new(FOLLOWERS, name.as_bytes(), 16).number(head.incarnation);
+        let from = match after {
+            Some(after) => all().string(after).above_all(),
+            None => all().below_all(),
+        };
+        let mut users: Vec<String> = Vec::new();
+        let mut next = None;
+        for row in scan(view, &from, &all().above_all(), Direction::Forward) {
+            let (key, _) = row?;
+            if users.len() == limit {
+                next = users.last().cloned();
+                break;
+            }
+            users.push(user_of(&key)?);
+        }
+        Ok((users, u64::from(head.followers), next))
+    }
+}
+
+/// The user in the key of a follower or member.
+pub(in crate::timeline) fn user_of(key: &[u8]) -> Result<String, ReadError> {
+    let user = split_key(key).and_then(|(_, columns)| {
+        let (_, mut rest) = incarnation_of(columns).ok()?;
+        Some(rest.string().ok()?.into_owned())
+    });
+    user.ok_or_else(|| damaged(key, "not a user's key"))
+}
+
+impl Timelines {
+    /// A page of the users who follow a timeline, behind a user's name: in the order of names, how many they are in
+    /// all, and where the next page begins.
+    pub async fn followers(
+        &self,
+        target: Target,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<String>, u64, Option<String>), Error> {
+        let partition = self.place(&target.timeline);
+        let site = self.site(partition);
+        self.read(partition, move |view| {
+            site.followers(view, &target, after.as_deref(), limit)
+        })
+        .await
+    }
+
+    /// What the relay writes at a timeline of this partition when a user began to follow it, or no longer does
+    /// (`follow` is `None`).
+    pub fn follower(
+        &self,
+        partition: PartitionId,
+        (timeline, incarnation): (&str, u64),
+        user: String,
+        follow: Option<u64>,
+    ) -> impl Fn(&mut Txn<'_>) -> Result<(), ReadError> + Send + Sync + use<> {
+        let (site, name) = (self.site(partition), Name::new(timeline));
+        move |txn| site.follow(txn, (&name, incarnation), &user, follow)
+    }
+}
+
+/// A user who began to follow a timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowerChange {
+    /// Which.
+    pub timeline: String,
+    /// Who.
+    pub user: String,
+    /// Which of their follows it is.
+    pub number: u64,
+    /// Messages from this sequence on come into their inbox.
+    pub from: u64,
+}
+
+/// Whether a batch has new followers.
+#[must_use]
+pub fn has_followings(batch: &Batch) -> bool {
+    let is_one = |record| Change::decode(record).is_ok_and(|change| is_new(&change));
+    batch.changes().any(is_one)
+}
+
+/// The followers that a batch added and that are there behind it.
+///
+/// # Errors
+/// If a record or row of the batch can't be read.
+pub fn followings(batch: &Batch) -> Result<Vec<FollowerChange>, Malformed> {
+    let mut found = Vec::new();
+    for record in batch.changes() {
+        let change = Change::decode(record)?;
+        if !is_new(&change) {
+            continue;
+        }
+        for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
+            if entry.kind == EntryKind::Put {
+                let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
+                found.push(following(columns, entry.value)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn is_new(change: &Change<'_>) -> bool {
+    change.table == FOLLOWERS && change.action == Action::Put
+}
+
+fn following(columns: &[u8], value: &[u8]) -> Result<FollowerChange, Malformed> {
+    let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
+    let (_, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
+    let user = rest.string().map_err(|_| Malformed)?;
+    let follower = FollowerRow::decode(value)?;
+    Ok(FollowerChange {
+        timeline: timeline.into_owned(),
+        user: user.into_owned(),
+        number: follower.number,
+        from: follower.from,
+    })
+}
+
+impl Timelines {
+    /// A page of the followers of standing timelines of a partition, from a key's columns on, and where the next page
+    /// begins. Each is as if they had just begun to follow: theirs is what comes behind the head.
+    pub fn follower_page(
+        view: &View,
+        from: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<(Vec<FollowerChange>, Option<Vec<u8>>), ReadError> {
+        let all = Key::new(FOLLOWERS, &[], 1);
+        let start = match from {
+            Some(from) => Key::new(FOLLOWERS, from, 0),
+            None => all.clone().below_all(),
+        };
+        let mut found = Vec::new();
+        let rows = scan(view, &start, &all.above_all(), Direction::Forward);
+        for (count, row) in rows.enumerate() {
+            let (key, value) = row?;
+            let not_one = || damaged(&key, "not a follower");
+            let (_, columns) = split_key(&key).ok_or_else(not_one)?;
+            if count == limit {
+                return Ok((found, Some(columns.to_vec())));
+            }
+            let name = Name::of(columns).map_err(|_| not_one())?;
+            let (incarnation, _) = incarnation_of(columns).map_err(|_| not_one())?;
+            let head = HeadRow::standing(view, &name)?;
+            let Some(head) = head.filter(|head| head.incarnation == incarnation) else {
+                continue;
+            };
+            let mut follower = following(columns, &value).map_err(|_| not_one())?;
+            follower.from = head.last + 1;
+            found.push(follower);
+        }
+        Ok((found, None))
+    }
+}

@@ -1,0 +1,18 @@
+//! Which messages go into inboxes, whose, and the inboxes' own rows.
+//!
+//! Owns: followers, the number of a head from which its messages go into inboxes, who gets a message by its place in
+//! the log, and the write of an entry at its user. Promises: the batch of an append says whether its messages go into
+//! inboxes; who gets one is the same whenever it is asked. Must not: know the relay, or what a user follows.
+
+mod audience;
+mod entry;
+mod follower;
+mod post;
+mod turn;
+
+pub use audience::Recipients;
+pub use entry::{Inbox, InboxEntry, InboxWriter};
+pub(in crate::timeline) use follower::user_of;
+pub use follower::{FollowerChange, followings, has_followings};
+pub(in crate::timeline) use post::record_posts;
+pub use post::{Post, has_posts, posts};
