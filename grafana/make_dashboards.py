@@ -26,9 +26,9 @@ def total(name):
     return f"sum by (instance) ({gauge(name)})"
 
 
-def worst(name, of="max"):
+def worst(name, of="max", by="instance"):
     """A gauge that each partition has, where it is largest (or smallest)."""
-    return f"{of} by (instance) ({gauge(name)})"
+    return f"{of} by ({by}) ({gauge(name)})"
 
 
 def each(name):
@@ -62,6 +62,8 @@ def stat(title, unit, description, *targets, red=None):
     return panel(title, unit, description, *targets, kind="stat", width=4, peak=red)
 
 
+# What members, their devices and their apps ask.
+PEOPLE = 'method=~"(conversation|member|read|receipt|position|message.(recall|hide|hidden)|reaction|pin|schedule|signal|presence|feed)[.]?.*"'
 BOARDS = {
     "overview": ("Overview", [
         stat("Up", "bool_on_off", "Whether Prometheus reaches the server. Off: look whether the process runs, and at its log.",
@@ -131,12 +133,6 @@ BOARDS = {
               *quantiles("tideline_feed_delay_seconds")),
         panel("Feed lag", "s", "Age of the oldest batch the feed has not seen.", (worst("tideline_feed_lag_seconds"), "{{instance}}")),
         panel("Feed lag in batches", "short", "Committed batches not yet seen by the feed.", (total("tideline_feed_lag_batches"), "{{instance}}")),
-        panel("Relay lag", "s", "Age of the oldest batch that is not derived and written everywhere, by target.",
-              (worst("tideline_relay_lag_seconds"), "{{instance}}")),
-        panel("Relay backlog", "bytes", "Log that the relay has not done, and its limit: at it changes of members are refused.",
-              (worst("tideline_relay_backlog_bytes"), "{{instance}}"), (limit("relay_backlog_bytes_max"), "limit {{instance}}")),
-        panel("Relay", "ops", "Writes in other partitions that changes lead to, and steps that failed and are tried again.",
-              (rate("tideline_relay_effects_total"), "effects {{instance}}"), (rate("tideline_relay_failures_total"), "failures {{instance}}")),
         panel("Feed against commits", "ops", "The feed should keep pace with the commits.",
               (rate("tideline_feed_batches_total"), "feed {{instance}}"), (rate("tideline_commit_batches_total"), "commits {{instance}}")),
         panel("Fan-out", "short", "Watchers that one batch's messages in a timeline woke: the size of rooms in use.",
@@ -155,6 +151,42 @@ BOARDS = {
               (rate("tideline_resumes_total", "state"), "{{state}}")),
         panel("Lost places", "ops", "A follower lost its place in the log. Should be 0: retention is too short or the log unreadable.",
               (rate("tideline_feed_resyncs_total"), "{{instance}}")),
+    ]),
+    "people": ("People", [
+        panel("Conversation lists", "s", "conversation.list, from the decoded request to the answer. High: long lists of users who are not in memory, or a slow disk.",
+              *quantiles("tideline_request_seconds", where='method="conversation.list"', of=(0.5, 0.99))),
+        panel("Latency", "s", "99th percentile by method of what members ask. conversation.sync may wait on purpose.",
+              *quantiles("tideline_request_seconds", by="method", where=PEOPLE, of=(0.99,))),
+        panel("Requests", "reqps", "What members ask, by method.",
+              (rate("tideline_requests_total", "method", PEOPLE), "{{method}}")),
+        panel("Relay lag", "s", "Age of the oldest batch that is not derived and written everywhere, by target: lists are late by this.",
+              (worst("tideline_relay_lag_seconds", by="instance, target"), "{{target}} {{instance}}")),
+        panel("Relay backlog", "bytes", "Log that the relay has not done, and its limit: at it, what would feed the relay is refused.",
+              (worst("tideline_relay_backlog_bytes", by="instance, target"), "{{target}} {{instance}}"),
+              (limit("relay_backlog_bytes_max"), "limit {{instance}}")),
+        panel("Relay failures", "ops", "Steps that failed and are tried again, by target. Many: a partition refuses writes.",
+              (rate("tideline_relay_failures_total", "target"), "{{target}}")),
+        panel("Derived writes", "ops", "Writes at users and timelines that changes led to, by target: lists.",
+              (rate("tideline_relay_effects_total", "target"), "{{target}}")),
+        panel("Polls by device", "ops", "Answers of sync with a device, by whether they had news. Mostly none: let clients wait or subscribe.",
+              (rate("tideline_sync_answers_total", "news", 'by="device"'), "{{news}}")),
+        panel("Presence", "short", "Users who are on-line, once in each timeline where somebody asked for presence.",
+              (gauge("tideline_presence_users"), "{{instance}}")),
+        panel("Gathering presence", "s", "Putting together what changed in a timeline's presence, members and receipts, at most once a second each.",
+              *quantiles("tideline_presence_gather_seconds", of=(0.5, 0.99))),
+        panel("Signals", "ops", "By what became of them. Dropped: more than 20 a second in a timeline, or slow readers.",
+              (rate("tideline_signals_total", "result"), "{{result}}")),
+        panel("Ephemeral pushes", "ops", "Signals, presence, members and receipts handed to connections, by kind.",
+              (rate("tideline_ephemeral_pushes_total", "kind"), "{{kind}}")),
+        panel("Ephemeral pushes missed", "ops", "What connections were too slow for, by kind.",
+              (rate("tideline_ephemeral_missed_total", "kind"), "{{kind}}")),
+        panel("Ephemeral pushes waiting", "bytes", "Memory of pushes that wait for slow readers. At 32 MiB signals are dropped.",
+              (gauge("tideline_ephemeral_bytes"), "{{instance}}")),
+        panel("What time brings", "ops", "Scheduled messages that were delivered and refused, messages that expired, trims by retention.",
+              (rate("tideline_timer_delivered_total"), "delivered {{instance}}"), (rate("tideline_timer_refused_total"), "refused {{instance}}"),
+              (rate("tideline_timer_expired_total"), "expired {{instance}}"), (rate("tideline_timer_trimmed_total"), "trims {{instance}}")),
+        panel("Timers late", "s", "From when the oldest work of a step was due to the step. Above 1: more is due than is done.",
+              *quantiles("tideline_timer_late_seconds", of=(0.5, 0.99))),
     ]),
     "store": ("Store", [
         panel("Memtables", "bytes", "Bytes not flushed yet; saws.", (total("tideline_memtable_bytes"), "{{instance}}")),

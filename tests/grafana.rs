@@ -22,10 +22,17 @@ fn text(file: &str) -> String {
 }
 
 fn boards() -> Vec<Value> {
-    ["overview", "commit-path", "delivery", "store", "clients"]
-        .iter()
-        .map(|name| serde_json::from_str(&text(&format!("dashboards/{name}.json"))).unwrap())
-        .collect()
+    [
+        "overview",
+        "commit-path",
+        "delivery",
+        "people",
+        "store",
+        "clients",
+    ]
+    .iter()
+    .map(|name| serde_json::from_str(&text(&format!("dashboards/{name}.json"))).unwrap())
+    .collect()
 }
 
 /// Names as they are scraped: a histogram is three.

@@ -13,6 +13,7 @@ drive never did (errors, slow closes) is reported as "nothing happened".
 import argparse
 import base64
 import http.client
+import itertools
 import json
 import math
 import os
@@ -89,8 +90,12 @@ class Traffic(threading.Thread):
     def run(self):
         try:
             self.call("timeline.create", timeline="watch/1")
-            subscribers = [self.subscriber() for _ in range(3)]
-            while not self.ended.wait(0.1):
+            self.call("member.add", timeline="watch/1", members=[{"user": "watcher"}])
+            subscribers = [self.subscriber("watcher") for _ in range(3)]
+            for number in itertools.count():
+                if self.ended.wait(0.1):
+                    break
+                self.people(number)
                 head = self.call("message.append", timeline="watch/1", entry={"text": "hello"})["sequence"]
                 self.call("sync", positions={"watch/1": head - 1})
                 self.call("sync", positions={"watch/1": head})
@@ -102,11 +107,21 @@ class Traffic(threading.Thread):
             if not self.ended.is_set():
                 self.fault = f"own traffic: {why!r}"
 
-    def call(self, method, refused=None, **params):
+    def people(self, number):
+        """What members do: one comes, types and goes; lists, a device, messages that time brings and takes."""
+        self.subscriber(f"visitor {number}").close()
+        self.call("signal", user="watcher", timeline="watch/1", signal={"typing": True})
+        for method in ("conversation.list", "conversation.sync"):
+            self.call(method, user="watcher")
+        self.call("sync", user="watcher", device="phone")
+        self.call("message.append", timeline="watch/1", entry={}, expires_in_ms=100)
+        self.call("message.append", timeline="watch/1", entry={}, deliver_at=int(time.time() * 1000) + 500)
+
+    def call(self, method, refused=None, user=None, **params):
         """The result, or the refusal that is wanted. What the server can't take now (its memtables are small) is repeated."""
         until = time.monotonic() + 20
         while True:
-            answer = self.post(method, params)
+            answer = self.post(method, params, user)
             error = answer.get("error", {}).get("data", {})
             if error.get("reason") == refused:
                 return answer.get("result")
@@ -114,22 +129,22 @@ class Traffic(threading.Thread):
                 raise ValueError(f"{method} was answered {answer}")
             self.ended.wait(error.get("retry_after_ms", 200) / 1000)
 
-    def post(self, method, params):
+    def post(self, method, params, user):
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         request = urllib.request.Request(f"http://{self.host}:{self.port}/v1/rpc", body.encode(),
-                                         {"content-type": "application/json"})
+                                         {"content-type": "application/json"} | ({"tideline-user": user} if user else {}))
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
 
-    def subscriber(self):
+    def subscriber(self, user):
         one = socket.create_connection((self.host, self.port), 20)
         key = base64.b64encode(os.urandom(16)).decode()
         one.sendall((f"GET /v1/connect HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                      f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n").encode())
         if b" 101 " not in one.recv(4096):
             raise OSError("no WebSocket")
-        for number, (method, params) in enumerate([("session.open", {"user": "watcher"}),
-                                                   ("subscribe", {"timeline": "watch/1", "after": 0})]):
+        for number, (method, params) in enumerate([("session.open", {"user": user}),
+                                                   ("subscribe", {"timeline": "watch/1", "after": 0, "with": ["presence", "signals"]})]):
             text = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
             # A masked frame with a mask of zeros.
             one.sendall(b"\x81" + struct.pack("!BH", 0x80 | 126, len(text)) + bytes(4) + text)

@@ -34,8 +34,8 @@ groups! {
         closes: Family<Counter>, "tideline_closes_total" ["reason"]
             "Connections that the server closed, by the close code's name.",
             "`slow_consumer`: bad networks, or a client that stopped reading. `idle`: clients went without a word, normal on phones. `protocol_error`, `too_big`…: a client with an error.";
-        sync_by_news: Family<Counter>, "tideline_sync_answers_total" ["news"]
-            "Answered syncs with some news and with none.",
+        sync_by_news: Family<Counter>, "tideline_sync_answers_total" ["by", "news"]
+            "Answered syncs with some news and with none, by what they asked with: `positions`, or a `device`.",
             "Mostly `none` = clients poll more often than there is news: let them wait (wait_ms) or subscribe.";
         resumes: Family<Counter>, "tideline_resumes_total" ["state"]
             "Subscribes by where the client stood: `ok`, `too_old` (trimmed meanwhile), `epoch_changed` (made anew).",
@@ -223,8 +223,7 @@ groups! {
         partitions: Gauge, "tideline_partitions"
             "Partitions of the data directory.",
             "Never, while the server runs.";
-        panics: Counter, "tideline_panics_total"
-            "Connections, writes and reads that ended in a panic.",
+        panics: Counter, "tideline_panics_total" "Connections, writes and reads that ended in a panic.",
             "An error of ours: report it with the log.";
         reads_running: Gauge, "tideline_reads_running"
             "Reads of the store that run now; reads_max is the bound, others wait.",
@@ -272,6 +271,15 @@ groups! {
         failures: Counter, "tideline_relay_failures_total"
             "Steps of the relay that failed and are tried again.",
             "A few `busy` under load are normal. Many = a partition refuses writes: see its log.";
+    }
+
+    "Inboxes" by ["partition"]
+    /// Handles of the inboxes of one partition.
+    Inboxes {
+        entries: Counter, "tideline_inbox_entries_total"
+            "Entries that were written into inboxes.", "Messages of timelines with fan_out, times those who get them. Beside tideline_relay_lag_seconds of the target inboxes it shows what the disk takes.";
+        jobs: Gauge, "tideline_inbox_jobs" "Messages for more than 1,000 users that are not in all of their inboxes yet, up to 1,000.",
+            "Back to 0 soon after a post in a large group. At 1,000 messages that go into inboxes are refused with `busy`.";
     }
 
     "Timers" by ["partition"]

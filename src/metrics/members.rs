@@ -27,7 +27,7 @@ impl Families {
         for kind in ["read", "write"] {
             let _ = self.capacity_units.of(&[kind]);
         }
-        for method in ["message.append", "sync", "subscribe"] {
+        for method in ["message.append", "sync", "subscribe", "conversation.list"] {
             let _ = (
                 self.requests.of(&[method, "ok"]),
                 self.request_seconds.of(&[method]),
@@ -101,6 +101,15 @@ impl Pages {
 /// Answers of `sync`.
 #[derive(Debug)]
 pub struct SyncAnswers {
+    /// To positions.
+    pub positions: News,
+    /// To devices.
+    pub device: News,
+}
+
+/// Answers by what they bring.
+#[derive(Debug)]
+pub struct News {
     /// With news.
     pub some: Counter,
     /// Without.
@@ -109,9 +118,13 @@ pub struct SyncAnswers {
 
 impl SyncAnswers {
     pub(super) fn of(families: &Families) -> SyncAnswers {
+        let of = |by| News {
+            some: families.sync_by_news.of(&[by, "some"]),
+            none: families.sync_by_news.of(&[by, "none"]),
+        };
         SyncAnswers {
-            some: families.sync_by_news.of(&["some"]),
-            none: families.sync_by_news.of(&["none"]),
+            positions: of("positions"),
+            device: of("device"),
         }
     }
 }

@@ -111,7 +111,7 @@ def test_what_lies_at_users_is_verified_and_dumped(own_server):
     told = [json.loads(line) for line in dump.stdout.splitlines()]
     assert told[0]["settings"]["members_only"] is True
     members = [line["member"] for line in told if "member" in line]
-    assert [(one["user"], one["read"], one["joined"]) for one in members] == [("ann", 1, 1)]
+    assert [(one["user"], one["read"], one["joined"]) for one in members] == [("ann", 1, 2)]
     assert {"timeline": "t", "sender": "ann", "scheduled": {"scheduled": "m2", "deliver_at": later, "entry": {"text": "two"}}} in told
     mine = {line["user"]: line["conversation"] for line in told if "conversation" in line}
     assert (mine["ann"]["attributes"], mine["ann"]["read"]) == ({"pinned": True}, 1)

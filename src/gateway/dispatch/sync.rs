@@ -16,7 +16,7 @@ use super::shape::{self, page_bytes, size};
 use super::subscribe::REWIND;
 use super::{Caller, Shared, Work, conversation, refusal};
 use crate::feed::{Mailbox, Watch};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, News};
 use crate::people::{SetPositions, SyncDevice};
 use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
 use crate::wire::{Failure, Integers, Reply, sync};
@@ -33,6 +33,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
     } = request;
     let time = wait_ms.map_or(Duration::ZERO, Duration::from_millis);
     let limit = size(limit);
+    let by_device = device.is_some();
     let looked = match device {
         Some(device) => {
             let user = match caller.user() {
@@ -72,7 +73,16 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
             async move { wait(&shared, &asked(&positions), (&user, limit), time).await }.boxed()
         }
     };
-    let work = looked.map_ok(move |looked| reply(&shared.metrics, looked, integers));
+    let work = looked.map_ok(move |looked| {
+        let answers = &shared.metrics.sync_answers;
+        let answers = if by_device {
+            &answers.device
+        } else {
+            &answers.positions
+        };
+        count(&shared.metrics, answers, &looked.0);
+        reply(looked, integers)
+    });
     match time {
         Duration::ZERO => Work::Read(work.boxed()),
         _ => Work::Wait(work.boxed()),
@@ -204,8 +214,7 @@ async fn wait(
     }
 }
 
-fn reply(metrics: &Metrics, (synced, more): Looked, integers: Integers) -> Reply {
-    let answers = &metrics.sync_answers;
+fn count(metrics: &Metrics, answers: &News, synced: &[Synced]) {
     let news = if synced.is_empty() {
         &answers.none
     } else {
@@ -215,6 +224,9 @@ fn reply(metrics: &Metrics, (synced, more): Looked, integers: Integers) -> Reply
     for page in synced.iter().filter_map(|one| one.page.as_ref()) {
         metrics.pages.sync.count(page.messages.len());
     }
+}
+
+fn reply((synced, more): Looked, integers: Integers) -> Reply {
     let timelines: BTreeMap<_, _> = synced
         .into_iter()
         .map(|one| {

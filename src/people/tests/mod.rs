@@ -4,5 +4,6 @@
 //! partition.
 
 mod conversations;
+mod inboxes;
 mod positions;
 mod verify;
