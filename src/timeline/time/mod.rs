@@ -7,6 +7,7 @@ mod alarm;
 mod deliver;
 mod due;
 mod expiry;
+mod policies;
 mod schedule;
 mod scheduled_row;
 mod shown;
