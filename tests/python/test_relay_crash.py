@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import WebSocketException
 
 from client import Client
 from server import Server
@@ -104,7 +104,7 @@ def live(directory, faults, always=""):
                     client = client or Client(server)
                     client.call(method, **params)
                     break
-                except (ConnectionClosed, OSError):
+                except (WebSocketException, OSError):
                     ends += 1
                     assert server.process.wait(10) == -6, server.log()
                     client = None
@@ -127,7 +127,7 @@ def assert_right(model, seen):
 
 @pytest.mark.parametrize("point", ["read", "derived", "submitted", "answered", "held"])
 def test_lists_and_inboxes_are_right_wherever_the_process_ends(tmp_path, point):
-    model, seen, ends = live(tmp_path, [f"relay_{point}:{count}" for count in (1, 3, 9, 14, 23)])
+    model, seen, ends = live(tmp_path, [f"relay_{point}:{count}" for count in (1, 3, 9, 14)])
     assert_right(model, seen)
     assert ends >= 3, "the process hardly ever ended there"
 
@@ -154,16 +154,15 @@ def test_writes_that_are_sent_twice_count_once(tmp_path):
     assert ends == 2
 
 
-@pytest.mark.parametrize(
-    "faults, always",
-    [
-        # The cursor is moved in a batch before the write: what it led to is lost by the kill between them.
-        (["relay_submitted:3", "relay_submitted:5"], "relay_cursor_first"),
-        # The check against the cursor is left out: what is sent twice counts twice.
-        ([], "relay_twice,relay_no_check"),
-    ],
-)
-def test_controls_are_noticed(tmp_path, faults, always):
-    model, seen, _ = live(tmp_path, faults, always)
-    with pytest.raises(AssertionError):
-        assert_right(model, seen)
+def test_control_a_cursor_that_moves_in_a_batch_before_the_write_loses(tmp_path):
+    """By a kill between the two."""
+    faults = ["relay_submitted:3", "relay_submitted:5", "relay_submitted:9"]
+    model, (lists, inboxes, problems), ends = live(tmp_path, faults, always="relay_cursor_first")
+    lost = [user for user in USERS if set(model.list(user)) - set(lists[user]) or set(model.inboxes[user]) - set(inboxes[user])]
+    assert lost or problems
+    assert ends == 3
+
+
+def test_control_without_the_check_against_the_cursor_what_is_sent_twice_counts_twice(tmp_path):
+    _, (_, inboxes, _), _ = live(tmp_path, [], always="relay_twice,relay_no_check")
+    assert any(len(entries) > len(set(entries)) for entries in inboxes.values())
