@@ -4,6 +4,7 @@
 //! partition.
 
 mod conversations;
+mod feed;
 mod inboxes;
 mod positions;
 mod verify;
