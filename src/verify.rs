@@ -1,7 +1,8 @@
 //! `tideline verify DATA`: is everything in a data directory whole, with itself and with what it promises?
 //!
 //! Owns: the order of the checks and the report. Promises: changes nothing; every problem is one line with its place;
-//! exit code 0 only if there is none; what may be a client's doing is a note, and no problem. Must not: be run beside a server (the directory's lock sees to it).
+//! exit code 0 only if there is none; what may be a client's doing is a note, and no problem.
+//! Must not: be run beside a server (the directory's lock sees to it).
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Everything that lies at the users of one partition, from first to last, for a data directory that nobody serves.
 //!
-//! Owns: the walk. Promises: every row is met once, by user, with its keys read. Must not: write, or judge what it meets
-//! (`verify.rs` does).
+//! Owns: the walk. Promises: every row is met once, by user, with its keys read. Must not: write, or judge what it
+//! meets (`verify.rs` does).
 
 use bytes::Bytes;
 
