@@ -285,3 +285,27 @@ async fn places(run: &Run, tally: &Tally) -> Result<Map<String, Value>, Stop> {
     }
     Ok(places)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_not_what_was_set_up_is_a_fault() {
+        let mut tally = Tally::new("list/".into(), 3, 0);
+        tally.acked = vec![1, 5, 5];
+        let page = |shown: &[(u64, u64, u64)], next: Option<&str>| {
+            let one = |(number, last_at, unread): &(u64, u64, u64)| json!({ "timeline": tally.name(*number), "last_at": last_at, "head": unread, "unread": unread });
+            let shown: Vec<Value> = shown.iter().map(one).collect();
+            let page = json!({ "conversations": shown, "next": next }).to_string();
+            let page: Page = read(page.as_bytes()).expect("a page");
+            page.check(&tally, 2).is_ok()
+        };
+        assert!(page(&[(2, 9, 5), (1, 8, 5)], Some("n")));
+        assert!(!page(&[(2, 9, 5), (1, 8, 5)], None), "the rest is missing");
+        assert!(!page(&[(2, 9, 5)], Some("n")), "too short");
+        assert!(!page(&[(2, 8, 5), (1, 9, 5)], Some("n")), "not in order");
+        assert!(!page(&[(2, 9, 5), (1, 8, 4)], Some("n")), "one too few");
+        assert!(!page(&[(2, 9, 5), (7, 8, 5)], Some("n")), "unknown");
+    }
+}
