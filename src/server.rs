@@ -20,8 +20,8 @@ use crate::gateway::{Gateway, Options as GatewayOptions};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
-use crate::people::{Lists, People};
-use crate::relay::{Relay, Target};
+use crate::people::{Jobs, People};
+use crate::relay::Relay;
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
@@ -33,6 +33,7 @@ pub struct Server {
     gateway: Gateway,
     feed: Feed,
     relay: Relay,
+    jobs: Arc<Jobs>,
     timers: Timers,
     partitions: Partitions,
     admin: Arc<Admin>,
@@ -110,9 +111,12 @@ impl Server {
         let clock = Arc::new(Clock::system());
         let (partitions, timelines, tables) = open_store(config, &metrics, &clock).await?;
         let tasks = TaskTracker::new();
-        let lists: Arc<dyn Target> = Arc::new(Lists::new(partitions.clone()));
+        let (targets, jobs) = People::targets(&partitions, &timelines, &metrics);
         let options = config.relay_options();
-        let relay = Relay::start(&partitions, vec![lists], options, &metrics, &tasks);
+        let relay = Relay::start(&partitions, targets, options, &metrics, &tasks);
+        jobs.start(&tasks);
+        let (room, long) = (relay.clone(), Arc::clone(&jobs));
+        timelines.refuse_posts_unless(move |partition| room.has_room(partition) && long.has_room());
         let people = People::new(partitions.clone(), timelines.clone(), relay.clone());
         let feed = Feed::start(
             &partitions,
@@ -157,6 +161,7 @@ impl Server {
             gateway,
             feed,
             relay,
+            jobs,
             timers,
             partitions,
             admin,
@@ -178,6 +183,7 @@ impl Server {
             gateway,
             feed,
             relay,
+            jobs,
             timers,
             partitions,
             admin,
@@ -198,6 +204,7 @@ impl Server {
         timers.stop();
         feed.stop();
         relay.stop();
+        jobs.stop();
         tasks.close();
         tasks.wait().await;
         // 5. What is committed goes into the image, and the files are closed.

@@ -11,8 +11,8 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::{Flags, Load};
 use crate::{
-    append, chat, compare, connect, crash, growth, mixed, pages, people_bench, poll, replay, room,
-    scenario, slow, storm, table,
+    append, chat, compare, connect, crash, growth, mixed, pages, people, people_bench, poll,
+    replay, room, scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -60,6 +60,8 @@ pub enum Command {
     Compare(compare::Compare),
     /// Send real IRC logs, listen in several ways, check every line
     Replay(Flags<replay::Replay>),
+    /// Send real IRC logs with nicks as users: lists, unread counts, inboxes, devices of live users
+    People(Flags<people::People>),
     /// Kill the server under load again and again, then check everything
     Crash(Flags<crash::Crash>),
 }
@@ -80,6 +82,7 @@ impl Command {
             Command::Poll(args) => ("poll", args),
             Command::PeopleBench(row) => row.profile(),
             Command::Replay(args) => ("replay", args),
+            Command::People(args) => ("people", args),
             Command::Crash(args) => ("crash", args),
             _ => return Err(Stop::Usage("not a profile".to_owned())),
         })

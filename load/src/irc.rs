@@ -6,9 +6,50 @@
 use std::borrow::Cow;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+
+use crate::exit::Stop;
+
+/// Which logs to read, and what their timelines are called: flags of the profiles that send them.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+pub(crate) struct Folder {
+    /// The folder with the logs
+    #[serde(skip)]
+    pub(crate) dir: PathBuf,
+    /// Which files of it: those whose names end so
+    #[arg(long, default_value = ".raw.txt")]
+    suffix: String,
+    /// Put before each file's name to make the timeline's
+    #[arg(long, default_value = "irc/")]
+    pub(crate) prefix: String,
+}
+
+impl Folder {
+    /// All logs, at least one, sorted by name.
+    pub(crate) fn read(&self) -> Result<Vec<Log>, Stop> {
+        let (dir, suffix) = (self.dir.display(), &self.suffix);
+        let logs = read_folder(&self.dir, suffix);
+        let logs = logs.map_err(|error| Stop::Own(format!("{dir}: {error}")))?;
+        if logs.is_empty() {
+            return Err(Stop::Usage(format!("{dir}: no files *{suffix}")));
+        }
+        let long = |log: &&Log| {
+            self.timeline(log).len() > 255 || log.message_id(log.lines.len()).len() > 64
+        };
+        if let Some(log) = logs.iter().find(long) {
+            let name = &log.name;
+            return Err(Stop::Usage(format!("{name}: the file's name is too long")));
+        }
+        Ok(logs)
+    }
+
+    /// The name of a log's timeline.
+    pub(crate) fn timeline(&self, log: &Log) -> String {
+        format!("{}{}", self.prefix, log.name)
+    }
+}
 
 /// One log file.
 #[derive(Debug)]
@@ -20,14 +61,21 @@ pub(crate) struct Log {
     pub(crate) replaced: u64,
 }
 
+impl Log {
+    /// The message ID of a line.
+    pub(crate) fn message_id(&self, index: usize) -> String {
+        format!("{}:{}", self.name, index + 1)
+    }
+}
+
 /// What one line says; this is the message's entry.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Line<'a> {
     /// `message`, `action` or `system`.
-    kind: &'static str,
+    pub(crate) kind: &'static str,
     /// Who, where the line tells.
     #[serde(skip_serializing_if = "Option::is_none")]
-    nick: Option<&'a str>,
+    pub(crate) nick: Option<&'a str>,
     /// `HH:MM`, where the line tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<&'a str>,
@@ -37,8 +85,18 @@ pub(crate) struct Line<'a> {
     raw: &'a str,
 }
 
+/// A folder without files.
+#[cfg(test)]
+pub(crate) fn test_folder() -> Folder {
+    Folder {
+        dir: PathBuf::new(),
+        suffix: String::new(),
+        prefix: "irc/".into(),
+    }
+}
+
 /// Every file of a folder whose name ends in `suffix`, sorted by name.
-pub(crate) fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
+fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
     let mut logs = Vec::new();
     for file in fs::read_dir(folder)? {
         let path = file?.path();

@@ -29,6 +29,7 @@ pub mod mixed;
 pub mod outcome;
 pub mod pace;
 pub mod pages;
+pub mod people;
 pub mod people_bench;
 pub mod pictures;
 pub mod pipe;

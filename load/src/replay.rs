@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::iter::from_fn;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::Stop;
-use crate::irc::{self, Log};
+use crate::irc::{self, Folder, Log};
 use crate::profile::Profile;
 use crate::rpc::{Client, Message};
 use crate::run::{Better, Run};
@@ -28,21 +27,16 @@ const USER: &str = "replay";
 /// Arguments of `replay`; warm-up and seconds are not used: it ends when all is sent.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Replay {
-    /// The folder with the logs
-    #[serde(skip)]
-    pub(crate) dir: PathBuf,
-    /// Which files of it: those whose names end so
-    #[arg(long, default_value = ".raw.txt")]
-    pub(crate) suffix: String,
+    /// The logs
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) folder: Folder,
     /// Connections that write; the files are dealt out among them
     #[arg(long, default_value_t = 16)]
     pub(crate) connections: usize,
     /// Messages on the way per writing connection
     #[arg(long, default_value_t = 64)]
     pub(crate) in_flight: usize,
-    /// Put before each file's name to make the timeline's
-    #[arg(long, default_value = "irc/")]
-    pub(crate) prefix: String,
     /// Kill the started server (SIGKILL) and start it again so often while messages are sent
     #[arg(long, default_value_t = 0, requires = "binary")]
     pub(crate) kills: u32,
@@ -50,13 +44,13 @@ pub struct Replay {
 
 impl Profile for Replay {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let logs = Rc::new(self.read()?);
+        if self.connections == 0 || self.in_flight == 0 {
+            return Err(Stop::Usage("a count of 0".into()));
+        }
+        let logs = Rc::new(self.folder.read()?);
         let replaced: u64 = logs.iter().map(|log| log.replaced).sum();
         run.figure("lines_not_utf8", replaced as f64, "1", Better::Neither);
-        let timeline = |log: &Log| {
-            let name = format!("{}{}", self.prefix, log.name);
-            (name, log.lines.len() as u64)
-        };
+        let timeline = |log: &Log| (self.folder.timeline(log), log.lines.len() as u64);
         let timelines: Vec<(String, u64)> = logs.iter().map(timeline).collect();
         preflight(&run.url, &timelines, &logs).await?;
         let source = |number: usize| {
@@ -73,31 +67,15 @@ impl Profile for Replay {
     }
 }
 
-impl Replay {
-    fn read(&self) -> Result<Vec<Log>, Stop> {
-        let (dir, suffix) = (self.dir.display(), &self.suffix);
-        let logs = irc::read_folder(&self.dir, suffix);
-        let logs = logs.map_err(|error| Stop::Own(format!("{dir}: {error}")))?;
-        if logs.is_empty() || self.connections == 0 || self.in_flight == 0 {
-            let what = format!("{dir}: no files *{suffix}, or a count of 0");
-            return Err(Stop::Usage(what));
-        }
-        Ok(logs)
-    }
-}
-
 /// Refuses timelines that hold something else than an earlier replay of the same lines.
 async fn preflight(url: &str, timelines: &[(String, u64)], logs: &[Log]) -> Result<(), Stop> {
     let mut client = Client::open(url).await?;
     for ((name, length), log) in timelines.iter().zip(logs) {
-        if name.len() > 255 || message_id(log, log.lines.len()).len() > 64 {
-            return Err(Stop::Usage(format!("{name}: the file's name is too long")));
-        }
         let Some(page) = tally::page(&mut client, name, 1, 100).await? else {
             continue;
         };
         let ours = |(index, message): (usize, &Message)| {
-            message.sequence == index as u64 + 1 && message.message_id == message_id(log, index)
+            message.sequence == index as u64 + 1 && message.message_id == log.message_id(index)
         };
         if !page.messages.iter().enumerate().all(ours) || page.head > *length {
             return Err(Stop::Occupied(format!(
@@ -108,10 +86,6 @@ async fn preflight(url: &str, timelines: &[(String, u64)], logs: &[Log]) -> Resu
         }
     }
     Ok(())
-}
-
-fn message_id(log: &Log, index: usize) -> String {
-    format!("{}:{}", log.name, index + 1)
 }
 
 /// The lines of some files, one of each in turn.
@@ -126,7 +100,7 @@ fn in_turn(logs: Rc<Vec<Log>>, files: Vec<usize>) -> impl Iterator<Item = Outgoi
                 open.push_back((file, index + 1));
                 return Some(Outgoing {
                     timeline: file,
-                    id: message_id(log, index),
+                    id: log.message_id(index),
                     entry: json!(irc::parse(line)),
                     expect_head: Some(index as u64),
                 });

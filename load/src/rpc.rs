@@ -220,6 +220,8 @@ pub(crate) async fn open(
 pub(crate) struct Client {
     pipe: Pipe,
     parts: Vec<u8>,
+    /// What is to go out.
+    out: Vec<u8>,
     next_id: u64,
 }
 
@@ -235,8 +237,15 @@ impl Client {
         Ok(Client {
             pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
             parts: Vec::new(),
+            out: Vec::new(),
             next_id: 1,
         })
+    }
+
+    /// Says who asks from the next call on, with which it goes out: one way for both.
+    pub(crate) fn become_user(&mut self, params: &impl Serialize) {
+        put_request(&mut self.out, self.next_id, "session.open", params);
+        self.next_id += 1;
     }
 
     /// As `call`, again and again while it is refused for now.
@@ -259,9 +268,19 @@ impl Client {
         method: &str,
         params: impl Serialize,
     ) -> Result<R, CallError> {
-        let (id, mut out, mut found) = (self.next_id, Vec::new(), None);
+        self.call_hearing(method, params, |_| {}).await
+    }
+
+    /// As `call`, and hands the pushes that come meanwhile to `hear`.
+    pub(crate) async fn call_hearing<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+        mut hear: impl FnMut(&[u8]),
+    ) -> Result<R, CallError> {
+        let (id, mut found) = (self.next_id, None);
         self.next_id += 1;
-        put_request(&mut out, id, method, &params);
+        put_request(&mut self.out, id, method, &params);
         let late = Instant::now() + PATIENCE;
         loop {
             let each = |text: &[u8]| match Answer::read(text) {
@@ -269,19 +288,33 @@ impl Client {
                     let result = answer.outcome.map_err(CallError::Refused);
                     found = Some(result.and_then(|result| read(result).map_err(CallError::Lost)));
                 }
-                None if !text.starts_with(PUSH) => {
+                // Of who it is to ask: without that the call means something else.
+                Some(answer) => {
+                    let refused = answer.outcome.err().map(CallError::Refused);
+                    found = refused.map(Err).or(found.take());
+                }
+                None if text.starts_with(PUSH) => hear(text),
+                None => {
                     let text = String::from_utf8_lossy(text);
                     let what = format!("neither an answer nor a push: {text:.300}");
                     found = Some(Err(CallError::Lost(what)));
                 }
-                _ => {}
             };
-            let exchanged = timeout_at(late, self.exchange(&mut out, each)).await;
+            let exchanged = timeout_at(late, self.exchange(each)).await;
             if let Some(found) = found {
                 return found;
             }
             let lost = |error| CallError::Lost(format!("no answer to {method}: {error}"));
             exchanged.map_err(io::Error::from).flatten().map_err(lost)?;
+        }
+    }
+
+    /// Hands on what is pushed, until the connection ends. Cancel-safe.
+    pub(crate) async fn hear(&mut self, mut hear: impl FnMut(&[u8])) -> io::Error {
+        loop {
+            if let Err(error) = self.exchange(&mut hear).await {
+                return error;
+            }
         }
     }
 
@@ -295,11 +328,14 @@ impl Client {
                 ));
             }
         };
-        while self.exchange(&mut Vec::new(), each).await.is_ok() {}
+        while self.exchange(each).await.is_ok() {}
     }
 
-    async fn exchange(&mut self, out: &mut Vec<u8>, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        let Client { pipe, parts, .. } = self;
+    async fn exchange(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let Client {
+            pipe, parts, out, ..
+        } = self;
+        // Pongs stay in `out` until the next call takes them along.
         let texts = |bytes: &[u8], out: &mut Vec<u8>| texts(bytes, out, parts, &mut each);
         pipe.exchange(out, texts).await
     }
@@ -350,6 +386,7 @@ mod tests {
         let client = Client {
             pipe: Pipe::connect(&address).await.expect("connected"),
             parts: Vec::new(),
+            out: Vec::new(),
             next_id: 1,
         };
         let (mut server, _) = listener.accept().await.expect("a connection");

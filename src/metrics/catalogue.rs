@@ -223,8 +223,7 @@ groups! {
         partitions: Gauge, "tideline_partitions"
             "Partitions of the data directory.",
             "Never, while the server runs.";
-        panics: Counter, "tideline_panics_total"
-            "Connections, writes and reads that ended in a panic.",
+        panics: Counter, "tideline_panics_total" "Connections, writes and reads that ended in a panic.",
             "An error of ours: report it with the log.";
         reads_running: Gauge, "tideline_reads_running"
             "Reads of the store that run now; reads_max is the bound, others wait.",
@@ -272,6 +271,15 @@ groups! {
         failures: Counter, "tideline_relay_failures_total"
             "Steps of the relay that failed and are tried again.",
             "A few `busy` under load are normal. Many = a partition refuses writes: see its log.";
+    }
+
+    "Inboxes" by ["partition"]
+    /// Handles of the inboxes of one partition.
+    Inboxes {
+        entries: Counter, "tideline_inbox_entries_total"
+            "Entries that were written into inboxes.", "Messages of timelines with fan_out, times those who get them. Beside tideline_relay_lag_seconds of the target inboxes it shows what the disk takes.";
+        jobs: Gauge, "tideline_inbox_jobs" "Messages for more than 1,000 users that are not in all of their inboxes yet, up to 1,000.",
+            "Back to 0 soon after a post in a large group. At 1,000 messages that go into inboxes are refused with `busy`.";
     }
 
     "Timers" by ["partition"]

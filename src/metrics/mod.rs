@@ -140,6 +140,12 @@ impl Metrics {
         Relay::bind(&self.registry, &[target, partition])
     }
 
+    /// The metrics of the inboxes of a partition.
+    #[must_use]
+    pub fn inboxes(&self, number: u16) -> Inboxes {
+        Inboxes::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
+    }
+
     /// The metrics of the timer of a partition.
     #[must_use]
     pub fn timer(&self, number: u16) -> Timer {
@@ -236,6 +242,7 @@ mod tests {
             metrics.partition(0),
             metrics.follower(0),
             metrics.relay("lists", 0),
+            metrics.inboxes(0),
             metrics.timer(0),
         );
         // Set by the server, from its configuration.

@@ -1,36 +1,39 @@
-//! The relay's target for lists of conversations: from member changes at timelines to rows at users.
+//! The relay's target for lists: from members and followers at timelines to the rows of those users.
 //!
-//! Owns: which member changes lead to which write. Promises: a user's rows follow each of their memberships, and what
-//! of it only they see; other members' changes lead to nothing. Must not: know the relay's steps.
+//! Owns: which change leads to which write. Promises: a user's rows follow each of their memberships, and what of it
+//! only they see; a follow learns that the timeline knows it. Must not: know the relay's steps.
 
 use crate::ids::{PartitionId, Position};
 use crate::relay::{Anew, Derived, Target};
 use crate::table::{Batch, Partitions, ReadError, Txn, View};
-use crate::timeline::{MemberChange, Timelines, memberships};
+use crate::timeline::{
+    FollowerChange, MemberChange, Timelines, followings, has_followings, has_memberships,
+    memberships,
+};
 
 use super::conversations::{self, Joined, Relayed};
+use super::follows;
 use super::tables::Home;
 
-/// Follows members.
-pub struct Lists {
+/// Follows members and followers.
+pub(super) struct Lists {
     partitions: Partitions,
 }
 
 /// Its number in the keys of cursors.
 pub(super) const NUMBER: u32 = 1;
 /// About what a change holds in the queue, beside its names.
-const EFFECT_BYTES: usize = 192;
+pub(super) const EFFECT_BYTES: usize = 192;
 /// Members in a page of what is made anew.
 const PAGE_MEMBERS: usize = 1_000;
 
 impl Lists {
     /// On these partitions.
-    #[must_use]
-    pub fn new(partitions: Partitions) -> Lists {
+    pub(super) fn new(partitions: Partitions) -> Lists {
         Lists { partitions }
     }
 
-    fn derived(&self, change: MemberChange, is_anew: bool) -> Derived {
+    fn member(&self, change: MemberChange, place: u64, is_anew: bool) -> Derived {
         let MemberChange {
             timeline,
             incarnation,
@@ -46,11 +49,36 @@ impl Lists {
         };
         Derived {
             destination: self.partitions.place(home.name().as_bytes()),
+            place,
             bytes: EFFECT_BYTES + 2 * home.name().len() + timeline.len(),
             effect: Box::new(move |txn: &mut Txn<'_>| {
                 conversations::relay(txn, &home, &timeline, &relayed)
             }),
         }
+    }
+}
+
+/// Tells a user that a timeline knows them as a follower; see [`follows::confirm`].
+pub(super) fn confirmed(
+    partitions: &Partitions,
+    change: FollowerChange,
+    place: u64,
+    is_anew: bool,
+) -> Derived {
+    let FollowerChange {
+        timeline,
+        user,
+        number,
+        from,
+    } = change;
+    let home = Home::new(&user);
+    Derived {
+        destination: partitions.place(home.name().as_bytes()),
+        place,
+        bytes: EFFECT_BYTES + 2 * home.name().len() + timeline.len(),
+        effect: Box::new(move |txn: &mut Txn<'_>| {
+            follows::confirm(txn, &home, &timeline, (number, from), is_anew)
+        }),
     }
 }
 
@@ -63,14 +91,29 @@ impl Target for Lists {
         "lists"
     }
 
-    fn derive(&self, source: PartitionId, batch: &Batch, out: &mut Vec<Derived>) {
-        match memberships(batch, |_| true) {
-            Ok(changes) => out.extend(changes.into_iter().map(|one| self.derived(one, false))),
-            Err(_) => {
-                let position = batch.position.0;
-                tracing::error!(partition = %source, position, "a committed batch has a member that can't be read");
-            }
+    fn is_touched(&self, batch: &Batch) -> bool {
+        has_memberships(batch) || has_followings(batch)
+    }
+
+    fn derive(
+        &self,
+        source: PartitionId,
+        batch: &Batch,
+        _: &View,
+        out: &mut Vec<Derived>,
+    ) -> Result<(), ReadError> {
+        let (Ok(members), Ok(followers)) = (memberships(batch, |_| true), followings(batch)) else {
+            let position = batch.position.0;
+            tracing::error!(partition = %source, position, "a committed batch has a member or follower that can't be read");
+            return Ok(());
+        };
+        for change in members {
+            out.push(self.member(change, out.len() as u64, false));
         }
+        for change in followers {
+            out.push(confirmed(&self.partitions, change, out.len() as u64, false));
+        }
+        Ok(())
     }
 
     fn anew(
@@ -81,7 +124,9 @@ impl Target for Lists {
         from: Option<&[u8]>,
     ) -> Result<Anew, ReadError> {
         let (members, next) = Timelines::member_page(view, from, PAGE_MEMBERS)?;
-        let derived = members.into_iter().map(|one| self.derived(one, true));
+        let derived = members
+            .into_iter()
+            .map(|change| self.member(change, 0, true));
         Ok(Anew {
             derived: derived.collect(),
             next,

@@ -9,7 +9,10 @@ mod conversations;
 mod cursor;
 mod device;
 mod direct;
+mod followers;
 mod follows;
+mod inboxes;
+mod jobs;
 mod list;
 mod lists;
 mod memberships;
@@ -28,13 +31,17 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::ids::{HistoryId, PartitionId, Position, TableId};
-use crate::relay::Relay;
+use crate::metrics::Metrics;
+use crate::relay::{Relay, Target};
 use crate::table::{
     Catalog, DropContext, Entry, Partitions, Purpose, Retention, Rules, TableRules, Txn, View,
 };
 use crate::timeline::{Columns, Error, Limits, Timelines};
 
 use conversations::OwnChange;
+use followers::Followers;
+use inboxes::Inboxes;
+use lists::Lists;
 use memberships::Mine;
 use memory::Memory;
 use places::Places;
@@ -43,8 +50,8 @@ use tables::Home;
 pub use conversations::ATTRIBUTES_BYTES_MAX;
 pub use device::SyncDevice;
 pub use follows::{FOLLOWS_MAX, Follow, Followed};
+pub use jobs::Jobs;
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
-pub use lists::Lists;
 pub use own_side::{OwnSide, Told};
 pub use positions::{DEVICES_MAX, POSITIONS_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
@@ -62,6 +69,25 @@ pub struct People {
     places: Arc<Memory<Places>>,
     followed: Arc<Memory<Followed>>,
     relay: Relay,
+}
+
+impl People {
+    /// The relay's targets of people, and the long work that one of them leaves.
+    #[must_use]
+    pub fn targets(
+        partitions: &Partitions,
+        timelines: &Timelines,
+        metrics: &Metrics,
+    ) -> (Vec<Arc<dyn Target>>, Arc<Jobs>) {
+        let (all, known) = (|| partitions.clone(), || timelines.clone());
+        let jobs = Jobs::new(all(), known(), metrics);
+        let targets: Vec<Arc<dyn Target>> = vec![
+            Arc::new(Lists::new(all())),
+            Arc::new(Inboxes::new(all(), known(), Arc::clone(&jobs))),
+            Arc::new(Followers::new(all(), known())),
+        ];
+        (targets, jobs)
+    }
 }
 
 impl People {

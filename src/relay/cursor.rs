@@ -18,8 +18,8 @@ const RELAYS: TableId = TableId(40);
 const PLACE: &str = "$place";
 const POSITION: &str = "$position";
 
-/// A place in a source's log: all of the batches up to a position, and so many of the next batch's effects in this
-/// destination.
+/// A place in a source's log: all of the batches up to a position, and what the next batch leads to in this destination
+/// below a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct At {
     pub(super) position: Position,

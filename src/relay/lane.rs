@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Duration, Instant};
 
 use super::cursor::{At, CursorKey};
-use super::target::Effect;
+use super::target::{Derived, Effect};
 use crate::ids::{PartitionId, Position};
 
 /// A lane takes nothing more while so many bytes wait in it.
@@ -28,7 +28,7 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 struct Waiting {
     /// Of the batch that it comes from.
     position: Position,
-    /// Its number among the batch's effects in this destination.
+    /// See [`Derived::place`].
     place: u64,
     bytes: usize,
     /// [`Lane::read_bytes`] behind its batch.
@@ -78,7 +78,7 @@ pub(super) struct Lane {
     stage: Stage,
     /// Every batch up to this was taken.
     read: Position,
-    /// So many of the next batch's effects were written before.
+    /// What the next batch leads to below this place was written before.
     skip: u64,
     /// Bytes of the batches that were taken, as the partition counts those that it publishes.
     read_bytes: i64,
@@ -169,13 +169,19 @@ impl Lane {
         &mut self,
         position: Position,
         bytes: usize,
-        effects: impl Iterator<Item = (usize, Effect)>,
+        effects: impl Iterator<Item = Derived>,
     ) {
         assert_eq!(position, self.read.next(), "no batch is left out");
         let skip = std::mem::take(&mut self.skip);
         self.read = position;
         self.read_bytes += i64::try_from(bytes).expect("a frame is far below 2^63");
-        for (place, (bytes, effect)) in (0u64..).zip(effects) {
+        for Derived {
+            place,
+            bytes,
+            effect,
+            ..
+        } in effects
+        {
             if place >= skip {
                 self.waiting_bytes += bytes;
                 self.waiting.push_back(Waiting {

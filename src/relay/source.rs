@@ -4,8 +4,10 @@
 //! lanes that are at it; a lane that fails or is full holds up only itself, and the log is held for the slowest. Must
 //! not: hold up commits: it only reads, and bounded much at a time.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Gate;
 use super::lane::{Lane, Work};
-use super::target::{Derived, Effect, Target};
+use super::target::{Derived, Target};
 use super::work::{Outcome, Step};
 #[cfg(any(test, feature = "faults"))]
 use super::{Faults, Point};
@@ -107,38 +109,82 @@ impl Source {
         };
         #[cfg(any(test, feature = "faults"))]
         self.reach(Point::Read)?;
-        for batch in &batches {
-            for target in 0..self.targets.len() {
-                self.derive(target, batch);
+        let mut derived = match self.derive(&batches).await {
+            Ok(derived) => derived,
+            Err(error) => {
+                tracing::error!(partition = %self.source, error = error.0, "the relay can't derive; tried again");
+                tokio::time::sleep(REST).await;
+                return Ok(());
             }
-        }
+        };
         #[cfg(any(test, feature = "faults"))]
         self.reach(Point::Derived)?;
+        for (index, batch) in batches.iter().enumerate() {
+            for target in 0..self.targets.len() {
+                let derived = derived.remove(&(index, target)).unwrap_or_default();
+                self.hand_out(target, batch, derived);
+            }
+        }
         Ok(())
     }
 
-    /// Hands a batch to the lanes of a target that are at it.
-    fn derive(&mut self, target: usize, batch: &Batch) {
+    /// What the batches lead to, by their indexes and those of the targets that have lanes at them.
+    async fn derive(&self, batches: &[Arc<Batch>]) -> Result<All, ReadError> {
+        let mut touched = Vec::new();
+        for (index, batch) in batches.iter().enumerate() {
+            for (target, one) in self.targets.iter().enumerate() {
+                let first = batches[0].position;
+                let is_at = |lane: &Lane| {
+                    let next = lane.read().next();
+                    lane.target == target
+                        && lane.is_open()
+                        && (first..=batch.position).contains(&next)
+                };
+                if self.lanes.iter().any(is_at) && one.is_touched(batch) {
+                    touched.push((index, target, Arc::clone(one), Arc::clone(batch)));
+                }
+            }
+        }
+        if touched.is_empty() {
+            return Ok(All::new());
+        }
+        let (source, panics) = (self.source, self.panics.clone());
+        let read = self.partitions.read(source, move |view| {
+            let mut all = All::new();
+            for (index, target, one, batch) in touched {
+                let mut derived = Vec::new();
+                let told = caught("deriving from a batch", || {
+                    one.derive(source, &batch, view, &mut derived)
+                });
+                match told {
+                    Some(told) => told?,
+                    None => {
+                        // The same batch would end the same way for ever, and with it everything behind it.
+                        panics.increment(1);
+                        derived.clear();
+                    }
+                }
+                all.insert((index, target), derived);
+            }
+            Ok(all)
+        });
+        let all = read.await?;
+        for ((_, target), derived) in &all {
+            self.metrics[*target]
+                .effects
+                .increment(derived.len() as u64);
+        }
+        Ok(all)
+    }
+
+    /// Hands what a batch leads to to the lanes of a target that are at it.
+    fn hand_out(&mut self, target: usize, batch: &Batch, derived: Vec<Derived>) {
         let is_at = |lane: &Lane| {
             lane.target == target && lane.is_open() && lane.read().next() == batch.position
         };
-        if !self.lanes.iter().any(is_at) {
-            return;
-        }
-        let mut derived = Vec::new();
-        let told = caught("deriving from a batch", || {
-            self.targets[target].derive(self.source, batch, &mut derived);
-        });
-        if told.is_none() {
-            // The same batch would end the same way for ever, and with it everything behind it.
-            self.panics.increment(1);
-            derived.clear();
-        }
-        self.metrics[target].effects.increment(derived.len() as u64);
-        let mut parts = by_destination(derived, self.lanes.len());
+        let mut parts = by_destination(derived);
         for lane in self.lanes.iter_mut().filter(|lane| is_at(lane)) {
-            let part = parts.get_mut(usize::from(lane.destination.0));
-            let part = part.map(std::mem::take).unwrap_or_default();
+            let part = parts.remove(&lane.destination).unwrap_or_default();
             lane.take(batch.position, batch.bytes(), part.into_iter());
         }
     }
@@ -243,19 +289,17 @@ impl Source {
     }
 }
 
-/// Effects by the number of their destination, in order.
-fn by_destination(derived: Vec<Derived>, count: usize) -> Vec<Vec<(usize, Effect)>> {
-    let mut parts: Vec<Vec<(usize, Effect)>> = Vec::new();
-    if !derived.is_empty() {
-        parts.resize_with(count, Vec::new);
-    }
-    for Derived {
-        destination,
-        bytes,
-        effect,
-    } in derived
-    {
-        parts[usize::from(destination.0)].push((bytes, effect));
+/// What batches lead to, by batch and target.
+type All = HashMap<(usize, usize), Vec<Derived>>;
+
+/// What is derived by its destination, in order.
+fn by_destination(derived: Vec<Derived>) -> HashMap<PartitionId, Vec<Derived>> {
+    let mut parts: HashMap<PartitionId, Vec<Derived>> = HashMap::new();
+    for one in derived {
+        parts.entry(one.destination).or_default().push(one);
     }
     parts
 }
+
+/// After what the source's partition could not read.
+const REST: Duration = Duration::from_millis(200);

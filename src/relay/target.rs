@@ -10,6 +10,9 @@ use crate::table::{Batch, ReadError, Txn, View};
 pub struct Derived {
     /// Where it belongs.
     pub destination: PartitionId,
+    /// Its number among what the same batch leads to there: it rises, and is the same whenever the batch is derived
+    /// from. Of what is made anew it says nothing.
+    pub place: u64,
     /// About how many bytes it holds and will write.
     pub bytes: usize,
     /// The write. It runs on the destination's writer, perhaps again after a batch that failed; what it writes counts
@@ -36,9 +39,18 @@ pub trait Target: Send + Sync + 'static {
     /// Its name in metrics and logs.
     fn name(&self) -> &'static str;
 
-    /// Adds what a batch of `source` leads to, in order, to `out`. From the batch alone: a cursor may stand in the
-    /// middle of a batch, so the same batch always gives the same.
-    fn derive(&self, source: PartitionId, batch: &Batch, out: &mut Vec<Derived>);
+    /// Whether a batch leads to anything. From the batch alone, and quickly: it is asked of every batch.
+    fn is_touched(&self, batch: &Batch) -> bool;
+
+    /// Adds what a batch of `source` leads to, in order, to `out`. A cursor may be in the middle of a batch, so the
+    /// same batch always gives the same places, whatever `view`, one of the source at or behind the batch, shows.
+    fn derive(
+        &self,
+        source: PartitionId,
+        batch: &Batch,
+        view: &View,
+        out: &mut Vec<Derived>,
+    ) -> Result<(), ReadError>;
 
     /// A page of the rows of `source` that changes are made of, from `from` on (`None` = from the first), and what they
     /// lead to, whatever was derived before: for when the log's story is not known from the cursor on. The changes

@@ -86,6 +86,7 @@ impl Toy {
             };
             out.push(Derived {
                 destination: self.partitions.place(to.as_bytes()),
+                place: out.len() as u64,
                 bytes: 16 << 10,
                 effect: Box::new(effect),
             });
@@ -102,7 +103,17 @@ impl Target for Toy {
         "toy"
     }
 
-    fn derive(&self, _: PartitionId, batch: &Batch, out: &mut Vec<Derived>) {
+    fn is_touched(&self, batch: &Batch) -> bool {
+        batch.changes().len() > 0
+    }
+
+    fn derive(
+        &self,
+        _: PartitionId,
+        batch: &Batch,
+        _: &View,
+        out: &mut Vec<Derived>,
+    ) -> Result<(), ReadError> {
         for record in batch.changes() {
             let change = Change::decode(record).unwrap();
             for entry in batch.entries_in(change.indexes()).unwrap() {
@@ -110,6 +121,7 @@ impl Target for Toy {
                 self.spread(&from, number, out);
             }
         }
+        Ok(())
     }
 
     fn anew(

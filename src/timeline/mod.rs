@@ -59,7 +59,7 @@ pub use members::{
     AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
     ListMembers, ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember,
     NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
-    memberships,
+    has_memberships, memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,

@@ -65,7 +65,7 @@ impl Retention for TimelineRetention {
     fn is_looked_up(&self, table: TableId) -> bool {
         matches!(
             table,
-            HEADS | METAS | IDS | SETTINGS | MEMBERS | REACTIONS | REACTION_SUMS
+            HEADS | METAS | IDS | SETTINGS | MEMBERS | FOLLOWERS | REACTIONS | REACTION_SUMS
         )
     }
 }

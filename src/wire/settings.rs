@@ -103,9 +103,9 @@ pub struct Retention {
 pub enum FanOut {
     /// They don't: feeds read the source.
     Read,
-    /// Each message is written into the inboxes of members and followers. Refused as long as there are no inboxes.
+    /// Each message is written into the inboxes of members and followers.
     Write,
-    /// As `write` until there are more than `fan_out_members_max`, from then on as `read`. Refused like `write`.
+    /// As `write` until there are more than `fan_out_members_max`, from then on as `read`, until configured again.
     Auto,
 }
 
@@ -156,10 +156,6 @@ impl SettingsPatch {
         {
             let failure = Failure::invalid("settings.fan_out_members_max", "too large");
             return Err(failure.over(FAN_OUT_MEMBERS_MAX, members));
-        }
-        if let Some(FanOut::Write | FanOut::Auto) = self.fan_out.flatten() {
-            let only_read = "only `read`: this version has no inboxes";
-            return Err(Failure::invalid("settings.fan_out", only_read));
         }
         let window_ms = self.edit.flatten().and_then(|edit| edit.window_ms);
         check::number("settings.edit.window_ms", window_ms)

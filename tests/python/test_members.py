@@ -235,10 +235,10 @@ def test_settings(client, name, refused):
     configured = client.call(
         "timeline.configure",
         timeline=name,
-        settings={"retention": {"age_ms": 1000, "bytes": 5}, "fan_out": "read", "fan_out_members_max": 7, "edit": None},
+        settings={"retention": {"age_ms": 1000, "bytes": 5}, "fan_out": "auto", "fan_out_members_max": 7, "edit": None},
         expect_version=1,
     )
-    expected = {**DEFAULTS, "retention": {"age_ms": 1000, "bytes": 5}, "fan_out": "read", "fan_out_members_max": 7}
+    expected = {**DEFAULTS, "retention": {"age_ms": 1000, "bytes": 5}, "fan_out": "auto", "fan_out_members_max": 7}
     assert configured == {"settings": expected, "version": 2}
     assert client.call("timeline.configure", timeline=name, settings={}) == configured
     error = refused(
@@ -251,8 +251,6 @@ def test_settings(client, name, refused):
         ({"retention": {"age_ms": 0}}, "settings.retention.age_ms"),
         ({"fan_out_members_max": 0}, "settings.fan_out_members_max"),
         ({"fan_out": "push"}, "settings.fan_out"),
-        ({"fan_out": "write"}, "settings.fan_out"),
-        ({"fan_out": "auto"}, "settings.fan_out"),
         ({"edit": {"window_ms": 5}}, "settings.edit.by"),
         ({"colour": 1}, "settings.colour"),
     ]:

@@ -9,7 +9,7 @@ mod writer;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::io;
+use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,7 +98,10 @@ impl Trial {
             |number| subscriber::run(&trial, kinds[number / SUBSCRIBERS], number % SUBSCRIBERS);
         let listening = try_join_all((0..kinds.len() * SUBSCRIBERS).map(listen));
         let showing = run.pass(f64::INFINITY).map(Ok);
-        let together = try_join4(trial.write(sources), listening, trial.kill(kills), showing);
+        let all = trial.lengths.iter().sum();
+        let reached = || (!trial.written.get()).then(|| trial.acks.count());
+        let killing = kill(run, kills, all, reached);
+        let together = try_join4(trial.write(sources), listening, killing, showing);
         let (wrote, saw, (), ()) = Box::pin(together).await?;
         run.finish().await;
         trial.judge(wrote, saw).await
@@ -114,36 +117,6 @@ impl Trial {
         self.written.set(true);
         self.run.end_early();
         Ok(wrote)
-    }
-
-    /// Kills the server, each time somewhere in another part of the messages, and starts it again.
-    async fn kill(&self, kills: u32) -> Result<(), Stop> {
-        let (all, kills) = (self.lengths.iter().sum::<u64>(), u64::from(kills));
-        let mut random = Random::new(self.run.seed);
-        let mut slowest = Duration::ZERO;
-        for kill in 0..kills {
-            let at = (all * kill + random.below(all)) / kills;
-            while self.acks.count() < at && !self.written.get() {
-                sleep(Duration::from_millis(1)).await;
-            }
-            let server = self.run.server.take();
-            let none = || Stop::Usage("only a server of --binary can be killed".into());
-            let (launch, server) = server.ok_or_else(none)?;
-            let again = spawn_blocking(move || {
-                drop(server);
-                let began = Instant::now();
-                let server = launch.start()?;
-                Ok(((launch, server), began.elapsed()))
-            });
-            let (server, took) = joined(again).await?;
-            self.run.server.replace(Some(server));
-            slowest = slowest.max(took);
-        }
-        let seconds = slowest.as_secs_f64();
-        self.run
-            .figure("ready_after_kill_max", seconds, "s", Better::Lower);
-        self.run.figure("kills", kills as f64, "1", Better::Neither);
-        Ok(())
     }
 
     /// Reads all timelines back, puts them beside what writers and subscribers recorded, and judges.
@@ -192,17 +165,52 @@ impl Trial {
     fn count(&self, what: &'static str, more: u64) {
         *self.counts.borrow_mut().entry(what).or_default() += more;
     }
+}
 
-    /// Waits before the next attempt to connect, longer each time, or says that it has been long enough. `heard` is
-    /// when the server last did what it was asked for.
-    async fn wait(&self, heard: Instant, why: &io::Error) -> Result<(), Stop> {
-        let away = heard.elapsed();
-        if away > PATIENCE {
-            let what = format!("no server for {PATIENCE:?}: {why}");
-            return Err(Stop::Unreachable(what));
+/// Kills the server, each time somewhere in another part of `all` messages, and starts it again. `reached` says how
+/// many of them are acknowledged; `None` = no more will be.
+pub(crate) async fn kill(
+    run: &Run,
+    kills: u32,
+    all: u64,
+    reached: impl Fn() -> Option<u64>,
+) -> Result<(), Stop> {
+    let kills = u64::from(kills);
+    let mut random = Random::new(run.seed);
+    let mut slowest = Duration::ZERO;
+    for kill in 0..kills {
+        let at = (all * kill + random.below(all)) / kills;
+        while reached().is_some_and(|reached| reached < at) {
+            sleep(Duration::from_millis(1)).await;
         }
-        let pause = away.clamp(Duration::from_millis(10), Duration::from_millis(500));
-        sleep(pause).await;
-        Ok(())
+        let server = run.server.take();
+        let none = || Stop::Usage("only a server of --binary can be killed".into());
+        let (launch, server) = server.ok_or_else(none)?;
+        let again = spawn_blocking(move || {
+            drop(server);
+            let began = Instant::now();
+            let server = launch.start()?;
+            Ok(((launch, server), began.elapsed()))
+        });
+        let (server, took) = joined(again).await?;
+        run.server.replace(Some(server));
+        slowest = slowest.max(took);
     }
+    let seconds = slowest.as_secs_f64();
+    run.figure("ready_after_kill_max", seconds, "s", Better::Lower);
+    run.figure("kills", kills as f64, "1", Better::Neither);
+    Ok(())
+}
+
+/// Waits before the next attempt to connect, longer each time, or says that it has been long enough. `heard` is when
+/// the server last did what it was asked for.
+pub(crate) async fn wait(heard: Instant, why: &impl Display) -> Result<(), Stop> {
+    let away = heard.elapsed();
+    if away > PATIENCE {
+        let what = format!("no server for {PATIENCE:?}: {why}");
+        return Err(Stop::Unreachable(what));
+    }
+    let pause = away.clamp(Duration::from_millis(10), Duration::from_millis(500));
+    sleep(pause).await;
+    Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, interval};
 
-use super::{SUBSCRIBERS, Trial};
+use super::{SUBSCRIBERS, Trial, wait};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, Place, Stage};
 use crate::history::{Mark, Span};
@@ -66,7 +66,7 @@ pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Sa
     let mut heard = Instant::now();
     while !subscriber.is_through() {
         if let Err(error) = subscriber.session(&mut heard).await {
-            trial.wait(heard, &error).await?;
+            wait(heard, &error).await?;
         }
     }
     Ok((format!("{habit:?}-{number}"), subscriber.spans))

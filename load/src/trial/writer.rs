@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{Outgoing, PATIENCE, Source, Trial};
+use super::{Outgoing, PATIENCE, Source, Trial, wait};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, OWN};
 use crate::history::{Ack, Sent, digest};
@@ -50,7 +50,7 @@ pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<
     let mut writer = Writer::new(trial, number, source);
     while let Err(error) = writer.session().await {
         trial.count("reconnects", 1);
-        trial.wait(writer.answered, &error).await?;
+        wait(writer.answered, &error).await?;
     }
     Ok(writer.sent)
 }

@@ -14,10 +14,11 @@ use proptest::prelude::*;
 use tokio_util::task::TaskTracker;
 
 use crate::ids::{Clock, PartitionId, Position};
+use crate::metrics::Metrics;
 use crate::model::Value;
 use crate::partition::{Options, Partitions};
 use crate::people::{
-    Filter, ListConversations, Lists, People, Shown, SyncConversations, SyncedConversations,
+    Filter, Jobs, ListConversations, People, Shown, SyncConversations, SyncedConversations,
 };
 use crate::relay::{self, Relay};
 use crate::table::Catalog;
@@ -165,6 +166,7 @@ struct World {
     timelines: Timelines,
     partitions: Partitions,
     relay: Relay,
+    jobs: Arc<Jobs>,
     tasks: TaskTracker,
     clock: Arc<Clock>,
     now_ms: u64,
@@ -186,14 +188,16 @@ impl World {
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
         let tasks = TaskTracker::new();
-        let lists: Arc<dyn relay::Target> = Arc::new(Lists::new(partitions.clone()));
+        let (targets, jobs) = People::targets(&partitions, &timelines, &Metrics::default());
+        jobs.start(&tasks);
         let options = relay::Options::default();
-        let relay = Relay::start(&partitions, vec![lists], options, &Arc::default(), &tasks);
+        let relay = Relay::start(&partitions, targets, options, &Arc::default(), &tasks);
         World {
             people: People::new(partitions.clone(), timelines.clone(), relay.clone()),
             timelines,
             partitions,
             relay,
+            jobs,
             tasks,
             clock,
             now_ms,
@@ -202,6 +206,7 @@ impl World {
 
     async fn close(self) {
         self.relay.stop();
+        self.jobs.stop();
         self.tasks.close();
         self.tasks.wait().await;
         self.partitions.close().await;

@@ -4,4 +4,5 @@
 //! partition.
 
 mod conversations;
+mod inboxes;
 mod positions;

@@ -86,21 +86,23 @@ impl FollowerRow {
 }
 
 impl Site {
-    /// Notes that a user follows an incarnation of a timeline since the follow of this number; `None`: not any more.
+    /// Notes that a user follows an incarnation of a timeline since the follow of this number; `None`: nothing of its
+    /// name any more.
     fn follow(
         &self,
         txn: &mut Txn<'_>,
-        (name, incarnation): (&Name, u64),
+        name: &Name,
         user: &str,
-        follow: Option<u64>,
+        follow: Option<(u64, u64)>,
     ) -> Result<(), ReadError> {
         let found = HeadRow::load_to_write(txn, name)?;
-        let is_it = |head: &HeadRow| !head.dropped && head.incarnation == incarnation;
-        let Some(mut head) = found.filter(is_it) else {
+        let Some(mut head) = found.filter(|head| !head.dropped) else {
             return Ok(());
         };
+        // Of an earlier or later incarnation there is nothing to follow here.
+        let follow = follow.filter(|(incarnation, _)| *incarnation == head.incarnation);
         let before = FollowerRow::load(txn, name, &head, user)?;
-        if before.map(|before| before.number) == follow {
+        if before.map(|before| before.number) == follow.map(|(_, number)| number) {
             return Ok(());
         }
         if let Some(before) = before {
@@ -117,7 +119,7 @@ impl Site {
             head.followers -= 1;
         }
         let key = name.follower_key(head.incarnation, user);
-        if let Some(number) = follow {
+        if let Some((_, number)) = follow {
             let change = ChangeRow {
                 follower: user.to_owned(),
                 ..ChangeRow::default()
@@ -195,17 +197,17 @@ impl Timelines {
         .await
     }
 
-    /// What the relay writes at a timeline of this partition when a user began to follow it, or no longer does
-    /// (`follow` is `None`).
+    /// What the relay writes at a timeline of this partition when a user began to follow it, with its incarnation and
+    /// the follow's number, or no longer does (`None`).
     pub fn follower(
         &self,
         partition: PartitionId,
-        (timeline, incarnation): (&str, u64),
+        timeline: &str,
         user: String,
-        follow: Option<u64>,
+        follow: Option<(u64, u64)>,
     ) -> impl Fn(&mut Txn<'_>) -> Result<(), ReadError> + Send + Sync + use<> {
         let (site, name) = (self.site(partition), Name::new(timeline));
-        move |txn| site.follow(txn, (&name, incarnation), &user, follow)
+        move |txn| site.follow(txn, &name, &user, follow)
     }
 }
 

@@ -1,0 +1,394 @@
+//! The judgement: what the server says at the end of each room and to each nick, beside what the logs say.
+//!
+//! Owns: the questions, the expectations, the file of answers. Promises: every room is read whole, every nick is asked
+//! for list, count and inbox; what is wrong is asked again for a while before it counts. Must not: know how the lines
+//! were said.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::caller::{Caller, Failed};
+use super::{Crowd, Wrong};
+use crate::exit::Stop;
+use crate::tally::{ABSENT, Page};
+
+/// How the timelines are fanned out.
+pub(super) const FAN_OUT: &str = "read";
+/// Inboxes are filled.
+const INBOXES: bool = false;
+/// Nicks that are asked at once.
+const ASKING: usize = 16;
+/// An answer may still become right for so long.
+const PATIENCE: Duration = Duration::from_secs(3);
+const PAGE: u64 = 1_000;
+
+/// What the server says to a nick.
+#[derive(Default)]
+struct Answer {
+    list: Vec<Shown>,
+    count: Count,
+    inbox: Vec<Inboxed>,
+}
+
+/// One conversation of a list.
+#[derive(Deserialize)]
+struct Shown {
+    timeline: String,
+    unread: u64,
+    members_count: u64,
+    head: u64,
+}
+
+#[derive(Default, Deserialize)]
+struct Count {
+    conversations: u64,
+    unread: u64,
+}
+
+/// One entry of an inbox.
+#[derive(Deserialize)]
+struct Inboxed {
+    timeline: String,
+    epoch: String,
+    sequence: u64,
+    timestamp: u64,
+}
+
+/// Judges all; the answers go into a file, if one is given.
+pub(super) async fn judge(crowd: &Crowd, answers: Option<&Path>) -> Result<(), Stop> {
+    let rooms = 0..crowd.plan.rooms.len();
+    let shared = |failed| match failed {
+        Failed::Stop(stop) => stop,
+        Failed::Refused(refusal) => Stop::Unreachable(format!("the judge is refused: {refusal}")),
+    };
+    let mut caller = Caller::new(crowd);
+    for room in rooms {
+        crowd.run.tell(&crowd.timelines[room]);
+        whole(crowd, &mut caller, room).await.map_err(shared)?;
+        members(crowd, &mut caller, room).await.map_err(shared)?;
+    }
+    let file = answers.map(|path| File::create(path).map(BufWriter::new));
+    let mut file = file.transpose().map_err(unwritten)?;
+    if let Some(file) = &mut file {
+        writeln!(file, "{}", heading(crowd)).map_err(unwritten)?;
+    }
+    let (next, file) = (Cell::new(0), RefCell::new(file));
+    let until = Instant::now() + PATIENCE;
+    crowd.run.tell("all nicks are asked");
+    let asking = (0..ASKING).map(|_| async {
+        let mut caller = Caller::new(crowd);
+        while next.get() < crowd.plan.nicks.len() {
+            let nick = next.replace(next.get() + 1);
+            let answer = asked(crowd, &mut caller, nick, until)
+                .await
+                .map_err(shared)?;
+            if let Some(file) = &mut *file.borrow_mut() {
+                writeln!(file, "{}", shown(crowd, nick, &answer)).map_err(unwritten)?;
+            }
+        }
+        Ok::<(), Stop>(())
+    });
+    try_join_all(asking).await?;
+    file.into_inner()
+        .map_or(Ok(()), |mut file| file.flush())
+        .map_err(unwritten)
+}
+
+fn unwritten(error: io::Error) -> Stop {
+    Stop::Own(format!("the file of answers: {error}"))
+}
+
+/// Reads a timeline whole: each line once, in order.
+async fn whole(crowd: &Crowd, caller: &mut Caller<'_>, room: usize) -> Result<(), Failed> {
+    let (name, length) = (
+        &crowd.timelines[room],
+        crowd.plan.rooms[room].lines.len() as u64,
+    );
+    let (mut last, mut head) = (0, 0);
+    let mut from = Some(1);
+    while let Some(first) = from {
+        let params = json!({ "timeline": name, "from": first, "limit": PAGE });
+        let page: Page = caller.ask(None, "message.range", &params).await?;
+        for message in &page.messages {
+            let at = message.sequence;
+            if at != last + 1 {
+                let wrong = if at > last {
+                    Wrong::Lost
+                } else {
+                    Wrong::Doubled
+                };
+                crowd.wrong(wrong, format_args!("{name}: {at} follows {last}"));
+            }
+            last = at;
+            crowd.compare(room, message);
+        }
+        crowd
+            .run
+            .checks
+            .made("messages read back", page.messages.len() as u64);
+        crowd.is_epoch(room, &page.epoch);
+        (head, from) = (page.head, page.next.filter(|next| *next > first));
+    }
+    if (last, head) != (length, length) {
+        let wrong = if last < length {
+            Wrong::Lost
+        } else {
+            Wrong::Doubled
+        };
+        crowd.wrong(
+            wrong,
+            format_args!("{name}: {last}, head {head}, of {length}"),
+        );
+    }
+    Ok(())
+}
+
+/// Compares the members of a room.
+async fn members(crowd: &Crowd, caller: &mut Caller<'_>, room: usize) -> Result<(), Failed> {
+    #[derive(Deserialize)]
+    struct Member {
+        user: String,
+    }
+    let name = &crowd.timelines[room];
+    let ask = |after: &Value| json!({ "timeline": name, "limit": PAGE, "after": after });
+    let members: Vec<Member> = pages(caller, None, "member.list", "members", ask).await?;
+    let found: BTreeSet<&str> = members.iter().map(|member| member.user.as_str()).collect();
+    let lasting = |nick: &usize| crowd.plan.stays_in(*nick, room).any(|stay| stay.lasts());
+    let expected = (0..crowd.plan.nicks.len()).filter(lasting);
+    let expected: BTreeSet<&str> = expected.map(|nick| &*crowd.plan.nicks[nick]).collect();
+    if found != expected || members.len() != expected.len() {
+        let differ: Vec<_> = found.symmetric_difference(&expected).take(5).collect();
+        let (found, of) = (members.len(), expected.len());
+        crowd.wrong(
+            Wrong::List,
+            format_args!("{name}: {found} of {of} members, {differ:?}"),
+        );
+    }
+    crowd.run.checks.made("members", members.len() as u64);
+    Ok(())
+}
+
+/// All pages of a list. `ask` makes the parameters from `next` of the page before; null = the first.
+async fn pages<T: DeserializeOwned>(
+    caller: &mut Caller<'_>,
+    user: Option<usize>,
+    method: &str,
+    member: &str,
+    ask: impl Fn(&Value) -> Value,
+) -> Result<Vec<T>, Failed> {
+    let (mut all, mut next) = (Vec::new(), Value::Null);
+    loop {
+        let mut params = ask(&next);
+        // Absent is not the same as null.
+        if let Some(params) = params.as_object_mut() {
+            params.retain(|_, value| !value.is_null());
+        }
+        let mut page: Value = caller.ask(user, method, &params).await?;
+        let odd = |odd| Stop::Unreachable(format!("{method}: {odd}"));
+        let part: Vec<T> = serde_json::from_value(page[member].take()).map_err(odd)?;
+        all.extend(part);
+        next = page["next"].take();
+        if next.is_null() {
+            return Ok(all);
+        }
+    }
+}
+
+/// Asks for everything of a nick until it is right, or long enough; then it counts.
+async fn asked(
+    crowd: &Crowd,
+    caller: &mut Caller<'_>,
+    nick: usize,
+    until: Instant,
+) -> Result<Answer, Failed> {
+    loop {
+        let answer = ask(caller, nick).await?;
+        let found = wrongs(crowd, nick, &answer);
+        if !found.is_empty() && Instant::now() < until {
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        }
+        let name = &crowd.plan.nicks[nick];
+        for (wrong, what) in found {
+            crowd.wrong(wrong, format_args!("{name}: {what}"));
+        }
+        let checks = &crowd.run.checks;
+        checks.made("lists", 1);
+        checks.made("unread counts", answer.list.len() as u64);
+        checks.made("inbox entries", answer.inbox.len() as u64);
+        return Ok(answer);
+    }
+}
+
+async fn ask(caller: &mut Caller<'_>, nick: usize) -> Result<Answer, Failed> {
+    let user = Some(nick);
+    let listing = |after: &Value| json!({ "limit": PAGE, "columns": [], "after": after });
+    let list = pages(caller, user, "conversation.list", "conversations", listing).await?;
+    let count = caller.ask(user, "conversation.count", &json!({})).await?;
+    let mut answer = Answer {
+        list,
+        count,
+        inbox: Vec::new(),
+    };
+    if INBOXES {
+        answer.inbox = inbox(caller, nick).await?;
+    }
+    Ok(answer)
+}
+
+/// All of an inbox; one that was never written to does not exist.
+async fn inbox(caller: &mut Caller<'_>, nick: usize) -> Result<Vec<Inboxed>, Failed> {
+    #[derive(Deserialize)]
+    struct Message {
+        entry: Inboxed,
+    }
+    let timeline = format!("$inbox/{}", caller.name_of(nick));
+    let ask = |from: &Value| json!({ "timeline": timeline, "limit": PAGE, "from": from });
+    match pages::<Message>(caller, Some(nick), "message.range", "messages", ask).await {
+        Ok(messages) => Ok(messages.into_iter().map(|one| one.entry).collect()),
+        Err(Failed::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(Vec::new()),
+        Err(failed) => Err(failed),
+    }
+}
+
+/// What is wrong with the answer to a nick.
+fn wrongs(crowd: &Crowd, nick: usize, answer: &Answer) -> Vec<(Wrong, String)> {
+    let (mut found, plan) = (Vec::new(), &crowd.plan);
+    let lasting = plan.stays[nick].iter().filter(|stay| stay.lasts());
+    let times = crowd.times.borrow();
+    let activity = |room: usize| Reverse(times[room].last().copied());
+    // What a nick has and should have: newest activity first.
+    let mut expected: Vec<_> = lasting.map(|stay| (stay.room, stay.from)).collect();
+    expected.sort_by_key(|(room, _)| (activity(*room), &plan.rooms[*room].name));
+    let names = expected.iter().map(|(room, _)| &plan.rooms[*room].name);
+    let listed = answer.list.iter().map(|shown| &shown.timeline);
+    if !listed.clone().eq(names.clone()) {
+        let (listed, names): (Vec<_>, Vec<_>) = (listed.collect(), names.collect());
+        found.push((Wrong::List, format!("{listed:?} instead of {names:?}")));
+    }
+    let members = plan.members();
+    let mut unread = 0;
+    for (room, from) in &expected {
+        let name = &plan.rooms[*room].name;
+        let read = crowd.reads.borrow().get(&(nick, *room)).copied();
+        let expected = plan.unread(nick, *room, read.unwrap_or(0).max(from - 1));
+        unread += expected;
+        let Some(shown) = answer.list.iter().find(|shown| shown.timeline == *name) else {
+            continue;
+        };
+        if shown.unread != expected {
+            let what = format!("{} unread of {name} instead of {expected}", shown.unread);
+            found.push((Wrong::Unread, what));
+        }
+        let (count, head) = (shown.members_count, shown.head);
+        if (count, head) != (members[*room], plan.rooms[*room].lines.len() as u64) {
+            let what = format!("{name} with {count} members and head {head}");
+            found.push((Wrong::List, what));
+        }
+    }
+    let Count {
+        conversations,
+        unread: counted,
+    } = answer.count;
+    if (conversations as usize, counted) != (expected.len(), unread) {
+        let what = format!("{counted} unread in {conversations} instead of {unread}");
+        found.push((Wrong::Unread, what));
+    }
+    if INBOXES && let Err(what) = is_inbox(crowd, nick, &answer.inbox) {
+        found.push((Wrong::Inbox, what));
+    }
+    found
+}
+
+/// Whether an inbox has each message of the nick's stays once, those of a room in their order.
+fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String> {
+    let mut by_room: BTreeMap<usize, Vec<&Inboxed>> = BTreeMap::new();
+    for entry in inbox {
+        let room = crowd.timelines.number(&entry.timeline);
+        let room = room.ok_or_else(|| format!("{} is no log", entry.timeline))?;
+        by_room.entry(room).or_default().push(entry);
+    }
+    let rooms = crowd.plan.stays[nick].iter().map(|stay| stay.room);
+    for room in BTreeSet::from_iter(rooms) {
+        let (name, got) = (&crowd.timelines[room], by_room.remove(&room));
+        let (mut got, length) = (
+            got.into_iter().flatten(),
+            crowd.plan.rooms[room].lines.len(),
+        );
+        let stays = crowd.plan.stays_in(nick, room);
+        let expected = stays.flat_map(|stay| stay.from..=stay.to.min(length as u64));
+        for sequence in expected {
+            let entry = got.next().map(|entry| entry.sequence);
+            if entry != Some(sequence) {
+                return Err(format!("{name}: {entry:?} instead of {sequence}"));
+            }
+        }
+        if let Some(entry) = got.next() {
+            return Err(format!("{name}: {} is too much", entry.sequence));
+        }
+    }
+    if let Some((room, _)) = by_room.first_key_value() {
+        return Err(format!("entries of {}", crowd.timelines[*room]));
+    }
+    let times = crowd.times.borrow();
+    let odd = |entry: &&Inboxed| {
+        let room = crowd.timelines.number(&entry.timeline).unwrap_or_default();
+        let time = times[room].get(entry.sequence as usize - 1);
+        time != Some(&entry.timestamp) || crowd.timelines.epoch(room) != Some(&entry.epoch)
+    };
+    match inbox.iter().find(odd) {
+        None => Ok(()),
+        Some(Inboxed {
+            timeline, sequence, ..
+        }) => Err(format!("{timeline}: {sequence} with another time or epoch")),
+    }
+}
+
+/// The first line of the answers: how many lines the timelines have, and when they were last written to.
+fn heading(crowd: &Crowd) -> Value {
+    let times = crowd.times.borrow();
+    let rooms = crowd.plan.rooms.iter().zip(times.iter());
+    let room = |(room, times): (&super::plan::Room, &Vec<u64>)| {
+        let place = json!({ "lines": times.len(), "last_at": times.last() });
+        (room.name.clone(), place)
+    };
+    let timelines: serde_json::Map<String, Value> = rooms.map(room).collect();
+    json!({ "timelines": timelines, "inboxes": INBOXES })
+}
+
+/// A line of the answers. Of an inbox, runs: timeline, first and last sequence.
+fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
+    let list = answer.list.iter();
+    let list = list.map(|one| json!([one.timeline, one.unread, one.members_count, one.head]));
+    let mut runs: Vec<(&str, u64, u64)> = Vec::new();
+    for entry in &answer.inbox {
+        match runs.last_mut() {
+            Some((timeline, _, last))
+                if *timeline == entry.timeline && *last + 1 == entry.sequence =>
+            {
+                *last += 1;
+            }
+            _ => runs.push((&entry.timeline, entry.sequence, entry.sequence)),
+        }
+    }
+    let reads = crowd.reads.borrow();
+    let reads = reads.iter().filter(|((of, _), _)| *of == nick);
+    let reads = reads.map(|((_, room), read)| (crowd.timelines[*room].clone(), json!(read)));
+    json!({
+        "nick": crowd.plan.nicks[nick],
+        "list": list.collect::<Vec<_>>(),
+        "reads": reads.collect::<serde_json::Map<_, _>>(),
+        "inbox": runs,
+    })
+}

@@ -1,0 +1,269 @@
+//! `people`: IRC logs as conversations. Nicks are users who join, talk and leave; some of them are live on two devices;
+//! the server is killed meanwhile. Then everybody's list, unread counts and inbox must be what the logs say.
+//!
+//! Owns: who takes part, when it is over, what was counted. Promises: all rules are in `plan`; every wrong answer is
+//! counted by its kind. Must not: judge (`judge` does), or trust what the server says of members.
+
+mod caller;
+mod device;
+mod judge;
+mod plan;
+mod store;
+mod writer;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use futures_util::future::{FutureExt as _, try_join_all, try_join4};
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+use self::plan::Plan;
+use crate::exit::Stop;
+use crate::follower::Timelines;
+use crate::irc::Folder;
+use crate::profile::{Profile, need_files};
+use crate::recorder::Recorder;
+use crate::rpc::Message;
+use crate::run::{Better, Counts, Run};
+use crate::trial::kill;
+use crate::watch::metrics;
+
+/// How long the relay may take for what is left at the end.
+const RELAY_PATIENCE: Duration = Duration::from_secs(900);
+/// What the relay has not done yet, in the server's metrics.
+const BACKLOG: &str = "tideline_relay_backlog_bytes";
+
+/// Arguments of `people`; warm-up and seconds are not used: it ends when all is said and judged.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+pub struct People {
+    /// The logs
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) folder: Folder,
+    /// Take only so many of the logs
+    #[arg(long)]
+    logs: Option<usize>,
+    /// Take only so many lines of each log
+    #[arg(long)]
+    messages: Option<usize>,
+    /// So many nicks, the busiest, are live on two devices: one is pushed to, the other polls
+    #[arg(long, default_value_t = 200)]
+    live: usize,
+    /// Kill the started server (SIGKILL) and start it again so often while messages are sent
+    #[arg(long, default_value_t = 0, requires = "binary")]
+    kills: u32,
+    /// Write what the server said of each nick into this file, for `tests/irc_people.py`
+    #[arg(long)]
+    #[serde(skip)]
+    answers: Option<PathBuf>,
+    /// Be wrong in what is expected, to see that the checks notice
+    #[arg(long, hide = true)]
+    mistake: Option<Mistake>,
+}
+
+/// How the expectation can be made wrong.
+#[derive(Clone, Copy, Debug, Serialize, ValueEnum)]
+enum Mistake {
+    /// One more message.
+    Message,
+    /// One member fewer.
+    Member,
+}
+
+/// How an answer can be wrong; each is a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wrong {
+    Lost,
+    Doubled,
+    Altered,
+    /// Shown to who is no member.
+    Leaked,
+    Unread,
+    List,
+    Inbox,
+}
+
+const WRONGS: [(Wrong, &str); 7] = [
+    (Wrong::Lost, "lost"),
+    (Wrong::Doubled, "doubled"),
+    (Wrong::Altered, "altered"),
+    (Wrong::Leaked, "leaked"),
+    (Wrong::Unread, "wrong_unread_counts"),
+    (Wrong::List, "wrong_lists"),
+    (Wrong::Inbox, "wrong_inboxes"),
+];
+
+/// All who take part.
+struct Crowd {
+    run: Rc<Run>,
+    plan: Plan,
+    timelines: Arc<Timelines>,
+    acks: Rc<Recorder>,
+    /// All lines are acknowledged.
+    written: Cell<bool>,
+    /// Commit time of each message as it was first shown, 0 before; by room.
+    times: RefCell<Vec<Vec<u64>>>,
+    /// The highest position that a nick has set as read in a room.
+    reads: RefCell<HashMap<(usize, usize), u64>>,
+    wrongs: RefCell<BTreeMap<Wrong, u64>>,
+    counts: RefCell<BTreeMap<&'static str, u64>>,
+}
+
+impl Profile for People {
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        let mut logs = self.folder.read()?;
+        logs.truncate(self.logs.unwrap_or(usize::MAX));
+        let plan = Plan::new(&self.folder, &logs, self.messages.unwrap_or(usize::MAX));
+        let live = plan.busiest(self.live);
+        need_files(run, (plan.rooms.len() * 2 + live.len() * 2) as u64)?;
+        let mut crowd = Crowd::new(run, plan);
+        writer::create(&crowd).await?;
+        crowd.replay(&live, self.kills).await?;
+        run.finish().await;
+        run.rate("messages_per_second", crowd.acks.count());
+        crowd.settle().await?;
+        crowd.err(self.mistake);
+        judge::judge(&crowd, self.answers.as_deref()).await?;
+        crowd.report();
+        Ok(())
+    }
+}
+
+impl Crowd {
+    fn new(run: &Rc<Run>, plan: Plan) -> Crowd {
+        let times = plan.rooms.iter().map(|room| vec![0; room.lines.len()]);
+        Crowd {
+            run: Rc::clone(run),
+            timelines: Timelines::new(plan.rooms.iter().map(|room| room.name.clone())),
+            acks: run.recorder("ack", Counts::Ended),
+            written: Cell::new(false),
+            times: RefCell::new(times.collect()),
+            reads: RefCell::default(),
+            wrongs: RefCell::default(),
+            counts: RefCell::default(),
+            plan,
+        }
+    }
+
+    /// Says all lines, kills the server so often meanwhile, and lets the devices see all of it.
+    async fn replay(&self, live: &[usize], kills: u32) -> Result<(), Stop> {
+        self.run.begin().await;
+        let devices = live.iter().flat_map(|nick| device::both(self, *nick));
+        let writing = async {
+            let rooms = 0..self.plan.rooms.len();
+            try_join_all(rooms.map(|room| writer::write(self, room))).await?;
+            self.written.set(true);
+            self.run.end_early();
+            Ok(())
+        };
+        let all = self.plan.rooms.iter().map(|room| room.lines.len() as u64);
+        let reached = || (!self.written.get()).then(|| self.acks.count());
+        let killing = kill(&self.run, kills, all.sum(), reached);
+        let showing = self.run.pass(f64::INFINITY).map(Ok);
+        let together = try_join4(writing, try_join_all(devices), killing, showing);
+        Box::pin(together).await.map(|_| ())
+    }
+
+    /// Waits until the relay has told everybody everything.
+    async fn settle(&self) -> Result<(), Stop> {
+        self.run.tell("the relay goes on");
+        let began = Instant::now();
+        loop {
+            let known = metrics(&self.run.url).await.unwrap_or_default();
+            let relays = known.iter().filter(|(name, _)| name.starts_with(BACKLOG));
+            let backlogs: Vec<f64> = relays.map(|(_, bytes)| *bytes).collect();
+            if !backlogs.is_empty() && backlogs.iter().sum::<f64>() == 0.0 {
+                break;
+            }
+            if began.elapsed() > RELAY_PATIENCE {
+                let what = format!("the relay is not through after {RELAY_PATIENCE:?}");
+                return Err(Stop::Unreachable(what));
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        self.run
+            .figure("relay_through_after", seconds, "s", Better::Lower);
+        Ok(())
+    }
+
+    /// Makes a mistake in what is expected, if one is asked for.
+    fn err(&mut self, mistake: Option<Mistake>) {
+        match mistake {
+            None => {}
+            Some(Mistake::Message) => {
+                let again = self.plan.rooms[0].lines[0].again();
+                self.plan.rooms[0].lines.push(again);
+                self.times.borrow_mut()[0].push(0);
+            }
+            Some(Mistake::Member) => {
+                let lasting =
+                    |stays: &mut Vec<_>| stays.pop_if(|stay: &mut plan::Stay| stay.lasts());
+                self.plan.stays.iter_mut().find_map(lasting);
+            }
+        }
+    }
+
+    fn report(&self) {
+        for (wrong, name) in WRONGS {
+            let count = self.wrongs.borrow().get(&wrong).copied().unwrap_or(0);
+            self.run.figure(name, count as f64, "1", Better::Lower);
+        }
+        for (name, count) in self.counts.take() {
+            self.run.figure(name, count as f64, "1", Better::Neither);
+        }
+    }
+
+    fn wrong(&self, wrong: Wrong, what: impl Display) {
+        *self.wrongs.borrow_mut().entry(wrong).or_default() += 1;
+        self.run.checks.fault(format_args!("{wrong:?}: {what}"));
+    }
+
+    fn count(&self, what: &'static str, more: u64) {
+        *self.counts.borrow_mut().entry(what).or_default() += more;
+    }
+
+    /// Compares a message with its line.
+    fn compare(&self, room: usize, message: &Message) {
+        let (room_of, at) = (&self.plan.rooms[room], message.sequence as usize - 1);
+        let name = &room_of.name;
+        let Some(line) = room_of.lines.get(at) else {
+            return self.wrong(
+                Wrong::Doubled,
+                format_args!("{name}: {} is no line", at + 1),
+            );
+        };
+        let sender = line.sender.map(|nick| self.plan.nicks[nick].as_str());
+        let entry = message.entry.as_ref().map(|entry| entry.get());
+        // What announces a change of members has an ID that the server made.
+        let is_id = line.is_announced || message.message_id == line.id;
+        if message.sender.as_deref() != sender || entry != Some(line.entry.get()) || !is_id {
+            let what = format_args!("{name}: {} is {entry:?} of {:?}", at + 1, message.sender);
+            self.wrong(Wrong::Altered, what);
+        }
+        let time = &mut self.times.borrow_mut()[room][at];
+        if *time == 0 {
+            *time = message.timestamp;
+        } else if *time != message.timestamp {
+            self.wrong(
+                Wrong::Altered,
+                format_args!("{name}: {} changed its time", at + 1),
+            );
+        }
+    }
+
+    /// Notes the epoch of a room, or that it is another one.
+    fn is_epoch(&self, room: usize, epoch: &str) {
+        if !self.timelines.is_epoch(room, epoch) {
+            let name = &self.timelines[room];
+            self.wrong(Wrong::Altered, format_args!("{name} has epoch {epoch}"));
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What the logs say of members: who joins and leaves at which line, and what everybody must have at the end.
+//!
+//! Owns: the rules below, which `tests/irc_people.py` has again, by itself. Promises: line n of a log is message n of
+//! its timeline. Must not: know what a server said.
+//!
+//! The rules. A nick is as the line has it, without spaces; one that can't be a user (empty, above 128 bytes, control
+//! characters) is nobody. A line is the message of the nick that says or does something in it, else of nobody.
+//! - Who says or does something, and is no member, becomes one before the line.
+//! - `=== NICK [ADDRESS]  has joined …`: NICK becomes a member, and the line is what announces it.
+//! - `=== NICK [ADDRESS]  has left …`, `… has quit …`: NICK is no member any more, and the line announces it.
+//! - `=== A is now known as B`: A leaves, then B joins, then the line is said.
+//! - Who is a member already does not join, who is none does not leave; the line is just said then.
+//!
+//! Members see no history (`"none"`): a stay begins with the line that brings it, and ends before the one that ends it.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::irc::{self, Folder, Log};
+
+/// All logs, as what is to be done with them.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) rooms: Vec<Room>,
+    pub(super) nicks: Vec<String>,
+    /// By nick, in the order of rooms and lines.
+    pub(super) stays: Vec<Vec<Stay>>,
+    /// How many lines each nick said.
+    pub(super) said: Vec<u64>,
+    numbers: HashMap<String, usize>,
+}
+
+/// One log: a timeline.
+pub(super) struct Room {
+    pub(super) name: String,
+    pub(super) lines: Vec<Line>,
+}
+
+/// One line: a message, and who comes and goes before it.
+pub(super) struct Line {
+    pub(super) entry: Box<RawValue>,
+    pub(super) id: String,
+    pub(super) sender: Option<usize>,
+    pub(super) leaves: Option<usize>,
+    pub(super) joins: Option<usize>,
+    /// It is appended with the change of members.
+    pub(super) is_announced: bool,
+}
+
+/// From when to when a nick is a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stay {
+    pub(super) room: usize,
+    /// The first message that they see.
+    pub(super) from: u64,
+    /// The last one that they get; `u64::MAX` while it lasts.
+    pub(super) to: u64,
+}
+
+impl Line {
+    /// The same line once more, said by nobody.
+    pub(super) fn again(&self) -> Line {
+        Line {
+            entry: self.entry.clone(),
+            id: self.id.clone(),
+            sender: None,
+            leaves: None,
+            joins: None,
+            is_announced: false,
+        }
+    }
+}
+
+impl Stay {
+    pub(super) fn lasts(&self) -> bool {
+        self.to == u64::MAX
+    }
+
+    pub(super) fn holds(&self, sequence: u64) -> bool {
+        (self.from..=self.to).contains(&sequence)
+    }
+}
+
+/// What a line does to members.
+#[derive(Debug, PartialEq, Eq)]
+enum Deed<'a> {
+    Says(&'a str),
+    Joins(&'a str),
+    Leaves(&'a str),
+    Renames(&'a str, &'a str),
+    Nothing,
+}
+
+impl<'a> Deed<'a> {
+    fn of(raw: &'a str) -> Deed<'a> {
+        if let Some(notice) = raw.strip_prefix("=== ") {
+            if let Some((from, to)) = notice.split_once(" is now known as ") {
+                return Deed::Renames(from, to);
+            }
+            let Some((who, what)) = notice.split_once("]  has ") else {
+                return Deed::Nothing;
+            };
+            let Some((nick, _)) = who.rsplit_once(" [") else {
+                return Deed::Nothing;
+            };
+            return match what.split(' ').next() {
+                Some("joined") => Deed::Joins(nick),
+                Some("left" | "quit") => Deed::Leaves(nick),
+                _ => Deed::Nothing,
+            };
+        }
+        let line = irc::parse(raw);
+        match line.nick.filter(|_| line.kind != "system") {
+            Some(nick) => Deed::Says(nick),
+            None => Deed::Nothing,
+        }
+    }
+}
+
+impl Plan {
+    /// What at most `lines` lines of each log ask for.
+    pub(super) fn new(folder: &Folder, logs: &[Log], lines: usize) -> Plan {
+        let mut plan = Plan::default();
+        for (room, log) in logs.iter().enumerate() {
+            let mut present = HashMap::new();
+            let numbered = log.lines.iter().enumerate().take(lines);
+            let lines = numbered.map(|(at, raw)| plan.line(log, (room, at), raw, &mut present));
+            let lines = lines.collect();
+            for (nick, from) in present {
+                let to = u64::MAX;
+                plan.stays[nick].push(Stay { room, from, to });
+            }
+            let name = folder.timeline(log);
+            plan.rooms.push(Room { name, lines });
+        }
+        let order = |stay: &Stay| (stay.room, stay.from);
+        let stays = plan.stays.iter_mut();
+        stays.for_each(|stays| stays.sort_unstable_by_key(order));
+        plan
+    }
+
+    /// Takes a line, by its room and index. `present`: who is a member, since which message.
+    fn line(
+        &mut self,
+        log: &Log,
+        (room, at): (usize, usize),
+        raw: &str,
+        present: &mut HashMap<usize, u64>,
+    ) -> Line {
+        let sequence = at as u64 + 1;
+        let (mut sender, mut leaves, mut joins) = (None, None, None);
+        let deed = Deed::of(raw);
+        match deed {
+            Deed::Says(nick) => {
+                sender = self.nick(nick);
+                joins = sender;
+            }
+            Deed::Joins(nick) => joins = self.nick(nick),
+            Deed::Leaves(nick) => leaves = self.nick(nick),
+            Deed::Renames(from, to) => (leaves, joins) = (self.nick(from), self.nick(to)),
+            Deed::Nothing => {}
+        }
+        // Who is renamed to the same neither leaves nor joins.
+        let is_same = leaves.is_some() && leaves == joins;
+        let leaves = leaves.filter(|nick| !is_same && present.contains_key(nick));
+        let joins = joins.filter(|nick| !is_same && !present.contains_key(nick));
+        if let Some((nick, from)) = leaves.and_then(|nick| present.remove_entry(&nick)) {
+            let to = sequence - 1;
+            self.stays[nick].push(Stay { room, from, to });
+        }
+        if let Some(nick) = joins {
+            present.insert(nick, sequence);
+        }
+        if let Some(nick) = sender {
+            self.said[nick] += 1;
+        }
+        Line {
+            // Through a map, whose names are sorted: as the server shows it.
+            entry: to_raw_value(&json!(irc::parse(raw))).expect("texts are JSON"),
+            id: log.message_id(at),
+            sender,
+            leaves,
+            joins,
+            is_announced: matches!(deed, Deed::Joins(_)) && joins.is_some()
+                || matches!(deed, Deed::Leaves(_)) && leaves.is_some(),
+        }
+    }
+
+    fn nick(&mut self, text: &str) -> Option<usize> {
+        let nick = text.replace(' ', "");
+        if !(1..=128).contains(&nick.len()) || nick.chars().any(char::is_control) {
+            return None;
+        }
+        let next = self.nicks.len();
+        let number = *self.numbers.entry(nick.clone()).or_insert(next);
+        if number == next {
+            self.nicks.push(nick);
+            self.stays.push(Vec::new());
+            self.said.push(0);
+        }
+        Some(number)
+    }
+
+    /// The busiest nicks.
+    pub(super) fn busiest(&self, count: usize) -> Vec<usize> {
+        let mut nicks: Vec<usize> = (0..self.nicks.len()).collect();
+        nicks.sort_by_key(|nick| std::cmp::Reverse(self.said[*nick]));
+        nicks.truncate(count);
+        nicks
+    }
+
+    /// A nick's stays in a room.
+    pub(super) fn stays_in(&self, nick: usize, room: usize) -> impl Iterator<Item = &Stay> {
+        let stays = &self.stays[nick];
+        let first = stays.partition_point(|stay| stay.room < room);
+        stays[first..]
+            .iter()
+            .take_while(move |stay| stay.room == room)
+    }
+
+    /// How many lines of a room somebody else said, above a number.
+    pub(super) fn unread(&self, nick: usize, room: usize, above: u64) -> u64 {
+        let lines = self.rooms[room].lines.iter().skip(above as usize);
+        lines.filter(|line| line.sender != Some(nick)).count() as u64
+    }
+
+    /// How many members each room has at the end.
+    pub(super) fn members(&self) -> Vec<u64> {
+        let mut members = vec![0; self.rooms.len()];
+        for stay in self.stays.iter().flatten().filter(|stay| stay.lasts()) {
+            members[stay.room] += 1;
+        }
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::irc::test_folder;
+
+    #[test]
+    fn each_kind_of_line_does_what_the_rules_say() {
+        for (raw, deed) in [
+            ("[09:14] <will> hi", Deed::Says("will")),
+            ("[09:14] <bur[n] er> hi", Deed::Says("bur[n] er")),
+            ("[06:56]  * ghoti waves", Deed::Says("ghoti")),
+            ("=== L0sT [~x@y]  has joined #ubuntu", Deed::Joins("L0sT")),
+            ("=== [N] a [n=[c] x@y]  has joined #c", Deed::Joins("[N] a")),
+            ("=== x [y]  has left #c [\"has joined\"]", Deed::Leaves("x")),
+            ("=== x [y]  has quit", Deed::Leaves("x")),
+            ("=== a[z]  is now known as b", Deed::Renames("a[z] ", "b")),
+            ("=== tsw has also windows now", Deed::Nothing),
+            ("=== x [y]  has joy", Deed::Nothing),
+            ("[05:12] -bot:#ubuntu- hello", Deed::Nothing),
+            ("", Deed::Nothing),
+        ] {
+            assert_eq!(Deed::of(raw), deed, "{raw}");
+        }
+    }
+
+    #[test]
+    fn stays_begin_and_end_at_their_lines() {
+        let lines = [
+            "[09:14] <a> 1",
+            "=== b [x]  has joined #c",
+            "=== b [x]  has joined #c",
+            "=== a is now known as c",
+            "=== a [x]  has left #c",
+            "=== b [x]  has left #c",
+            "[09:14] <b> 7",
+            "=== b is now known as b",
+            "[09:14] <c> 9",
+        ];
+        let log = Log {
+            name: "l".into(),
+            lines: lines.map(str::to_owned).into(),
+            replaced: 0,
+        };
+        let plan = Plan::new(&test_folder(), &[log], usize::MAX);
+        assert_eq!(plan.nicks, ["a", "b", "c"]);
+        let stay = |from, to| Stay { room: 0, from, to };
+        assert_eq!(plan.stays[0], [stay(1, 3)]);
+        assert_eq!(plan.stays[1], [stay(2, 5), stay(7, u64::MAX)]);
+        assert_eq!(plan.stays[2], [stay(4, u64::MAX)]);
+        let announced = plan.rooms[0].lines.iter().map(|line| line.is_announced);
+        let announced: Vec<usize> = (1..)
+            .zip(announced)
+            .filter(|(_, it)| *it)
+            .map(|(at, _)| at)
+            .collect();
+        assert_eq!(announced, [2, 6]);
+        assert_eq!((plan.unread(1, 0, 6), plan.unread(2, 0, 3)), (2, 5));
+        assert_eq!((plan.members(), plan.busiest(1)), (vec![2], vec![0]));
+    }
+}

@@ -1,0 +1,101 @@
+//! What a device keeps: how far it is in each of its user's conversations.
+//!
+//! Owns: the client's loop as far as it concerns the store. Promises: a message counts once; a hole is a loss, unless a
+//! stay of the user begins behind it. Must not: know how messages come.
+
+use std::collections::BTreeMap;
+
+use super::{Crowd, Wrong};
+use crate::rpc::Message;
+
+pub(super) struct Store<'a> {
+    pub(super) crowd: &'a Crowd,
+    pub(super) nick: usize,
+    /// By room.
+    pub(super) places: BTreeMap<usize, Place>,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    /// The last message.
+    pub(super) position: u64,
+    /// The position that the server knows of.
+    pub(super) told: u64,
+    /// Where the last part without holes begins.
+    from: u64,
+}
+
+impl<'a> Store<'a> {
+    pub(super) fn new(crowd: &'a Crowd, nick: usize) -> Store<'a> {
+        Store {
+            crowd,
+            nick,
+            places: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn position(&self, room: usize) -> u64 {
+        self.places.get(&room).map_or(0, |place| place.position)
+    }
+
+    /// Messages came, in order.
+    pub(super) fn take(&mut self, room: usize, messages: &[Message]) {
+        let crowd = self.crowd;
+        crowd
+            .run
+            .checks
+            .made("messages on devices", messages.len() as u64);
+        for message in messages {
+            let sequence = message.sequence;
+            crowd.compare(room, message);
+            if sequence <= self.position(room) {
+                continue;
+            }
+            let begins = self.follows(room, self.position(room), sequence);
+            let place = self.places.entry(room).or_default();
+            if place.from == 0 || sequence != place.position + 1 {
+                place.from = sequence;
+            }
+            place.position = sequence;
+            if !begins {
+                self.wrong(Wrong::Lost, room, &format!("{sequence} comes too early"));
+            }
+            let mut stays = crowd.plan.stays_in(self.nick, room);
+            if !stays.any(|stay| stay.holds(sequence)) {
+                self.wrong(Wrong::Leaked, room, &format!("{sequence} of others came"));
+            }
+        }
+    }
+
+    /// Whether this number may come behind that one.
+    pub(super) fn follows(&self, room: usize, last: u64, next: u64) -> bool {
+        let mut stays = self.crowd.plan.stays_in(self.nick, room);
+        last > 0 && next == last + 1 || next > last && stays.any(|stay| stay.from == next)
+    }
+
+    /// How much of what is still to come is missing.
+    pub(super) fn missing(&self) -> u64 {
+        let stays = self.crowd.plan.stays[self.nick].iter();
+        let lasting = stays.filter(|stay| stay.lasts());
+        let missing = lasting.map(|stay| {
+            let length = self.crowd.plan.rooms[stay.room].lines.len() as u64;
+            let place = self.places.get(&stay.room).copied().unwrap_or_default();
+            let late = if place.position < stay.from {
+                0
+            } else {
+                place.from.saturating_sub(stay.from)
+            };
+            length.saturating_sub(place.position.max(stay.from - 1)) + late
+        });
+        missing.sum()
+    }
+
+    pub(super) fn wrong(&self, wrong: Wrong, room: usize, what: &str) {
+        let (nick, name) = (
+            &self.crowd.plan.nicks[self.nick],
+            &self.crowd.timelines[room],
+        );
+        self.crowd
+            .wrong(wrong, format_args!("{nick} in {name}: {what}"));
+    }
+}

@@ -1,0 +1,112 @@
+//! A writer: says the lines of one log, one after the other, and brings and takes away members as they ask for it.
+//!
+//! Owns: the calls that a line leads to. Promises: a line is begun when the one before is answered, so members are
+//! there before they speak. Must not: say a line twice, whatever is repeated.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::caller::{Caller, Failed};
+use super::plan::Line;
+use super::{Crowd, Wrong};
+use crate::exit::Stop;
+use crate::rpc::Appended;
+
+/// Makes the timelines. What is there already is not ours.
+pub(super) async fn create(crowd: &Crowd) -> Result<(), Stop> {
+    #[derive(Deserialize)]
+    struct Created {
+        created: bool,
+        epoch: String,
+    }
+    let mut caller = Caller::new(crowd);
+    for (room, name) in crowd.timelines.iter().enumerate() {
+        let settings = json!({ "fan_out": super::judge::FAN_OUT, "members_only": true });
+        let params = json!({ "timeline": name, "settings": settings });
+        match caller.ask(None, "timeline.create", &params).await {
+            Ok(Created { created: false, .. }) => {
+                let what = format!("timeline {name} is there: choose another --prefix, or --data");
+                return Err(Stop::Occupied(what));
+            }
+            Ok(Created { epoch, .. }) => crowd.is_epoch(room, &epoch),
+            Err(Failed::Refused(refusal)) => {
+                return Err(Stop::Unreachable(format!("timeline {name}: {refusal}")));
+            }
+            Err(Failed::Stop(stop)) => return Err(stop),
+        }
+    }
+    Ok(())
+}
+
+/// Says all lines of a room, or up to one that is refused for good.
+pub(super) async fn write(crowd: &Crowd, room: usize) -> Result<(), Stop> {
+    // One is a back end, the other speaks for nicks.
+    let mut callers = (Caller::new(crowd), Caller::new(crowd));
+    let lines = &crowd.plan.rooms[room].lines;
+    for (sequence, line) in (1..).zip(lines) {
+        let began = Instant::now();
+        match say(crowd, &mut callers, (room, sequence), line).await {
+            Ok(()) => crowd.acks.record(began, Instant::now()),
+            Err(Failed::Refused(refusal)) => {
+                let name = &crowd.timelines[room];
+                crowd.wrong(Wrong::Lost, format_args!("{name}: {sequence}: {refusal}"));
+                return Ok(());
+            }
+            Err(Failed::Stop(stop)) => return Err(stop),
+        }
+    }
+    Ok(())
+}
+
+async fn say<'a>(
+    crowd: &Crowd,
+    (back, front): &mut (Caller<'a>, Caller<'a>),
+    (room, sequence): (usize, u64),
+    line: &Line,
+) -> Result<(), Failed> {
+    #[derive(Deserialize)]
+    struct Changed {
+        /// Absent if nothing was announced, or not again.
+        sequence: Option<u64>,
+    }
+    let (name, nicks) = (&crowd.timelines[room], &crowd.plan.nicks);
+    let announced = |mut params: Value| {
+        if line.is_announced {
+            params["announce"] = json!(line.entry);
+        }
+        params
+    };
+    let mut said = None;
+    if let Some(nick) = line.leaves {
+        let params = announced(json!({ "timeline": name, "users": [nicks[nick]] }));
+        let changed: Changed = back.ask(None, "member.remove", &params).await?;
+        said = changed.sequence;
+    }
+    if let Some(nick) = line.joins {
+        let members = json!([{ "user": nicks[nick] }]);
+        let params = json!({ "timeline": name, "members": members, "history": "none" });
+        let changed: Changed = back.ask(None, "member.add", &announced(params)).await?;
+        said = changed.sequence;
+    }
+    if !line.is_announced {
+        let params = json!({
+            "timeline": name,
+            "entry": line.entry,
+            "message_id": line.id,
+            "expect_head": sequence - 1,
+        });
+        let caller = if line.sender.is_some() { front } else { back };
+        let appended: Appended = caller.ask(line.sender, "message.append", &params).await?;
+        crowd.is_epoch(room, &appended.epoch);
+        crowd.count("duplicates", u64::from(appended.duplicate));
+        said = Some(appended.sequence);
+    }
+    if said.is_some_and(|said| said != sequence) {
+        crowd.wrong(
+            Wrong::Doubled,
+            format_args!("{name}: line {sequence} is {said:?}"),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! The relay's target for followers: from the follows of users to rows at timelines.
+//!
+//! Owns: which follow leads to which write. Promises: a timeline's followers are those whose follow of this incarnation
+//! is the last one. Must not: know the relay's steps.
+
+use crate::ids::{PartitionId, Position};
+use crate::relay::{Anew, Derived, Target};
+use crate::table::{Batch, Partitions, ReadError, View};
+use crate::timeline::Timelines;
+
+use super::follows::{self, FollowChange};
+use super::lists::EFFECT_BYTES;
+
+/// Follows follows.
+pub(super) struct Followers {
+    partitions: Partitions,
+    timelines: Timelines,
+}
+
+/// Its number in the keys of cursors.
+const NUMBER: u32 = 3;
+/// Follows in a page of what is made anew.
+const PAGE_FOLLOWS: usize = 1_000;
+
+impl Followers {
+    /// On these partitions.
+    pub(super) fn new(partitions: Partitions, timelines: Timelines) -> Followers {
+        Followers {
+            partitions,
+            timelines,
+        }
+    }
+
+    fn derived(&self, change: FollowChange, place: u64) -> Derived {
+        let FollowChange {
+            user,
+            timeline,
+            follow,
+        } = change;
+        let destination = self.partitions.place(timeline.as_bytes());
+        let bytes = EFFECT_BYTES + user.len() + timeline.len();
+        let effect = self.timelines.follower(
+            destination,
+            &timeline,
+            user,
+            follow.map(|one| (one.incarnation, one.number)),
+        );
+        Derived {
+            destination,
+            place,
+            bytes,
+            effect: Box::new(effect),
+        }
+    }
+}
+
+impl Target for Followers {
+    fn number(&self) -> u32 {
+        NUMBER
+    }
+
+    fn name(&self) -> &'static str {
+        "followers"
+    }
+
+    fn is_touched(&self, batch: &Batch) -> bool {
+        follows::has_changes(batch)
+    }
+
+    fn derive(
+        &self,
+        source: PartitionId,
+        batch: &Batch,
+        _: &View,
+        out: &mut Vec<Derived>,
+    ) -> Result<(), ReadError> {
+        let Ok(changes) = follows::changes(batch) else {
+            let position = batch.position.0;
+            tracing::error!(partition = %source, position, "a committed batch has a follow that can't be read");
+            return Ok(());
+        };
+        for change in changes {
+            out.push(self.derived(change, out.len() as u64));
+        }
+        Ok(())
+    }
+
+    /// Who has stopped to follow in what is not known stays a follower until they follow and stop again: they get
+    /// entries that their feed passes over.
+    fn anew(
+        &self,
+        _: PartitionId,
+        _: Position,
+        view: &View,
+        from: Option<&[u8]>,
+    ) -> Result<Anew, ReadError> {
+        let (follows, next) = follows::page(view, from, PAGE_FOLLOWS)?;
+        let derived = follows.into_iter().map(|change| self.derived(change, 0));
+        Ok(Anew {
+            derived: derived.collect(),
+            next,
+        })
+    }
+}

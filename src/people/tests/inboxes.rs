@@ -1,0 +1,373 @@
+//! Inboxes against a plain model of members, followers and posts.
+//!
+//! Owns: the model. Promises: after each round every inbox holds each message that went to its user, once, those of one
+//! timeline in order; with joins, leaves, rejoins, follows, switches, timelines deleted and made again, restarts and
+//! flushes. Messages for more than two users are jobs here. Must not: know how rows are encoded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio_util::task::TaskTracker;
+
+use crate::ids::{Clock, PartitionId, Position};
+use crate::metrics::Metrics;
+use crate::model::Value;
+use crate::partition::{Options, Partitions};
+use crate::people::{Jobs, People};
+use crate::relay::{self, Relay};
+use crate::table::Catalog;
+use crate::timeline::{
+    AddMembers, Append, AppendOne, Columns, Create, Error, FanOut, Limits, NewMember, Range,
+    RemoveMembers, SettingsPatch, Target, Timelines,
+};
+
+const USERS: [&str; 5] = ["ada", "ben", "cay", "dan", "eve"];
+const NAMES: [&str; 3] = ["a", "b", "é"];
+const START_MS: u64 = 1_700_000_000_000;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Post { timeline: usize },
+    Join { timeline: usize, user: usize },
+    Leave { timeline: usize, user: usize },
+    Follow { timeline: usize, user: usize },
+    Unfollow { timeline: usize, user: usize },
+    Turn { timeline: usize, fan_out: u8 },
+    Recreate { timeline: usize },
+    Restart,
+    Flush,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (timeline, user) = (|| 0..NAMES.len(), || 0..USERS.len());
+    prop_oneof![
+        8 => timeline().prop_map(|timeline| Step::Post { timeline }),
+        6 => (timeline(), user()).prop_map(|(timeline, user)| Step::Join { timeline, user }),
+        2 => (timeline(), user()).prop_map(|(timeline, user)| Step::Leave { timeline, user }),
+        3 => (timeline(), user()).prop_map(|(timeline, user)| Step::Follow { timeline, user }),
+        1 => (timeline(), user()).prop_map(|(timeline, user)| Step::Unfollow { timeline, user }),
+        3 => (timeline(), 0..3u8).prop_map(|(timeline, fan_out)| Step::Turn { timeline, fan_out }),
+        1 => timeline().prop_map(|timeline| Step::Recreate { timeline }),
+        1 => Just(Step::Restart),
+        1 => Just(Step::Flush),
+    ]
+}
+
+/// What a timeline should do.
+#[derive(Clone, Debug, Default)]
+struct Room {
+    epoch: String,
+    head: i64,
+    members: BTreeSet<&'static str>,
+    followers: BTreeSet<&'static str>,
+    fan_out: u8,
+    too_many: bool,
+}
+
+/// Up to so many `auto` writes.
+const AUTO_MAX: usize = 3;
+
+impl Room {
+    fn turn(&mut self) {
+        let count = self.members.len() + self.followers.len();
+        self.too_many |= self.fan_out == 2 && count > AUTO_MAX;
+    }
+
+    fn writes(&self) -> bool {
+        self.fan_out == 1 || (self.fan_out == 2 && !self.too_many)
+    }
+}
+
+/// By timeline and epoch: sequences, in order.
+type Held = BTreeMap<(String, String), Vec<i64>>;
+
+struct World {
+    people: People,
+    timelines: Timelines,
+    partitions: Partitions,
+    relay: Relay,
+    jobs: Arc<Jobs>,
+    tasks: TaskTracker,
+    rooms: Vec<Room>,
+    inboxes: BTreeMap<&'static str, Held>,
+}
+
+impl World {
+    fn open(dir: &Path) -> World {
+        let limits = Limits::default();
+        let clock = Arc::new(Clock::fixed(START_MS));
+        let options = Options {
+            partitions: 2,
+            holds_log: true,
+            ..Options::default()
+        };
+        let rules = People::rules(&limits, Catalog::default());
+        let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
+        let timelines = Timelines::new(partitions.clone(), limits, clock);
+        let tasks = TaskTracker::new();
+        let (targets, jobs) = People::targets(&partitions, &timelines, &Metrics::default());
+        jobs.start(&tasks);
+        let options = relay::Options::default();
+        let relay = Relay::start(&partitions, targets, options, &Arc::default(), &tasks);
+        World {
+            people: People::new(partitions.clone(), timelines.clone(), relay.clone()),
+            timelines,
+            partitions,
+            relay,
+            jobs,
+            tasks,
+            rooms: vec![Room::default(); NAMES.len()],
+            inboxes: BTreeMap::new(),
+        }
+    }
+
+    async fn close(&self) {
+        self.relay.stop();
+        self.jobs.stop();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.partitions.close().await;
+    }
+
+    fn ends(&self) -> Vec<(PartitionId, Position)> {
+        let end = |id| (id, self.partitions.tail(id).position());
+        self.partitions.ids().map(end).collect()
+    }
+
+    /// Nothing is left to derive.
+    async fn settled(&self) {
+        let settled = async {
+            loop {
+                let ends = self.ends();
+                for (source, position) in &ends {
+                    for destination in self.partitions.ids() {
+                        for target in 1..=3 {
+                            let reached =
+                                self.relay.reached(target, *source, destination, *position);
+                            assert!(reached.await);
+                        }
+                    }
+                }
+                if self.jobs.is_idle() && ends == self.ends() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(20), settled).await;
+        assert!(in_time.is_ok(), "the relay does not get through");
+    }
+
+    async fn create(&mut self, at: usize) {
+        let (info, created) = self
+            .timelines
+            .create(Create::from(Target::from(NAMES[at])))
+            .await
+            .unwrap();
+        assert!(created);
+        self.rooms[at] = Room {
+            epoch: info.head.epoch,
+            ..Room::default()
+        };
+    }
+
+    async fn run(&mut self, step: &Step) -> Result<(), Error> {
+        match *step {
+            Step::Post { timeline } => self.post(timeline).await?,
+            Step::Join { timeline, user } => {
+                let member = NewMember {
+                    user: USERS[user].to_owned(),
+                    role: None,
+                    attributes: Columns::new(),
+                    visible_from: None,
+                    read: None,
+                };
+                let add = AddMembers {
+                    target: Target::from(NAMES[timeline]),
+                    members: vec![member],
+                    history: None,
+                    announce: None,
+                };
+                self.timelines.add_members(add).await?;
+                self.rooms[timeline].members.insert(USERS[user]);
+                self.rooms[timeline].turn();
+            }
+            Step::Leave { timeline, user } => {
+                let remove = RemoveMembers {
+                    target: Target::from(NAMES[timeline]),
+                    users: vec![USERS[user].to_owned()],
+                    announce: None,
+                };
+                self.timelines.remove_members(remove).await?;
+                self.rooms[timeline].members.remove(USERS[user]);
+            }
+            Step::Follow { timeline, user } => {
+                self.people
+                    .follow(USERS[user], NAMES[timeline], None, 2)
+                    .await?;
+                // From when on is the relay's; the model knows only what is behind it.
+                self.settled().await;
+                self.rooms[timeline].followers.insert(USERS[user]);
+                self.rooms[timeline].turn();
+            }
+            Step::Unfollow { timeline, user } => {
+                let ended = self.people.unfollow(USERS[user], NAMES[timeline]).await?;
+                self.settled().await;
+                let was = self.rooms[timeline].followers.remove(USERS[user]);
+                assert!(ended || !was);
+            }
+            Step::Turn { timeline, fan_out } => {
+                let how = [FanOut::Read, FanOut::Write, FanOut::Auto][usize::from(fan_out)];
+                let patch = SettingsPatch {
+                    fan_out: Some(Some(how)),
+                    fan_out_members_max: Some(Some(AUTO_MAX as u64)),
+                    ..SettingsPatch::default()
+                };
+                let target = Target::from(NAMES[timeline]);
+                self.timelines.configure(target, patch, None).await?;
+                let room = &mut self.rooms[timeline];
+                (room.fan_out, room.too_many) = (fan_out, false);
+                room.turn();
+            }
+            Step::Recreate { timeline } => {
+                // What is not in inboxes yet would be gone with it.
+                self.settled().await;
+                self.timelines.delete(Target::from(NAMES[timeline])).await?;
+                self.create(timeline).await;
+            }
+            Step::Restart | Step::Flush => {}
+        }
+        Ok(())
+    }
+
+    async fn post(&mut self, timeline: usize) -> Result<(), Error> {
+        let message = AppendOne {
+            entry: vec![("text".to_owned(), Value::String("hi".to_owned()))],
+            ..AppendOne::default()
+        };
+        let append = Append {
+            timeline: NAMES[timeline].to_owned(),
+            sender: String::new(),
+            messages: vec![message],
+            expect_head: None,
+            create: false,
+            epoch: None,
+        };
+        self.timelines.append(append).await?;
+        let room = &mut self.rooms[timeline];
+        room.head += 1;
+        if room.writes() {
+            for user in room.members.union(&room.followers) {
+                let of = (NAMES[timeline].to_owned(), room.epoch.clone());
+                let held = self.inboxes.entry(user).or_default();
+                held.entry(of).or_default().push(room.head);
+            }
+        }
+        Ok(())
+    }
+
+    async fn held(&self, user: &str) -> Held {
+        let range = Range {
+            timeline: Timelines::inbox_of(user),
+            user: user.to_owned(),
+            from: None,
+            to: None,
+            limit: 10_000,
+            bytes_max: 1 << 30,
+            backward: false,
+            columns: None,
+            epoch: None,
+        };
+        let page = match self.timelines.range(range).await {
+            Err(Error::TimelineNotFound) => return Held::new(),
+            page => page.unwrap(),
+        };
+        let mut held = Held::new();
+        for message in page.messages {
+            let entry: BTreeMap<String, Value> = message.entry.unwrap().into_iter().collect();
+            let text = |name: &str| match &entry[name] {
+                Value::String(text) => text.clone(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(entry["timestamp"], Value::Integer(START_MS.cast_signed()));
+            let Value::Integer(sequence) = entry["sequence"] else {
+                panic!("{entry:?}");
+            };
+            let of = (text("timeline"), text("epoch"));
+            held.entry(of).or_default().push(sequence);
+        }
+        held
+    }
+
+    async fn check(&self) {
+        self.settled().await;
+        for user in USERS {
+            let expected = self.inboxes.get(user).cloned().unwrap_or_default();
+            assert_eq!(self.held(user).await, expected, "{user}");
+        }
+        for (room, name) in self.rooms.iter().zip(NAMES) {
+            let followers = self
+                .timelines
+                .followers(Target::from(name), None, 99)
+                .await
+                .unwrap();
+            let users: Vec<&str> = room.followers.iter().copied().collect();
+            assert_eq!(
+                (followers.0, followers.1),
+                (
+                    users.iter().map(|user| (*user).to_owned()).collect(),
+                    users.len() as u64
+                )
+            );
+        }
+    }
+}
+
+async fn play(steps: Vec<Step>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path());
+    for at in 0..NAMES.len() {
+        world.create(at).await;
+    }
+    for (count, step) in steps.iter().enumerate() {
+        match step {
+            Step::Restart => {
+                // In the middle of whatever the relay does.
+                world.close().await;
+                let (rooms, inboxes) = (world.rooms.clone(), world.inboxes.clone());
+                drop(world);
+                world = World {
+                    rooms,
+                    inboxes,
+                    ..World::open(dir.path())
+                };
+            }
+            Step::Flush => {
+                for id in world.partitions.ids() {
+                    let partitions = world.partitions.clone();
+                    let flushed = tokio::task::spawn_blocking(move || partitions.rotate(id));
+                    flushed.await.unwrap();
+                }
+            }
+            step => world.run(step).await.unwrap(),
+        }
+        if count % 16 == 15 {
+            world.check().await;
+        }
+    }
+    world.check().await;
+    world.close().await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn inboxes_hold_what_went_to_their_users(steps in prop::collection::vec(step(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(play(steps));
+    }
+}
