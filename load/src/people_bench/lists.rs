@@ -185,6 +185,12 @@ impl Synced {
     }
 }
 
+/// Where nobody writes, there is no news.
+fn nothing(result: &[u8], is_so: bool) -> Result<(), String> {
+    let text = || format!("news: {:.300}", String::from_utf8_lossy(result));
+    is_so.then_some(()).ok_or_else(text)
+}
+
 impl Profile for Sync {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.flow.connections as u64)?;
@@ -203,13 +209,7 @@ impl Profile for Sync {
             }
             cursors.push(params);
         }
-        let check = |result: &[u8]| match read::<Synced>(result)? {
-            synced if synced.has_nothing() => Ok(()),
-            _ => Err(format!(
-                "news where there are none: {:.300}",
-                String::from_utf8_lossy(result)
-            )),
-        };
+        let check = |result: &[u8]| nothing(result, read::<Synced>(result)?.has_nothing());
         let params = |lane: usize| cursors[lane].clone();
         ask(run, &self.flow, "conversation.sync", params, check).await
     }
@@ -245,13 +245,7 @@ impl Profile for Device {
         settled(run).await?;
         let memory = || used(run.pid?, "resident_bytes");
         let before = memory();
-        let check = |result: &[u8]| match result == EMPTY {
-            true => Ok(()),
-            false => Err(format!(
-                "news where there are none: {:.300}",
-                String::from_utf8_lossy(result)
-            )),
-        };
+        let check = |result: &[u8]| nothing(result, result == EMPTY);
         let params = json!({ "device": DEVICE });
         ask(run, &self.flow, "sync", |_| params.clone(), check).await?;
         // The connections are closed, but what they took is not given back so soon: the last sample had them.
