@@ -118,7 +118,7 @@ def differences(folder, answers):
         for name, first, last in answer["inbox"]:
             got[name].append((first, last))
         got = {name: joined(of_name) for name, of_name in got.items()}
-        if heading["inboxes"] and got != runs:
+        if got != runs:
             yield f"{nick}: the inbox {got} instead of {runs}"
     print(f"{len(nicks)} nicks in {len(rooms)} logs compared")
 

@@ -92,6 +92,7 @@ fn every_nick_has_what_the_logs_say_after_a_kill() {
     assert_eq!(made["devices through"], 16);
     assert!(made["messages on devices"] > 1_000, "{made:?}");
     assert!(made["unread counts"] > 50 && made["reads"] > 0, "{made:?}");
+    assert!(made["inbox entries"] > 5_000, "{made:?}");
     assert_eq!(found.figures["kills"].value, 1.0);
 }
 
@@ -101,9 +102,9 @@ fn a_message_or_a_member_too_few_is_noticed() {
     for (mistake, wrongs) in [
         (
             "message",
-            &["lost", "wrong_unread_counts", "wrong_lists"][..],
+            &["lost", "wrong_unread_counts", "wrong_inboxes"][..],
         ),
-        ("member", &["wrong_unread_counts", "wrong_lists"]),
+        ("member", &["wrong_lists", "wrong_inboxes"]),
     ] {
         let (verdict, found, _) = people(&format!("--mistake {mistake}"));
         assert_eq!(verdict, Verdict::Broken, "{mistake}");
@@ -125,7 +126,7 @@ fn the_script_notices_one_unread_message_too_many() {
     let answers = folder.path().join("answers");
     let agreed = [0, 1].map(|unread| {
         let said = format!(
-            r#"{{"timelines":{{"irc/l":{{"lines":2,"last_at":5}}}},"inboxes":true}}
+            r#"{{"timelines":{{"irc/l":{{"lines":2,"last_at":5}}}}}}
 {{"nick":"a","list":[["irc/l",1,2,2]],"reads":{{}},"inbox":[["irc/l",1,2]]}}
 {{"nick":"b","list":[["irc/l",{unread},2,2]],"reads":{{}},"inbox":[["irc/l",2,2]]}}
 "#

@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, hide,
-    member, message, openrpc, pin, position, push, reaction, receipt, schedule, schemas, session,
-    signal, sync, timeline,
+    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, feed,
+    hide, member, message, openrpc, pin, position, push, reaction, receipt, schedule, schemas,
+    session, signal, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -193,6 +193,11 @@ fn reply(method: &str, result: &Value) -> Reply {
         "conversation.update" => Reply::ConversationUpdate(of::<conversation::Updated>(result)),
         "conversation.direct" => Reply::ConversationDirect(of::<conversation::DirectMade>(result)),
         "conversation.hide" => Reply::ConversationHide(of::<conversation::Hidden>(result)),
+        "feed.follow" => Reply::FeedFollow(of::<feed::Followed>(result)),
+        "feed.unfollow" => Reply::FeedUnfollow(of::<feed::Unfollowed>(result)),
+        "feed.following" => Reply::FeedFollowing(of::<feed::FollowingPage>(result)),
+        "feed.followers" => Reply::FeedFollowers(of::<feed::FollowersPage>(result)),
+        "feed.range" => Reply::FeedRange(feed_page(result)),
         "schedule.list" => Reply::ScheduleList(of::<schedule::Listed>(result)),
         "schedule.cancel" => Reply::ScheduleCancel(of::<schedule::Cancelled>(result)),
         "message.hide" => Reply::MessageHide(of::<hide::Hid>(result)),
@@ -212,6 +217,24 @@ fn reply(method: &str, result: &Value) -> Reply {
         "signal" => Reply::Signal(of::<signal::Signalled>(result)),
         "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),
+    }
+}
+
+/// What is beside a message's own members is read by itself, because a flattened one can't be read.
+fn feed_page(result: &Value) -> feed::Page {
+    let one = |one: &Value| feed::FeedMessage {
+        timeline: of(&one["timeline"]),
+        epoch: of(&one["epoch"]),
+        message: of(one),
+    };
+    feed::Page {
+        messages: result["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(one)
+            .collect(),
+        next: of(&result["next"]),
     }
 }
 

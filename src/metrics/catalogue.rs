@@ -41,7 +41,7 @@ groups! {
             "Subscribes by where the client stood: `ok`, `too_old` (trimmed meanwhile), `epoch_changed` (made anew).",
             "A burst of `ok` = many came back at once. `too_old` = clients are away for longer than you keep messages.";
         page_messages: Family<Histogram>, "tideline_page_messages" ["source"]
-            "Messages in one page from the store, by what asked: `range`, `sync` (timelines with news), `subscribe`, `push` (a lagging subscription).",
+            "Messages in one page from the store, by what asked: `range`, `feed`, `sync` (timelines with news), `subscribe`, `push` (a lagging subscription).",
             "Small pages of `push` in large numbers = readers lag by a little all the time. At the page's limit = they are far behind.";
         signals: Family<Counter>, "tideline_signals_total" ["result"]
             "Signals by what became of them: `sent`, `unheard` (nobody asked for signals of the timeline), `dropped` (more than the timeline's 20 a second, or all that wait take too much memory).",

@@ -78,6 +78,8 @@ pub const ANSWERS_BYTES: &str = "answers_bytes_max";
 pub struct Pages {
     /// `message.range`.
     pub range: Histogram,
+    /// `feed.range`.
+    pub feed: Histogram,
     /// `sync`, those timelines that have news.
     pub sync: Histogram,
     /// The reply of `subscribe`.
@@ -91,6 +93,7 @@ impl Pages {
         let of = |source| families.page_messages.of(&[source]);
         Pages {
             range: of("range"),
+            feed: of("feed"),
             sync: of("sync"),
             subscribe: of("subscribe"),
             push: of("push"),

@@ -1,4 +1,4 @@
-//! The texts by which a client goes on: where a list's next page begins, and since when a sync asks.
+//! The texts by which a client goes on: where the next page of a list or feed begins, and since when a sync asks.
 //!
 //! Owns: their bytes. Promises: a text of another user, or one that nobody gave, is refused; one of another history of
 //! the data is known as such; they stay below 4 KiB. Must not: be kept by the server.
@@ -6,6 +6,7 @@
 //! ```text
 //! text  = base64url( check (8 bytes: a hash of the user and of all that follows), kind (1), history (8), payload )
 //! list  = pinned (1), activity (8), timeline
+//! feed  = timestamp (8), sequence (8), inbox (8), timeline
 //! sync  = made at (8, ms), flags (1: all come, 2: until), count (2), since (8 each), [until (8 each)], after
 //! ```
 
@@ -20,6 +21,16 @@ pub(super) struct Behind {
     pub(super) pinned: bool,
     pub(super) activity: u64,
     pub(super) timeline: String,
+}
+
+/// Where the next page of a feed begins: behind this message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Older {
+    pub(super) timestamp: u64,
+    pub(super) timeline: String,
+    pub(super) sequence: u64,
+    /// The highest entry of the inbox that has not been looked at, or was not given.
+    pub(super) inbox: u64,
 }
 
 /// Since when a sync asks.
@@ -53,6 +64,7 @@ pub(super) const CURSOR_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 const LIST: u8 = 1;
 const SYNC: u8 = 2;
+const FEED: u8 = 3;
 const ALL: u8 = 1;
 const UNTIL: u8 = 2;
 const CHECK_BYTES: usize = 8;
@@ -118,6 +130,33 @@ impl Behind {
             })
         };
         behind().map_or(Read::Wrong, Read::Here)
+    }
+}
+
+impl Older {
+    pub(super) fn text(&self, user: &str, history: HistoryId) -> String {
+        let numbers = [self.timestamp, self.sequence, self.inbox];
+        let mut payload = numbers.map(u64::to_be_bytes).concat();
+        payload.extend_from_slice(self.timeline.as_bytes());
+        text(FEED, user, history, &payload)
+    }
+
+    pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Older> {
+        let payload = match open(FEED, user, history, given) {
+            Read::Here(payload) => payload,
+            Read::Elsewhere => return Read::Elsewhere,
+            Read::Wrong => return Read::Wrong,
+        };
+        let mut input = Input(&payload);
+        let mut older = || {
+            Some(Older {
+                timestamp: u64::from_be_bytes(input.take()?),
+                sequence: u64::from_be_bytes(input.take()?),
+                inbox: u64::from_be_bytes(input.take()?),
+                timeline: input.text()?,
+            })
+        };
+        older().map_or(Read::Wrong, Read::Here)
     }
 }
 
@@ -207,6 +246,11 @@ mod tests {
             prop_assert_eq!(Behind::read("bob", history, &text), Read::Wrong);
             prop_assert_eq!(Since::read("ada", history, &text), Read::Wrong);
             let until = if has_until { positions.clone() } else { Vec::new() };
+            let older = Older { timestamp: activity, sequence: made_at, inbox: 7, timeline: timeline.clone() };
+            let text = older.text("ada", history);
+            prop_assert_eq!(Older::read("ada", history, &text), Read::Here(older));
+            prop_assert_eq!(Older::read("bob", history, &text), Read::Wrong);
+            prop_assert_eq!(Behind::read("ada", history, &text), Read::Wrong);
             let since = Since { made_at, is_all, since: positions, until, after: timeline };
             let text = since.text("ada", history);
             prop_assert!(text.len() <= 4096);

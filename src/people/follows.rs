@@ -297,15 +297,16 @@ impl People {
         };
         let (incarnation, head) = self.timelines.incarnation(target).await?;
         let follows = self.follows(user).await?;
-        let is_there = |follow: &Follow| follow.timeline == timeline;
         let count = follows.0.len() as u64;
-        if count >= FOLLOWS_MAX && !follows.0.iter().any(is_there) {
+        if count >= FOLLOWS_MAX && follows.find(timeline).is_err() {
             return Err(Error::TooMany {
                 field: "timeline",
                 limit: FOLLOWS_MAX,
                 actual: count + 1,
             });
         }
+        // Memory would have to copy them to take the new one in.
+        drop(follows);
         let from = (head + 1).saturating_sub(copy).max(1);
         let (home, timeline) = (Home::new(user), timeline.to_owned());
         self.submit(Purpose::Adds, &home.clone(), SMALL_BYTES, move |txn| {

@@ -9,6 +9,7 @@ mod conversations;
 mod cursor;
 mod device;
 mod direct;
+mod feed;
 mod followers;
 mod follows;
 mod inboxes;
@@ -49,6 +50,7 @@ use tables::Home;
 
 pub use conversations::ATTRIBUTES_BYTES_MAX;
 pub use device::SyncDevice;
+pub use feed::{FeedPage, FeedRange};
 pub use follows::{FOLLOWS_MAX, Follow, Followed};
 pub use jobs::Jobs;
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};

@@ -17,6 +17,7 @@ mod inbox;
 mod marks;
 mod members;
 mod message;
+mod newest;
 mod page;
 mod position;
 mod read;
@@ -66,6 +67,7 @@ pub use message::{
     Meta, Page, Range, Sender, Standing, Target, TimelineEvent, TimelineInfo, UpdateMessage,
     UpdateMeta,
 };
+pub use newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
 pub use position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
-    conversation, hide, member, message, pin, position, reaction, receipt, schedule, session,
+    conversation, feed, hide, member, message, pin, position, reaction, receipt, schedule, session,
     signal, sync, timeline,
 };
 
@@ -212,6 +212,16 @@ methods! {
         "conversation.update", changes, "Change one's own attributes of a conversation";
     ConversationHide(conversation::Hide) -> conversation::Hidden,
         "conversation.hide", changes, "Take a conversation off one's list until a message comes";
+    FeedFollow(feed::Follow) -> feed::Followed,
+        "feed.follow", changes, "Bring a timeline into one's feed";
+    FeedUnfollow(feed::Unfollow) -> feed::Unfollowed,
+        "feed.unfollow", changes, "Take a timeline out of one's feed";
+    FeedFollowing(feed::Following) -> feed::FollowingPage,
+        "feed.following", answers, "List the timelines that one follows";
+    FeedFollowers(feed::Followers) -> feed::FollowersPage,
+        "feed.followers", answers, "List who follows a timeline";
+    FeedRange(feed::Range) -> feed::Page,
+        "feed.range", answers, "Read one's feed, newest first";
     Sync(sync::Sync) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
     Subscribe(sync::Subscribe) -> sync::Following,

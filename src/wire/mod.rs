@@ -18,6 +18,7 @@ mod dialect;
 mod entry;
 mod entry_schema;
 mod failure;
+pub mod feed;
 pub mod hide;
 pub mod jsonrpc;
 mod limits;

@@ -50,10 +50,11 @@ def converse(server, title):
         # Where a command has …, the reader puts the epoch of the answers before.
         command = [part.replace("…", epoch) for part in command]
         until = time.monotonic() + 5
-        # Lists follow soon.
+        # Lists and inboxes follow soon.
         while not re.fullmatch(pattern(printed), got := said(server, command), re.DOTALL):
             wanted = f"{command}\nprinted {printed}\ngot {got}"
-            assert "conversation.list" in wanted and time.monotonic() < until, wanted
+            is_soon = "conversation.list" in wanted or "feed.range" in wanted
+            assert is_soon and time.monotonic() < until, wanted
         epoch = re.search(r'"epoch":"(\w+)"', got)[1] if '"epoch"' in got else epoch
         json.loads(got)
         count += 1
@@ -62,3 +63,7 @@ def converse(server, title):
 
 def test_the_small_chat_runs_as_it_is_printed(own_server):
     assert converse(own_server.start(), "A small chat") == 8
+
+
+def test_the_small_feed_runs_as_it_is_printed(own_server):
+    assert converse(own_server.start(), "A small feed") == 7

@@ -19,14 +19,11 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::caller::{Caller, Failed};
+use super::plan::Room;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
 use crate::tally::{ABSENT, Page};
 
-/// How the timelines are fanned out.
-pub(super) const FAN_OUT: &str = "read";
-/// Inboxes are filled.
-const INBOXES: bool = false;
 /// Nicks that are asked at once.
 const ASKING: usize = 16;
 /// An answer may still become right for so long.
@@ -34,7 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const PAGE: u64 = 1_000;
 
 /// What the server says to a nick.
-#[derive(Default)]
 struct Answer {
     list: Vec<Shown>,
     count: Count,
@@ -50,7 +46,7 @@ struct Shown {
     head: u64,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct Count {
     conversations: u64,
     unread: u64,
@@ -236,15 +232,8 @@ async fn ask(caller: &mut Caller<'_>, nick: usize) -> Result<Answer, Failed> {
     let listing = |after: &Value| json!({ "limit": PAGE, "columns": [], "after": after });
     let list = pages(caller, user, "conversation.list", "conversations", listing).await?;
     let count = caller.ask(user, "conversation.count", &json!({})).await?;
-    let mut answer = Answer {
-        list,
-        count,
-        inbox: Vec::new(),
-    };
-    if INBOXES {
-        answer.inbox = inbox(caller, nick).await?;
-    }
-    Ok(answer)
+    let inbox = inbox(caller, nick).await?;
+    Ok(Answer { list, count, inbox })
 }
 
 /// All of an inbox; one that was never written to does not exist.
@@ -277,10 +266,13 @@ fn wrongs(crowd: &Crowd, nick: usize, answer: &Answer) -> Vec<(Wrong, String)> {
         let (listed, names): (Vec<_>, Vec<_>) = (listed.collect(), names.collect());
         found.push((Wrong::List, format!("{listed:?} instead of {names:?}")));
     }
-    let members = plan.members();
     let mut unread = 0;
     for (room, from) in &expected {
-        let name = &plan.rooms[*room].name;
+        let Room {
+            name,
+            lines,
+            members,
+        } = &plan.rooms[*room];
         let read = crowd.reads.borrow().get(&(nick, *room)).copied();
         let expected = plan.unread(nick, *room, read.unwrap_or(0).max(from - 1));
         unread += expected;
@@ -292,7 +284,7 @@ fn wrongs(crowd: &Crowd, nick: usize, answer: &Answer) -> Vec<(Wrong, String)> {
             found.push((Wrong::Unread, what));
         }
         let (count, head) = (shown.members_count, shown.head);
-        if (count, head) != (members[*room], plan.rooms[*room].lines.len() as u64) {
+        if (count, head) != (*members, lines.len() as u64) {
             let what = format!("{name} with {count} members and head {head}");
             found.push((Wrong::List, what));
         }
@@ -305,7 +297,7 @@ fn wrongs(crowd: &Crowd, nick: usize, answer: &Answer) -> Vec<(Wrong, String)> {
         let what = format!("{counted} unread in {conversations} instead of {unread}");
         found.push((Wrong::Unread, what));
     }
-    if INBOXES && let Err(what) = is_inbox(crowd, nick, &answer.inbox) {
+    if let Err(what) = is_inbox(crowd, nick, &answer.inbox) {
         found.push((Wrong::Inbox, what));
     }
     found
@@ -359,12 +351,12 @@ fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String>
 fn heading(crowd: &Crowd) -> Value {
     let times = crowd.times.borrow();
     let rooms = crowd.plan.rooms.iter().zip(times.iter());
-    let room = |(room, times): (&super::plan::Room, &Vec<u64>)| {
+    let room = |(room, times): (&Room, &Vec<u64>)| {
         let place = json!({ "lines": times.len(), "last_at": times.last() });
         (room.name.clone(), place)
     };
     let timelines: serde_json::Map<String, Value> = rooms.map(room).collect();
-    json!({ "timelines": timelines, "inboxes": INBOXES })
+    json!({ "timelines": timelines })
 }
 
 /// A line of the answers. Of an inbox, runs: timeline, first and last sequence.
@@ -383,7 +375,7 @@ fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
         }
     }
     let reads = crowd.reads.borrow();
-    let reads = reads.iter().filter(|((of, _), _)| *of == nick);
+    let reads = reads.range((nick, 0)..(nick + 1, 0));
     let reads = reads.map(|((_, room), read)| (crowd.timelines[*room].clone(), json!(read)));
     json!({
         "nick": crowd.plan.nicks[nick],

@@ -12,7 +12,7 @@ mod store;
 mod writer;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use futures_util::future::{FutureExt as _, try_join_all, try_join4};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use self::plan::Plan;
+use self::plan::{Plan, Stay};
 use crate::exit::Stop;
 use crate::follower::Timelines;
 use crate::irc::Folder;
@@ -38,7 +38,7 @@ use crate::watch::metrics;
 /// How long the relay may take for what is left at the end.
 const RELAY_PATIENCE: Duration = Duration::from_secs(900);
 /// What the relay has not done yet, in the server's metrics.
-const BACKLOG: &str = "tideline_relay_backlog_bytes";
+const BACKLOGS: [&str; 2] = ["tideline_relay_backlog_bytes", "tideline_inbox_jobs"];
 
 /// Arguments of `people`; warm-up and seconds are not used: it ends when all is said and judged.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -111,7 +111,7 @@ struct Crowd {
     /// Commit time of each message as it was first shown, 0 before; by room.
     times: RefCell<Vec<Vec<u64>>>,
     /// The highest position that a nick has set as read in a room.
-    reads: RefCell<HashMap<(usize, usize), u64>>,
+    reads: RefCell<BTreeMap<(usize, usize), u64>>,
     wrongs: RefCell<BTreeMap<Wrong, u64>>,
     counts: RefCell<BTreeMap<&'static str, u64>>,
 }
@@ -177,8 +177,9 @@ impl Crowd {
         let began = Instant::now();
         loop {
             let known = metrics(&self.run.url).await.unwrap_or_default();
-            let relays = known.iter().filter(|(name, _)| name.starts_with(BACKLOG));
-            let backlogs: Vec<f64> = relays.map(|(_, bytes)| *bytes).collect();
+            let is_backlog = |name: &str| BACKLOGS.iter().any(|of| name.starts_with(of));
+            let backlogs = known.iter().filter(|(name, _)| is_backlog(name));
+            let backlogs: Vec<f64> = backlogs.map(|(_, left)| *left).collect();
             if !backlogs.is_empty() && backlogs.iter().sum::<f64>() == 0.0 {
                 break;
             }
@@ -204,9 +205,10 @@ impl Crowd {
                 self.times.borrow_mut()[0].push(0);
             }
             Some(Mistake::Member) => {
-                let lasting =
-                    |stays: &mut Vec<_>| stays.pop_if(|stay: &mut plan::Stay| stay.lasts());
-                self.plan.stays.iter_mut().find_map(lasting);
+                let lasting = |stays: &mut Vec<Stay>| stays.pop_if(|stay| stay.lasts());
+                let stay = self.plan.stays.iter_mut().find_map(lasting);
+                let room = stay.map_or(0, |stay| stay.room);
+                self.plan.rooms[room].members -= 1;
             }
         }
     }

@@ -36,6 +36,8 @@ pub(super) struct Plan {
 pub(super) struct Room {
     pub(super) name: String,
     pub(super) lines: Vec<Line>,
+    /// How many members it has at the end.
+    pub(super) members: u64,
 }
 
 /// One line: a message, and who comes and goes before it.
@@ -128,12 +130,17 @@ impl Plan {
             let numbered = log.lines.iter().enumerate().take(lines);
             let lines = numbered.map(|(at, raw)| plan.line(log, (room, at), raw, &mut present));
             let lines = lines.collect();
+            let members = present.len() as u64;
             for (nick, from) in present {
                 let to = u64::MAX;
                 plan.stays[nick].push(Stay { room, from, to });
             }
             let name = folder.timeline(log);
-            plan.rooms.push(Room { name, lines });
+            plan.rooms.push(Room {
+                name,
+                lines,
+                members,
+            });
         }
         let order = |stay: &Stay| (stay.room, stay.from);
         let stays = plan.stays.iter_mut();
@@ -225,15 +232,6 @@ impl Plan {
         let lines = self.rooms[room].lines.iter().skip(above as usize);
         lines.filter(|line| line.sender != Some(nick)).count() as u64
     }
-
-    /// How many members each room has at the end.
-    pub(super) fn members(&self) -> Vec<u64> {
-        let mut members = vec![0; self.rooms.len()];
-        for stay in self.stays.iter().flatten().filter(|stay| stay.lasts()) {
-            members[stay.room] += 1;
-        }
-        members
-    }
 }
 
 #[cfg(test)]
@@ -293,6 +291,6 @@ mod tests {
             .collect();
         assert_eq!(announced, [2, 6]);
         assert_eq!((plan.unread(1, 0, 6), plan.unread(2, 0, 3)), (2, 5));
-        assert_eq!((plan.members(), plan.busiest(1)), (vec![2], vec![0]));
+        assert_eq!((plan.rooms[0].members, plan.busiest(1)), (2, vec![0]));
     }
 }

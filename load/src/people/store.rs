@@ -99,3 +99,78 @@ impl<'a> Store<'a> {
             .wrong(wrong, format_args!("{nick} in {name}: {what}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::irc::{Log, test_folder};
+    use crate::people::plan::Plan;
+    use crate::run::Run;
+    use crate::setup::plain;
+
+    #[test]
+    fn holes_and_messages_of_others_and_altered_ones_are_noticed() {
+        let lines = [
+            "[09:14] <a> 1",
+            "[09:14] <b> 2",
+            "[09:14] <b> 3",
+            "=== b [x]  has left #c",
+            "[09:14] <a> 5",
+            "[09:14] <b> 6",
+            "[09:14] <b> 7",
+        ];
+        let log = Log {
+            name: "l".into(),
+            lines: lines.map(str::to_owned).into(),
+            replaced: 0,
+        };
+        let wrongs = |sequences: &[u64], alter: fn(&mut Message)| {
+            let plan = Plan::new(&test_folder(), std::slice::from_ref(&log), usize::MAX);
+            let run = Run::new(&plain(), "ws://nowhere".into(), None);
+            let crowd = Crowd::new(&run, plan);
+            let mut store = Store::new(&crowd, 1);
+            for sequence in sequences {
+                let line = &crowd.plan.rooms[0].lines[*sequence as usize - 1];
+                let sender = line.sender.map(|nick| crowd.plan.nicks[nick].clone());
+                let mut message = Message {
+                    sequence: *sequence,
+                    timestamp: *sequence,
+                    message_id: line.id.clone(),
+                    sender,
+                    entry: Some(line.entry.clone()),
+                };
+                alter(&mut message);
+                store.take(0, &[message]);
+            }
+            let found = crowd.wrongs.take();
+            (found.into_keys().collect::<Vec<_>>(), store.missing())
+        };
+        let as_it_is = |_: &mut Message| {};
+        for (sequences, found, missing) in [
+            (&[2, 3, 6, 7][..], &[][..], 0),
+            (&[6, 7], &[], 0),
+            (&[2, 3, 6, 3, 6], &[], 1),
+            (&[2, 3], &[], 2),
+            (&[3, 6, 7], &[Wrong::Lost], 0),
+            (&[2, 3, 7], &[Wrong::Lost], 1),
+            (&[2, 3, 4], &[Wrong::Leaked], 2),
+        ] {
+            assert_eq!(
+                wrongs(sequences, as_it_is),
+                (found.to_vec(), missing),
+                "{sequences:?}"
+            );
+        }
+        let altered: [fn(&mut Message); 4] = [
+            |message| message.message_id.push('x'),
+            |message| message.sender = None,
+            |message| message.entry = None,
+            |message| message.timestamp += message.sequence % 2,
+        ];
+        for (at, alter) in altered.into_iter().enumerate() {
+            let (found, _) = wrongs(&[2, 2, 3, 6, 7], alter);
+            let noticed = found == [Wrong::Altered];
+            assert_eq!(noticed, at < 3, "change {at}");
+        }
+    }
+}

@@ -22,7 +22,7 @@ pub(super) async fn create(crowd: &Crowd) -> Result<(), Stop> {
     }
     let mut caller = Caller::new(crowd);
     for (room, name) in crowd.timelines.iter().enumerate() {
-        let settings = json!({ "fan_out": super::judge::FAN_OUT, "members_only": true });
+        let settings = json!({ "fan_out": "write", "members_only": true });
         let params = json!({ "timeline": name, "settings": settings });
         match caller.ask(None, "timeline.create", &params).await {
             Ok(Created { created: false, .. }) => {

@@ -56,12 +56,8 @@ pub(super) fn changing_members(
     timeline: &str,
     start: impl FnOnce() -> Work,
 ) -> Work {
-    if !shared.people.has_room(timeline) {
-        shared.metrics.refused("relay_backlog_bytes_max", 1);
-        let failure = Failure::new(Reason::Busy).retry_after(super::BUSY_RETRY_MS);
-        return Work::Now(Err(
-            failure.saying("what members lead to elsewhere is too far behind")
-        ));
+    if let Err(failure) = check_room(shared, timeline) {
+        return Work::Now(Err(failure));
     }
     let (people, timeline) = (shared.people.clone(), timeline.to_owned());
     let changes = Arc::clone(&caller.member_changes);
@@ -73,6 +69,16 @@ pub(super) fn changing_members(
         }))),
         other => other,
     }
+}
+
+/// Refuses what leads to writes elsewhere while the relay is too far behind in that timeline's partition.
+pub(super) fn check_room(shared: &Shared, timeline: &str) -> Result<(), Failure> {
+    if shared.people.has_room(timeline) {
+        return Ok(());
+    }
+    shared.metrics.refused("relay_backlog_bytes_max", 1);
+    let failure = Failure::new(Reason::Busy).retry_after(super::BUSY_RETRY_MS);
+    Err(failure.saying("what this leads to elsewhere is too far behind"))
 }
 
 /// Waits until lists show what the connection has changed.

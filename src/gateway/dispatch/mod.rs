@@ -6,6 +6,7 @@
 //! session.
 
 pub(super) mod conversation;
+mod feed;
 mod marks;
 mod member;
 pub(super) mod message;
@@ -151,6 +152,11 @@ pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) 
         Request::ConversationUpdate(update) => conversation::update(shared, caller, update),
         Request::ConversationDirect(direct) => conversation::direct(shared, caller, direct),
         Request::ConversationHide(hide) => conversation::hide(shared, caller, hide),
+        Request::FeedFollow(follow) => feed::follow(shared, caller, follow),
+        Request::FeedUnfollow(unfollow) => feed::unfollow(shared, caller, unfollow),
+        Request::FeedFollowing(following) => feed::following(shared, caller, following),
+        Request::FeedFollowers(followers) => feed::followers(shared, caller, followers),
+        Request::FeedRange(range) => feed::range(shared, caller, range),
         Request::MessageHide(hide) => receipt::hide(shared, caller, hide),
         Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden),
         Request::ConversationClear(clear) => receipt::clear(shared, caller, clear),

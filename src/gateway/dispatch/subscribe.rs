@@ -9,7 +9,9 @@ use std::sync::Arc;
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::feed::{Lane, Subscription, Watch, With};
-use crate::timeline::{Admission, Changed, Create, Error, Head, Resume, ResumeState, Target};
+use crate::timeline::{
+    Admission, Changed, Create, Error, Head, Resume, ResumeState, Target, Timelines,
+};
 use crate::wire::{Failure, Integers, Reason, sync};
 
 /// What all subscriptions of one call have in common.
@@ -122,7 +124,8 @@ pub(in crate::gateway) async fn subscribe(
         changes_after,
     } = start;
     let timeline = watch.timeline();
-    let create = asked.create && !timeline.starts_with('$');
+    let is_own_inbox = || !asked.user.is_empty() && **timeline == *Timelines::inbox_of(&asked.user);
+    let create = asked.create && (!timeline.starts_with('$') || is_own_inbox());
     let resume = Resume {
         user: asked.user.as_ref().to_owned(),
         timeline: timeline.as_ref().to_owned(),

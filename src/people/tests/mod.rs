@@ -4,5 +4,6 @@
 //! partition.
 
 mod conversations;
+mod feed;
 mod inboxes;
 mod positions;

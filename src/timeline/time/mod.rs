@@ -21,3 +21,4 @@ pub use scheduled_row::Refused;
 pub(super) use scheduled_row::{Later, ScheduledRow};
 pub(super) use shown::shown;
 pub use timer::{Done, Timer};
+pub(super) use trim::timestamp;

@@ -176,7 +176,7 @@ fn first_younger(
 }
 
 /// A message's timestamp: the version of its row.
-fn timestamp(
+pub(in crate::timeline) fn timestamp(
     rows: &impl Source,
     name: &Name,
     head: &HeadRow,

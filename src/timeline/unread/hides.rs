@@ -149,6 +149,20 @@ pub(super) fn above(
         .collect()
 }
 
+/// Whether the reader has hidden a message.
+pub(in super::super) fn is_hidden(
+    rows: &impl Source,
+    (name, head): Of<'_>,
+    (user, reader): (&str, &Reader),
+    sequence: u64,
+) -> Result<bool, ReadError> {
+    let Some(member) = reader.member.as_ref().filter(|member| member.hides > 0) else {
+        return Ok(false);
+    };
+    let of_member = name.hide_rows(head.incarnation, (user, member.joined));
+    Ok(rows.row(&of_member.number(sequence))?.is_some())
+}
+
 /// Takes the entries of messages that the reader has hidden.
 pub(in super::super) fn mask<'m>(
     rows: &impl Source,

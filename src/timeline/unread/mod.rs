@@ -38,7 +38,7 @@ use super::tables::Name;
 use gone::{ALL, Leaves};
 
 pub use hides::Hidden;
-pub(super) use hides::mask;
+pub(super) use hides::{is_hidden, mask};
 pub(super) use keys::last_of_node;
 pub(super) use mentions::named;
 pub use read_set::{Cleared, ReadMark, ReadState};

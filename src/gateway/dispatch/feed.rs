@@ -1,0 +1,103 @@
+//! The feed family: follow, unfollow, following, followers, range.
+//!
+//! Owns: the calls behind these methods. Promises: a reply of messages fits into a frame. Must not: check what the wire
+//! has checked.
+
+use std::sync::Arc;
+
+use super::conversation::check_room;
+use super::shape::{self, page_bytes, size};
+use super::{Caller, Shared, Work, refusal};
+use crate::people::FeedRange;
+use crate::timeline::{FeedMessage, Timelines};
+use crate::wire::{Reply, feed};
+
+pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follow) -> Work {
+    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    Work::Write(Box::pin(async move {
+        let user = caller.user()?;
+        check_room(&shared, &Timelines::inbox_of(&user))?;
+        let feed::Follow {
+            timeline,
+            copy,
+            epoch,
+        } = request;
+        let followed = shared.people.follow(&user, &timeline, epoch, copy).await;
+        Ok(Reply::FeedFollow(feed::Followed {
+            following: true,
+            from: followed.map_err(refusal)?,
+        }))
+    }))
+}
+
+pub(super) fn unfollow(shared: &Arc<Shared>, caller: &Caller, request: feed::Unfollow) -> Work {
+    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    Work::Write(Box::pin(async move {
+        let user = caller.user()?;
+        check_room(&shared, &Timelines::inbox_of(&user))?;
+        let unfollowed = shared.people.unfollow(&user, &request.timeline).await;
+        unfollowed.map_err(refusal)?;
+        Ok(Reply::FeedUnfollow(feed::Unfollowed { following: false }))
+    }))
+}
+
+pub(super) fn following(shared: &Arc<Shared>, caller: &Caller, request: feed::Following) -> Work {
+    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    Work::Read(Box::pin(async move {
+        let user = caller.user()?;
+        let (after, limit) = (request.after.as_deref(), size(request.limit));
+        let page = shared.people.following(&user, after, limit).await;
+        let (follows, next) = page.map_err(refusal)?;
+        let timelines = follows.into_iter().map(|follow| feed::FollowedTimeline {
+            timeline: follow.timeline,
+            from: follow.from,
+        });
+        Ok(Reply::FeedFollowing(feed::FollowingPage {
+            timelines: timelines.collect(),
+            next,
+        }))
+    }))
+}
+
+pub(super) fn followers(shared: &Arc<Shared>, caller: &Caller, request: feed::Followers) -> Work {
+    let timelines = shared.timelines.clone();
+    let feed::Followers {
+        timeline,
+        after,
+        limit,
+        epoch,
+    } = request;
+    let target = caller.target(timeline, epoch);
+    Work::Read(Box::pin(async move {
+        let page = timelines.followers(target, after, size(limit)).await;
+        let (users, followers_count, next) = page.map_err(refusal)?;
+        Ok(Reply::FeedFollowers(feed::FollowersPage {
+            users,
+            followers_count,
+            next,
+        }))
+    }))
+}
+
+pub(super) fn range(shared: &Arc<Shared>, caller: &Caller, request: feed::Range) -> Work {
+    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    Work::Read(Box::pin(async move {
+        let asked = FeedRange {
+            user: caller.user()?,
+            before: request.before,
+            limit: size(request.limit),
+            bytes_max: page_bytes(&shared.options.limits),
+        };
+        let page = shared.people.feed(asked).await.map_err(refusal)?;
+        shared.metrics.pages.feed.count(page.messages.len());
+        let message = |one: FeedMessage| feed::FeedMessage {
+            timeline: one.timeline,
+            epoch: one.epoch,
+            message: shape::message(one.message, caller.integers),
+        };
+        Ok(Reply::FeedRange(feed::Page {
+            messages: page.messages.into_iter().map(message).collect(),
+            next: page.next,
+        }))
+    }))
+}

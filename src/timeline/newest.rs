@@ -1,0 +1,369 @@
+//! The newest messages of many timelines, as a feed shows them.
+//!
+//! Owns: their order, and what of each timeline is read for a page. Promises: a page is what sorting all messages would
+//! begin with, without tombstones and what the user has hidden or may not see; a timeline is read only if none of the
+//! messages that were found so far is surely newer; the place in a long one is found by halving, because times never
+//! fall within a timeline. Must not: know who follows what, or keep a view while it waits for another.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::ids::PartitionId;
+use crate::table::View;
+
+use super::edit::load_held;
+use super::head::HeadRow;
+use super::members::Reader;
+use super::tables::Name;
+use super::time::{shown, timestamp};
+use super::unread;
+use super::write::Site;
+use super::{Error, Message, Timelines};
+
+/// Where a message is among those of many timelines: newest first, then by timeline, then the highest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    at: Reverse<u64>,
+    timeline: usize,
+    sequence: Reverse<u64>,
+}
+
+impl Place {
+    /// Before every message.
+    pub const FIRST: Place = Place::new(u64::MAX, 0, u64::MAX);
+
+    /// That of a message: its timestamp, which of the timelines, and its sequence.
+    #[must_use]
+    pub const fn new(timestamp: u64, timeline: usize, sequence: u64) -> Place {
+        Place {
+            at: Reverse(timestamp),
+            timeline,
+            sequence: Reverse(sequence),
+        }
+    }
+
+    /// The message's time, ms.
+    #[must_use]
+    pub fn timestamp(&self) -> u64 {
+        self.at.0
+    }
+
+    /// Which of the timelines.
+    #[must_use]
+    pub fn timeline(&self) -> usize {
+        self.timeline
+    }
+
+    /// The message's number there.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.sequence.0
+    }
+}
+
+/// Consecutive messages of a timeline that belong to a feed.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// The lowest sequence.
+    pub from: u64,
+    /// Where the last of them is, or a place before that; its sequence is that of the last.
+    pub first: Place,
+}
+
+/// Asks for the newest messages of stretches.
+#[derive(Clone, Debug)]
+pub struct AskNewest {
+    /// Who asks; tombstones and what they may not see are left out.
+    pub user: String,
+    /// The timelines, in the order of their IDs, and which of its name each is. Places count in this list.
+    pub timelines: Arc<[(String, u64)]>,
+    /// What of them.
+    pub stretches: Vec<Stretch>,
+    /// Only messages behind this place.
+    pub behind: Place,
+    /// Only messages up to this place; `None` = all.
+    pub until: Option<Place>,
+    /// Only messages from this time on, ms.
+    pub since_ms: u64,
+    /// Messages at most.
+    pub limit: usize,
+    /// About so many bytes of JSON at most, or one message.
+    pub bytes_max: usize,
+}
+
+/// A message, and of which timeline it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeedMessage {
+    /// The timeline's ID.
+    pub timeline: String,
+    /// Its epoch.
+    pub epoch: String,
+    /// The message.
+    pub message: Message,
+}
+
+impl FeedMessage {
+    /// About the most bytes that this takes as JSON.
+    #[must_use]
+    pub fn json_bytes_max(&self) -> usize {
+        64 + 2 * self.timeline.len() + self.message.json_bytes_max()
+    }
+}
+
+/// The newest messages.
+#[derive(Clone, Debug, Default)]
+pub struct Newest {
+    /// In order.
+    pub messages: BTreeMap<Place, FeedMessage>,
+    /// Up to here they are all; `None` = there are no more.
+    pub until: Option<Place>,
+    /// How many messages were looked at.
+    pub looked: usize,
+}
+
+impl Newest {
+    /// Nothing behind this place is known.
+    fn ends_at(&mut self, until: Option<Place>) {
+        self.until = match (self.until, until) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+/// Messages that are looked at in one view.
+const LOOKED_MAX: usize = if cfg!(test) { 5 } else { 4_096 };
+
+impl Timelines {
+    /// The newest messages of stretches of many timelines.
+    pub async fn newest(&self, asked: AskNewest) -> Result<Newest, Error> {
+        let mut parts: BTreeMap<PartitionId, Vec<Stretch>> = BTreeMap::new();
+        for stretch in &asked.stretches {
+            let (timeline, _) = &asked.timelines[stretch.first.timeline];
+            parts
+                .entry(self.place(timeline))
+                .or_default()
+                .push(*stretch);
+        }
+        let first = |part: &[Stretch]| part.iter().map(|stretch| stretch.first).min();
+        let mut parts: Vec<_> = parts
+            .into_iter()
+            .map(|(partition, part)| (first(&part), partition, part))
+            .collect();
+        parts.sort_unstable_by_key(|(first, ..)| *first);
+        let mut newest = Newest {
+            until: asked.until,
+            ..Newest::default()
+        };
+        for (first, partition, stretches) in parts {
+            if first > newest.until && newest.until.is_some() {
+                continue;
+            }
+            let part = AskNewest {
+                stretches,
+                until: newest.until,
+                ..asked.without_stretches()
+            };
+            let site = self.site(partition);
+            let read = self.read(partition, move |view| Walk::new(&site, view, &part).run());
+            let mut found = read.await?;
+            newest.messages.append(&mut found.messages);
+            newest.looked += found.looked;
+            newest.ends_at(found.until);
+            while newest.messages.len() > asked.limit {
+                newest.messages.pop_last();
+            }
+            if newest.messages.len() == asked.limit {
+                newest.ends_at(newest.messages.last_key_value().map(|(place, _)| *place));
+            }
+        }
+        if let Some(until) = newest.until {
+            newest.messages.retain(|place, _| *place <= until);
+        }
+        Ok(newest)
+    }
+
+    /// Whether an epoch is that of a timeline's incarnation.
+    #[must_use]
+    pub fn is_epoch(&self, epoch: &str, timeline: &str, incarnation: u64) -> bool {
+        let epochs = &self.inner.epochs;
+        epochs.is(epoch, self.place(timeline), incarnation)
+    }
+}
+
+impl AskNewest {
+    fn without_stretches(&self) -> AskNewest {
+        AskNewest {
+            user: self.user.clone(),
+            timelines: Arc::clone(&self.timelines),
+            stretches: Vec::new(),
+            ..*self
+        }
+    }
+}
+
+/// A timeline that the user may read.
+struct Door {
+    name: Name,
+    /// With the user's own floor.
+    head: HeadRow,
+    reader: Reader,
+}
+
+/// What comes at a place.
+enum Next {
+    /// The last message of a stretch, or one behind it.
+    Unread(Stretch),
+    /// The last message of a stretch.
+    Read(Stretch, Message),
+}
+
+/// A walk through the stretches of one partition.
+struct Walk<'v> {
+    site: &'v Site,
+    view: &'v View,
+    asked: &'v AskNewest,
+    /// By place, the newest first.
+    queue: BTreeMap<Place, Next>,
+    /// By timeline; `None` = the user sees nothing of it, or it is another by now.
+    doors: HashMap<usize, Option<Door>>,
+}
+
+impl<'v> Walk<'v> {
+    fn new(site: &'v Site, view: &'v View, asked: &'v AskNewest) -> Walk<'v> {
+        let unread = |stretch: &Stretch| (stretch.first, Next::Unread(*stretch));
+        Walk {
+            site,
+            view,
+            asked,
+            queue: asked.stretches.iter().map(unread).collect(),
+            doors: HashMap::new(),
+        }
+    }
+
+    fn run(mut self) -> Result<Newest, Error> {
+        let (mut newest, mut bytes) = (Newest::default(), 0);
+        while let Some((place, next)) = self.queue.pop_first() {
+            let is_behind = self.asked.until.is_some_and(|until| place > until);
+            if is_behind || place.timestamp() < self.asked.since_ms {
+                break;
+            }
+            let (stretch, message) = match next {
+                Next::Read(stretch, message) => (stretch, message),
+                Next::Unread(stretch) => match self.last_of(stretch)? {
+                    Some((found, message)) if found.first == place => (found, message),
+                    Some((found, message)) => {
+                        self.queue.insert(found.first, Next::Read(found, message));
+                        continue;
+                    }
+                    None => continue,
+                },
+            };
+            let below = Place::new(place.timestamp(), place.timeline, place.sequence() - 1);
+            if stretch.from < place.sequence() {
+                let rest = Stretch {
+                    first: below,
+                    ..stretch
+                };
+                self.queue.insert(below, Next::Unread(rest));
+            }
+            newest.looked += 1;
+            if let Some(message) = self.message(place, message)? {
+                bytes += message.json_bytes_max();
+                newest.messages.insert(place, message);
+            }
+            let is_full = newest.messages.len() >= self.asked.limit || bytes > self.asked.bytes_max;
+            if is_full || newest.looked >= LOOKED_MAX {
+                newest.until = Some(place);
+                break;
+            }
+        }
+        Ok(newest)
+    }
+
+    /// What is left of a stretch behind the place asked for, and the last message of that.
+    fn last_of(&mut self, stretch: Stretch) -> Result<Option<(Stretch, Message)>, Error> {
+        let (view, behind) = (self.view, self.asked.behind);
+        let timeline = stretch.first.timeline;
+        let Some(door) = self.door(timeline)? else {
+            return Ok(None);
+        };
+        let (name, head) = (&door.name, &door.head);
+        let (mut low, from) = (stretch.from.max(head.floor), stretch.from);
+        let last = stretch.first.sequence().min(head.last);
+        if last < low {
+            return Ok(None);
+        }
+        let found = |message: Message| {
+            let first = Place::new(message.timestamp, timeline, message.sequence);
+            Some((Stretch { from, first }, message))
+        };
+        let message = load_held(view, name, head, last)?;
+        if Place::new(message.timestamp, timeline, last) > behind {
+            return Ok(found(message));
+        }
+        // Mostly it is near the end: by steps that double from there, then by halving.
+        let (lowest, mut high, mut step) = (low, last, 1);
+        while low < high {
+            let middle = high.saturating_sub(step).max(low + (high - low) / 2);
+            let at = timestamp(view, name, head, middle)?;
+            if Place::new(at, timeline, middle) > behind {
+                low = middle + 1;
+            } else {
+                high = middle;
+                step *= 2;
+            }
+        }
+        if low == lowest {
+            return Ok(None);
+        }
+        Ok(found(load_held(view, name, head, low - 1)?))
+    }
+
+    fn door(&mut self, timeline: usize) -> Result<Option<&Door>, Error> {
+        if !self.doors.contains_key(&timeline) {
+            let door = self.open(timeline)?;
+            self.doors.insert(timeline, door);
+        }
+        Ok(self.doors[&timeline].as_ref())
+    }
+
+    fn open(&self, timeline: usize) -> Result<Option<Door>, Error> {
+        let (id, incarnation) = &self.asked.timelines[timeline];
+        let name = Name::new(id);
+        let head = HeadRow::standing(self.view, &name)?;
+        let Some(head) = head.filter(|head| head.incarnation == *incarnation) else {
+            return Ok(None);
+        };
+        match self.site.reader(self.view, &name, &head, &self.asked.user) {
+            Ok(reader) => Ok(Some(Door {
+                head: reader.sees(head),
+                name,
+                reader,
+            })),
+            Err(Error::TimelineNotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The message as the user sees it; `None` if they don't.
+    fn message(&mut self, place: Place, message: Message) -> Result<Option<FeedMessage>, Error> {
+        let (view, site, asked) = (self.view, self.site, self.asked);
+        let Some(door) = self.door(place.timeline)? else {
+            return Ok(None);
+        };
+        let message = shown(message, &site.time);
+        let of = (&door.name, &door.head);
+        if message.entry.is_none()
+            || unread::is_hidden(view, of, (&asked.user, &door.reader), message.sequence)?
+        {
+            return Ok(None);
+        }
+        Ok(Some(FeedMessage {
+            timeline: asked.timelines[place.timeline].0.clone(),
+            epoch: site.epochs.text(site.partition, door.head.incarnation),
+            message,
+        }))
+    }
+}
