@@ -1,4 +1,5 @@
-//! `people-bench`: what lists, devices, feeds, fan-out and large groups cost, one row of the table of BENCHMARKS.md each.
+//! `people-bench`: what lists, devices, feeds, fan-out and large groups cost, one row of the table of BENCHMARKS.md
+//! each.
 //!
 //! Owns: the rows by name, and the loop of those that ask one thing over and over. Promises: each answer is checked
 //! against what was set up. Must not: compare a figure with its bar: that is for who reads it, on a quiet machine.
