@@ -155,7 +155,7 @@ keys! {
         /// members_only, fan_out, fan_out_members_max, edit (by, window_ms).
         policy: Vec<PolicyKey> = Vec::new();
         /// Bytes of a partition's log that lists and what else is derived from it may be behind; beyond it changes of
-        /// members are answered `busy`. The log keeps that much, whatever its own limits.
+        /// members and messages that go into inboxes are answered `busy`. The log keeps that much, whatever its own limits.
         relay_backlog_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
     }
     "clients" {
