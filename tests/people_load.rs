@@ -84,7 +84,8 @@ fn agrees(folder: &Path, answers: &Path) -> bool {
 
 #[test]
 fn every_nick_has_what_the_logs_say_after_a_kill() {
-    let (verdict, found, agreed) = people("--kills 1");
+    // With the feature `faults`, also with a pause in each commit that once lost inbox entries of new members.
+    let (verdict, found, agreed) = people("--kills 1 --env TIDELINE_FAULT=late_tail");
     assert_eq!(verdict, Verdict::Held, "{:#?}", found.checks);
     assert!(agreed);
     let made = &found.checks.made;

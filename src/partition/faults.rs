@@ -11,6 +11,9 @@ pub enum Fault {
     AckBeforeLog,
     /// Answers "done" between the write of the batch and its sync.
     AckBeforeSync,
+    /// Lets a while pass from a batch's being shown to those who follow the log to its rows' being shown to readers.
+    /// Breaks nothing, as long as nobody is told of a batch before its rows are there.
+    LateTail,
 }
 
 impl Fault {
@@ -22,6 +25,7 @@ impl Fault {
         match std::env::var("TIDELINE_FAULT").ok()?.as_str() {
             "ack_before_log" => Some(Fault::AckBeforeLog),
             "ack_before_sync" => Some(Fault::AckBeforeSync),
+            "late_tail" => Some(Fault::LateTail),
             _ => None,
         }
     }

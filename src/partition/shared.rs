@@ -213,20 +213,29 @@ impl Shared {
         View::lazy(position, memtables, &self.image, Arc::clone(&self.rules))
     }
 
-    /// Committed batches above `after`, from the log's memory or its files.
+    /// Committed batches above `after`, from the log's memory or its files, as far as a view shows them.
     pub(super) fn batches(
         &self,
         after: Position,
         bytes_max: usize,
     ) -> Result<Vec<Arc<Batch>>, ReadError> {
-        self.log
-            .read(after, bytes_max)
-            .map_err(|error| ReadError::new(error.to_string()))
+        let batches = self.log.read(after, bytes_max);
+        let batches = batches.map_err(|error| ReadError::new(error.to_string()))?;
+        Ok(self.visible(batches))
     }
 
     /// The same, if they are in memory.
     pub(super) fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Batch>>> {
-        self.log.recent(after, bytes_max)
+        let batches = self.log.recent(after, bytes_max)?;
+        Some(self.visible(batches))
+    }
+
+    /// The log shows a batch a moment before the tail moves. Who reads rows because of a batch must find its rows.
+    fn visible(&self, mut batches: Vec<Arc<Batch>>) -> Vec<Arc<Batch>> {
+        let tail = self.tail();
+        let seen = batches.partition_point(|batch| batch.position <= tail);
+        batches.truncate(seen);
+        batches
     }
 
     /// What the image covers.

@@ -235,6 +235,10 @@ impl Writer {
                 metrics.batch_bytes.record(frame.bytes() as f64);
                 let (position, bytes) = (frame.position, frame.bytes());
                 self.log.publish(frame);
+                #[cfg(any(test, feature = "faults"))]
+                if self.options.fault == Some(super::Fault::LateTail) {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
                 self.shared.publish(position, bytes);
                 self.tail_watch.send_replace(position);
                 Ok(())

@@ -55,6 +55,9 @@ struct Count {
 /// One entry of an inbox.
 #[derive(Deserialize)]
 struct Inboxed {
+    /// Its own number.
+    #[serde(skip)]
+    at: u64,
     timeline: String,
     epoch: String,
     sequence: u64,
@@ -240,12 +243,19 @@ async fn ask(caller: &mut Caller<'_>, nick: usize) -> Result<Answer, Failed> {
 async fn inbox(caller: &mut Caller<'_>, nick: usize) -> Result<Vec<Inboxed>, Failed> {
     #[derive(Deserialize)]
     struct Message {
+        sequence: u64,
         entry: Inboxed,
     }
     let timeline = format!("$inbox/{}", caller.name_of(nick));
     let ask = |from: &Value| json!({ "timeline": timeline, "limit": PAGE, "from": from });
     match pages::<Message>(caller, Some(nick), "message.range", "messages", ask).await {
-        Ok(messages) => Ok(messages.into_iter().map(|one| one.entry).collect()),
+        Ok(messages) => {
+            let entry = |Message {
+                             sequence: at,
+                             entry,
+                         }| Inboxed { at, ..entry };
+            Ok(messages.into_iter().map(entry).collect())
+        }
         Err(Failed::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(Vec::new()),
         Err(failed) => Err(failed),
     }
@@ -332,6 +342,9 @@ fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String>
     }
     if let Some((room, _)) = by_room.first_key_value() {
         return Err(format!("entries of {}", crowd.timelines[*room]));
+    }
+    if let Some((entry, at)) = inbox.iter().zip(1..).find(|(entry, at)| entry.at != *at) {
+        return Err(format!("its {at} is {}", entry.at));
     }
     let times = crowd.times.borrow();
     let odd = |entry: &&Inboxed| {

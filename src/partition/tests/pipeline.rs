@@ -175,3 +175,46 @@ fn a_log_may_take_several_batches_before_the_first_is_settled() {
     assert_eq!((told, medium.begun()), (expected.to_vec(), 3));
     assert!(rows.is_empty());
 }
+
+/// The story: the relay followed the log, was told of the batch in which a member joined, read the members by a view
+/// that did not have them yet, and left the new one out.
+#[test]
+fn a_batch_is_shown_to_those_who_follow_the_log_when_its_rows_are() {
+    let home = tempfile::tempdir().expect("a folder");
+    let disk = RecordingStorage::new();
+    let options = Options {
+        fault: Some(Fault::LateTail),
+        ..Options::default()
+    };
+    let handed: (Arc<dyn Rules>, _) = (Arc::new(ToyRules), Arc::new(Clock::system()));
+    let opened = recovery::start(
+        PartitionId(0),
+        |covered| Log::open(Arc::new(disk.clone()), options.log, covered).map(|(log, _)| log),
+        home.path(),
+        &options,
+        handed,
+    );
+    let partition = opened.expect("opens");
+    for (number, from_memory) in [(0, false), (1, true), (2, false), (3, true)] {
+        let put = move |txn: &mut Txn<'_>| -> Result<Option<usize>, usize> {
+            txn.put([number], [1, 1]);
+            Ok(None)
+        };
+        let (bundle, answer_of) = job::bundle(vec![Some(put)], job::call);
+        partition.enqueue(Purpose::Adds, 0, bundle).expect("queued");
+        let after = Position(u64::from(number));
+        let follow = || match from_memory {
+            true => partition.recent(after, 1 << 20).expect("it is young"),
+            false => partition.batches(after, 1 << 20).expect("no damage"),
+        };
+        while follow().is_empty() {
+            std::thread::yield_now();
+        }
+        let view = partition.view().expect("a view");
+        let rows = view.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
+        assert_eq!(rows.count(), usize::from(number) + 1);
+        assert_eq!(answer(answer_of), Ok(None));
+    }
+    partition.close();
+    partition.join();
+}
