@@ -58,8 +58,12 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         if total.members + total.scheduled + people.conversations + people.positions > 0 {
             writeln!(
                 out,
-                "{} members, {} scheduled messages, {} conversations, {} device positions",
-                total.members, total.scheduled, people.conversations, people.positions
+                "{} members, {} scheduled messages, {} conversations, {} device positions, {} inbox entries",
+                total.members,
+                total.scheduled,
+                people.conversations,
+                people.positions,
+                people.entries
             )?;
         }
     }

@@ -18,7 +18,7 @@ pub(super) struct Followers {
 }
 
 /// Its number in the keys of cursors.
-const NUMBER: u32 = 3;
+pub(super) const NUMBER: u32 = 3;
 /// Follows in a page of what is made anew.
 const PAGE_FOLLOWS: usize = 1_000;
 

@@ -50,7 +50,7 @@ const INCARNATION: &str = "$inc";
 const NUMBER: &str = "$number";
 
 impl Follow {
-    fn encode(&self) -> RowWriter {
+    pub(super) fn encode(&self) -> RowWriter {
         let mut row = RowWriter::new(64);
         let mut put = |name, number: u64| row.put(name, ValueRef::Integer(number.cast_signed()));
         put(FROM, self.from);

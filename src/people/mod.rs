@@ -26,6 +26,7 @@ mod stored;
 mod sync;
 mod tables;
 mod verify;
+mod verify_feeds;
 
 #[cfg(test)]
 mod tests;

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use crate::ids::{HistoryId, PartitionId, Position};
 use crate::relay::stored_cursors;
 use crate::table::{Batch, Malformed, ReadError, View};
-use crate::timeline::{MemberRow, StoredTimelines, Timelines, memberships};
+use crate::timeline::{MemberRow, StoredTimelines, Timelines, followings, memberships};
 
 use super::conversation_row::{ConversationRow, Marks, Membership};
 use super::dump::{all, read};
 use super::stored::{DeviceRow, Place};
 use super::tables::{CONVERSATIONS, DEVICES, Home, POSITIONS};
-use super::{conversations, lists};
+use super::{conversations, follows, lists};
 
 /// What was found at users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct VerifiedPeople {
     pub conversations: u64,
     /// Positions of devices.
     pub positions: u64,
+    /// Entries of inboxes.
+    pub entries: u64,
 }
 
 /// What is told of a check.
@@ -43,12 +45,16 @@ pub struct StoredPartition<'v> {
     pub changed: &'v Changed,
 }
 
-/// The members that the batches of a log changed, as far back as it reaches.
+/// The members, follows and followers that the batches of a log changed, as far back as it reaches.
 #[derive(Debug, Default)]
 pub struct Changed {
-    first: Option<Position>,
+    pub(super) first: Option<Position>,
     /// By timeline and user, where they changed last.
     members: HashMap<(String, String), Position>,
+    /// The same of follows.
+    pub(super) follows: HashMap<(String, String), Position>,
+    /// The same of new followers.
+    pub(super) followers: HashMap<(String, String), Position>,
 }
 
 impl Changed {
@@ -62,15 +68,23 @@ impl Changed {
             let of = (change.timeline, change.user);
             self.members.insert(of, batch.position);
         }
+        for change in follows::changes(batch)? {
+            let of = (change.timeline, change.user);
+            self.follows.insert(of, batch.position);
+        }
+        for change in followings(batch)? {
+            let of = (change.timeline, change.user);
+            self.followers.insert(of, batch.position);
+        }
         Ok(())
     }
 }
 
 /// All partitions of a data directory.
 pub struct StoredPeople<'v> {
-    partitions: Vec<StoredPartition<'v>>,
-    timelines: Vec<StoredTimelines<'v>>,
-    history: HistoryId,
+    pub(super) partitions: Vec<StoredPartition<'v>>,
+    pub(super) timelines: Vec<StoredTimelines<'v>>,
+    pub(super) history: HistoryId,
     place: &'v dyn Fn(&[u8]) -> PartitionId,
     /// By source, then destination: up to where lists were derived; `None` = it can't be said.
     lists: Vec<Vec<Option<Position>>>,
@@ -108,6 +122,7 @@ impl<'v> StoredPeople<'v> {
             found.conversations += self.check_conversations(id, &mut within)?;
             found.positions += self.check_devices(id, report)?;
         }
+        found.entries = self.check_feeds(report)?;
         Ok(found)
     }
 
@@ -171,7 +186,7 @@ impl<'v> StoredPeople<'v> {
         changed.is_some_and(|changed| *changed > at)
     }
 
-    fn place_of(&self, key: &[u8]) -> usize {
+    pub(super) fn place_of(&self, key: &[u8]) -> usize {
         usize::from((self.place)(key).0)
     }
 

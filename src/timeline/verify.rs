@@ -56,6 +56,7 @@ impl StoredTimelines<'_> {
             self.check_settings(of, &mut problem)?;
             self.check_kept(of, &mut problem)?;
             self.check_members(&timeline, &head, &mut problem)?;
+            self.check_followers(&timeline, &head, &mut problem)?;
             self.check_member_changes(of, &mut problem)?;
             found.members += u64::from(head.members);
         }

@@ -104,7 +104,7 @@ def test_what_lies_at_users_is_verified_and_dumped(own_server):
     own_server.stop()
     code, lines = verify(own_server, own_server.data)
     assert code == 0, lines
-    assert "1 members, 1 scheduled messages, 2 conversations, 1 device positions" in lines
+    assert "1 members, 1 scheduled messages, 2 conversations, 1 device positions, 0 inbox entries" in lines
     notes = [line for line in lines if line.startswith("NOTE")]
     assert len(notes) == 1 and '"phone": the position in "t" is beyond the head 1' in notes[0], lines
     dump = subprocess.run([own_server.binary, "dump", own_server.data], capture_output=True, timeout=60)

@@ -3,20 +3,23 @@
 //! Owns: one bent row for each rule. Promises: every rule finds its damage; what the relay has not brought yet is none.
 //! Must not: damage files.
 
+use std::ops::Bound;
+
 use super::conversations::World;
-use crate::ids::{PartitionId, Position};
-use crate::model::ValueRef;
+use crate::ids::{PartitionId, Position, TableId};
+use crate::model::{Direction, ValueRef};
 use crate::partition::{Partitions, Purpose, Txn};
 use crate::people::conversation_row::ConversationRow;
 use crate::people::stored::{DeviceRow, Place};
 use crate::people::tables::Home;
 use crate::people::{
-    Changed, DevicePosition, Report, SetPositions, StoredPartition, StoredPeople, VerifiedPeople,
+    Changed, DevicePosition, Follow, Report, SetPositions, StoredPartition, StoredPeople,
+    VerifiedPeople,
 };
 use crate::table::{Key, RowWriter};
 use crate::timeline::{
-    AddMembers, Append, AppendOne, Create, NewMember, ReadMark, RemoveMembers, StoredTimelines,
-    Target,
+    AddMembers, Append, AppendOne, Create, FanOut, Inbox, NewMember, Post, ReadMark, RemoveMembers,
+    SettingsPatch, StoredTimelines, Target, Timelines,
 };
 
 /// What a check of all partitions says: problems, then notes.
@@ -347,4 +350,139 @@ async fn relay_cursors_beyond_their_logs_are_found() {
     let (problems, notes) = verified(&world.partitions);
     assert_eq!((problems.as_slice(), notes.len()), (&expected[..], 0));
     world.close().await;
+}
+
+/// What is said of ada's follow of the room after `bend` wrote at her or at the room.
+async fn bent_follow(
+    bend: impl FnOnce(&mut Txn<'_>, &Home, &Timelines) + Send + 'static,
+    at: &'static str,
+) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let world = world(dir.path()).await;
+    let target = Target::from("room");
+    let patch = SettingsPatch {
+        fan_out: Some(Some(FanOut::Write)),
+        ..SettingsPatch::default()
+    };
+    world
+        .timelines
+        .configure(target, patch, None)
+        .await
+        .unwrap();
+    world.people.follow("ada", "room", None, 0).await.unwrap();
+    let append = Append {
+        timeline: "room".to_owned(),
+        sender: "ben".to_owned(),
+        messages: vec![AppendOne::default()],
+        expect_head: None,
+        create: false,
+        epoch: None,
+    };
+    world.timelines.append(append).await.unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let is_back = || async {
+        let follows = world.people.follows("ada").await.unwrap();
+        let inbox = Target::from(Timelines::inbox_of("ada").as_str());
+        let came = world.timelines.get(inbox).await.is_ok();
+        came && follows.all()[0].inbox_from != u64::MAX
+    };
+    while !is_back().await {
+        assert!(
+            std::time::Instant::now() < until,
+            "the relay does not get through"
+        );
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    assert_eq!(verified(&world.partitions).0, Vec::<String>::new());
+    let home = Home::new("ada");
+    let place = world.partitions.place(at.as_bytes());
+    let timelines = world.timelines.clone();
+    write(&world.partitions, place, move |txn| {
+        bend(txn, &home, &timelines)
+    })
+    .await;
+    let (problems, _) = verified(&world.partitions);
+    world.close().await;
+    problems
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn follows_and_inboxes_that_are_not_as_the_timelines_say_are_found() {
+    fn change(txn: &mut Txn<'_>, home: &Home, change: impl Fn(&mut Follow)) {
+        let key = home.follow_key("room");
+        let row = txn.get(key.as_bytes()).unwrap().unwrap();
+        let mut follow = Follow::decode("room".to_owned(), &row).unwrap();
+        change(&mut follow);
+        txn.put(key.as_bytes(), follow.encode().finish(1));
+    }
+    let inbox = "$inbox/ada";
+    for (bend, what) in [
+        (
+            Box::new(|txn: &mut Txn<'_>, home: &Home, _: &Timelines| {
+                change(txn, home, |one| one.number += 1)
+            }) as Box<dyn Fn(&mut Txn<'_>, &Home, &Timelines) + Send>,
+            "is another one than the timeline knows",
+        ),
+        (
+            Box::new(|txn: &mut Txn<'_>, home: &Home, _: &Timelines| {
+                change(txn, home, |one| one.inbox_from = 1)
+            }),
+            "takes messages from the inbox that are not there",
+        ),
+        (
+            Box::new(|txn: &mut Txn<'_>, home: &Home, _: &Timelines| {
+                change(txn, home, |one| one.from = 9)
+            }),
+            "begins beyond the timeline's head",
+        ),
+        (
+            Box::new(|txn: &mut Txn<'_>, home: &Home, timelines: &Timelines| {
+                // The message once more.
+                let follow = txn
+                    .get(home.follow_key("room").as_bytes())
+                    .unwrap()
+                    .unwrap();
+                let follow = Follow::decode("room".to_owned(), &follow).unwrap();
+                let post = Post {
+                    timeline: "room".to_owned(),
+                    incarnation: follow.incarnation,
+                    sequence: 2,
+                    timestamp: 0,
+                    version: 0,
+                };
+                let mut entry = timelines.inbox_entry(timelines.partition_of("room"), &post);
+                let at = timelines.partition_of(home.name());
+                let writer = timelines.inbox_writer(at);
+                writer.put(txn, &Inbox::of("ada"), &mut entry).unwrap();
+            }),
+            "leads to a message that came before",
+        ),
+    ] {
+        let problems = bent_follow(bend, inbox).await.join("\n");
+        assert!(problems.contains(what), "{what}: {problems}");
+    }
+    let problems = bent_follow(
+        |txn, _, _| {
+            let followers = Key::new(TableId(20), &[], 1);
+            let (from, to) = (followers.clone().below_all(), followers.above_all());
+            let bounds = (
+                Bound::Included(from.as_bytes()),
+                Bound::Excluded(to.as_bytes()),
+            );
+            let row = txn.range(bounds.0, bounds.1, Direction::Forward).next();
+            let (key, _) = row.unwrap().unwrap();
+            txn.delete(key);
+        },
+        "room",
+    )
+    .await
+    .join("\n");
+    assert!(
+        problems.contains("is not known to the timeline"),
+        "{problems}"
+    );
+    assert!(
+        problems.contains("0 followers, the head says 1"),
+        "{problems}"
+    );
 }

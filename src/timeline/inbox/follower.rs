@@ -66,7 +66,7 @@ impl FollowerRow {
         Ok(follower)
     }
 
-    fn load(
+    pub(super) fn load(
         rows: &impl Source,
         name: &Name,
         head: &HeadRow,

@@ -9,6 +9,7 @@ mod entry;
 mod follower;
 mod post;
 mod turn;
+mod verify;
 
 pub use audience::Recipients;
 pub use entry::{Inbox, InboxEntry, InboxWriter};
@@ -16,3 +17,4 @@ pub(in crate::timeline) use follower::user_of;
 pub use follower::{FollowerChange, followings, has_followings};
 pub(in crate::timeline) use post::record_posts;
 pub use post::{Post, has_posts, posts};
+pub use verify::StoredEntry;
