@@ -66,7 +66,13 @@ fn rows_about_people_put_their_load_on_and_find_what_was_set_up() {
         ("list", &list[..], "call_p99"),
         ("sync", &[], "server_cpu_per_call"),
         ("device", &["--connections", "5"], "bytes_per_device"),
+        ("feed", &["--messages", "3"], "server_cpu_per_call"),
     ] {
+        let few = if row == "feed" {
+            ["--follows", "10"]
+        } else {
+            few
+        };
         let outcome = run(&[&["people-bench", row], &few[..], flags].concat());
         assert!(outcome.checks.made["answers checked"] > 0, "{row}");
         assert!(outcome.figures.contains_key(figure), "{row}");
@@ -79,16 +85,32 @@ fn a_crowd_gets_every_post_and_others_are_listed_meanwhile() {
         "people-bench",
         "crowd",
         "--members",
-        "300",
+        "1200",
         "--online",
         "20",
     ];
-    let outcome = run(&words);
+    let outcome = run(&[&words[..], &["--fan-out", "write"]].concat());
     let made = &outcome.checks.made;
     assert!(made["members listed"] > 0 && made["deliveries in order"] > 0);
+    assert!(made["entries of inboxes"] > 0, "{made:?}");
     for name in ["ack", "ack_without_members", "delivery", "listed"] {
         assert!(outcome.latencies[name].count > 0, "{name}");
     }
+}
+
+#[test]
+fn groups_fill_inboxes() {
+    let words = [
+        "people-bench",
+        "fan-out",
+        "--groups",
+        "5",
+        "--members",
+        "10",
+    ];
+    let outcome = run(&[&words[..], &["--users", "20", "--rate", "100"]].concat());
+    let entries = outcome.figures["entries"].value;
+    assert!(entries > 0.0 && outcome.checks.made["entries of inboxes"] as f64 == entries);
 }
 
 #[test]

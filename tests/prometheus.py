@@ -89,7 +89,7 @@ class Traffic(threading.Thread):
 
     def run(self):
         try:
-            self.call("timeline.create", timeline="watch/1")
+            self.call("timeline.create", timeline="watch/1", settings={"fan_out": "write"})
             self.call("member.add", timeline="watch/1", members=[{"user": "watcher"}])
             subscribers = [self.subscriber("watcher") for _ in range(3)]
             for number in itertools.count():
@@ -111,7 +111,7 @@ class Traffic(threading.Thread):
         """What members do: one comes, types and goes; lists, a device, messages that time brings and takes."""
         self.subscriber(f"visitor {number}").close()
         self.call("signal", user="watcher", timeline="watch/1", signal={"typing": True})
-        for method in ("conversation.list", "conversation.sync"):
+        for method in ("conversation.list", "conversation.sync", "feed.range"):
             self.call(method, user="watcher")
         self.call("sync", user="watcher", device="phone")
         self.call("message.append", timeline="watch/1", entry={}, expires_in_ms=100)

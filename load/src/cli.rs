@@ -49,7 +49,7 @@ pub enum Command {
     Room(Flags<room::Room>),
     /// Polling many timelines for news: polls per second and per second of the server's processor time
     Poll(Flags<poll::Poll>),
-    /// What lists, devices and large groups cost, one measurement each
+    /// What lists, devices, feeds, fan-out and large groups cost, one measurement each
     #[command(subcommand)]
     PeopleBench(people_bench::Row),
     /// What each operation costs while timelines, history and audiences grow: tables and pictures

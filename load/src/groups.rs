@@ -114,7 +114,8 @@ pub(crate) async fn settled(run: &Run) -> Result<Instant, Stop> {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         let now = Instant::now();
-        if relay(run, "backlog_bytes").await? == 0.0 {
+        let left = gauge(run, "tideline_relay_backlog_bytes").await?;
+        if left + gauge(run, "tideline_inbox_jobs").await? == 0.0 {
             return Ok(now);
         }
         sleep(LOOK).await;
@@ -123,9 +124,9 @@ pub(crate) async fn settled(run: &Run) -> Result<Instant, Stop> {
     Err(Stop::Unreachable(what))
 }
 
-/// The largest of a gauge of the relay, over targets and partitions.
-pub(crate) async fn relay(run: &Run, gauge: &str) -> Result<f64, Stop> {
-    let name = format!("tideline_relay_{gauge}{{");
+/// A gauge of the server where it is largest, over all labels.
+pub(crate) async fn gauge(run: &Run, name: &str) -> Result<f64, Stop> {
+    let name = format!("{name}{{");
     let lost = |error| Stop::Unreachable(format!("/metrics: {error}"));
     let metrics = metrics(&run.url).await.map_err(lost)?;
     let gauges = metrics.iter().filter(|(one, _)| one.starts_with(&name));

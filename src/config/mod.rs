@@ -154,8 +154,8 @@ keys! {
         /// tables at the end of the file, [[policy]] with prefix and any of retention (age_ms, messages, bytes),
         /// members_only, fan_out, fan_out_members_max, edit (by, window_ms).
         policy: Vec<PolicyKey> = Vec::new();
-        /// Bytes of a partition's log that lists and what else is derived from it may be behind; beyond it changes of
-        /// members and messages that go into inboxes are answered `busy`. The log keeps that much, whatever its own limits.
+        /// Bytes of a partition's log that lists, inboxes and followers may be behind; beyond it changes of members
+        /// and messages that go into inboxes are answered `busy`. The log keeps that much, whatever its own limits.
         relay_backlog_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
     }
     "clients" {

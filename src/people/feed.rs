@@ -53,7 +53,7 @@ const KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// Entries and messages that one call looks at, about.
 const LOOKED_MAX: usize = if cfg!(test) { 8 } else { 4_096 };
 /// Entries of the inbox that are read together.
-const ENTRIES: usize = if cfg!(test) { 3 } else { 128 };
+const ENTRIES: usize = if cfg!(test) { 3 } else { 64 };
 /// Clocks of two partitions may differ by so much, ms.
 const SLACK_MS: u64 = 100;
 /// What is younger may still be on its way into the inbox, ms: the next page looks for it.

@@ -9,6 +9,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::ids::PartitionId;
 use crate::table::View;
 
@@ -211,65 +213,50 @@ struct Door {
     reader: Reader,
 }
 
-/// What comes at a place.
-enum Next {
-    /// The last message of a stretch, or one behind it.
-    Unread(Stretch),
-    /// The last message of a stretch.
-    Read(Stretch, Message),
-}
-
 /// A walk through the stretches of one partition.
 struct Walk<'v> {
     site: &'v Site,
     view: &'v View,
     asked: &'v AskNewest,
-    /// By place, the newest first.
-    queue: BTreeMap<Place, Next>,
+    /// What is left, by the place of its last message or one before that; and whether it is that of the message.
+    queue: BTreeMap<Place, (Stretch, bool)>,
     /// By timeline; `None` = the user sees nothing of it, or it is another by now.
-    doors: HashMap<usize, Option<Door>>,
+    doors: HashMap<usize, Option<Door>, RandomState>,
 }
 
 impl<'v> Walk<'v> {
     fn new(site: &'v Site, view: &'v View, asked: &'v AskNewest) -> Walk<'v> {
-        let unread = |stretch: &Stretch| (stretch.first, Next::Unread(*stretch));
+        let whole = |stretch: &Stretch| (stretch.first, (*stretch, false));
         Walk {
             site,
             view,
             asked,
-            queue: asked.stretches.iter().map(unread).collect(),
-            doors: HashMap::new(),
+            queue: asked.stretches.iter().map(whole).collect(),
+            doors: HashMap::default(),
         }
     }
 
     fn run(mut self) -> Result<Newest, Error> {
         let (mut newest, mut bytes) = (Newest::default(), 0);
-        while let Some((place, next)) = self.queue.pop_first() {
+        while let Some((place, (stretch, is_found))) = self.queue.pop_first() {
             let is_behind = self.asked.until.is_some_and(|until| place > until);
             if is_behind || place.timestamp() < self.asked.since_ms {
                 break;
             }
-            let (stretch, message) = match next {
-                Next::Read(stretch, message) => (stretch, message),
-                Next::Unread(stretch) => match self.last_of(stretch)? {
-                    Some((found, message)) if found.first == place => (found, message),
-                    Some((found, message)) => {
-                        self.queue.insert(found.first, Next::Read(found, message));
-                        continue;
-                    }
-                    None => continue,
-                },
-            };
-            let below = Place::new(place.timestamp(), place.timeline, place.sequence() - 1);
+            if !is_found {
+                if let Some(first) = self.last_of(stretch)? {
+                    self.queue
+                        .insert(first, (Stretch { first, ..stretch }, true));
+                }
+                continue;
+            }
             if stretch.from < place.sequence() {
-                let rest = Stretch {
-                    first: below,
-                    ..stretch
-                };
-                self.queue.insert(below, Next::Unread(rest));
+                let first = Place::new(place.timestamp(), place.timeline, place.sequence() - 1);
+                self.queue
+                    .insert(first, (Stretch { first, ..stretch }, false));
             }
             newest.looked += 1;
-            if let Some(message) = self.message(place, message)? {
+            if let Some(message) = self.message(place)? {
                 bytes += message.json_bytes_max();
                 newest.messages.insert(place, message);
             }
@@ -282,43 +269,37 @@ impl<'v> Walk<'v> {
         Ok(newest)
     }
 
-    /// What is left of a stretch behind the place asked for, and the last message of that.
-    fn last_of(&mut self, stretch: Stretch) -> Result<Option<(Stretch, Message)>, Error> {
-        let (view, behind) = (self.view, self.asked.behind);
-        let timeline = stretch.first.timeline;
-        let Some(door) = self.door(timeline)? else {
+    /// The place of the last message of a stretch that is behind the place asked for.
+    fn last_of(&mut self, stretch: Stretch) -> Result<Option<Place>, Error> {
+        let (view, behind, timeline) = (self.view, self.asked.behind, stretch.first.timeline);
+        let Some(Door { name, head, .. }) = self.door(timeline)? else {
             return Ok(None);
         };
-        let (name, head) = (&door.name, &door.head);
-        let (mut low, from) = (stretch.from.max(head.floor), stretch.from);
-        let last = stretch.first.sequence().min(head.last);
+        let place = |sequence| {
+            let at = timestamp(view, name, head, sequence)?;
+            Ok::<_, Error>(Place::new(at, timeline, sequence))
+        };
+        let mut low = stretch.from.max(head.floor);
+        let (lowest, last) = (low, stretch.first.sequence().min(head.last));
         if last < low {
             return Ok(None);
         }
-        let found = |message: Message| {
-            let first = Place::new(message.timestamp, timeline, message.sequence);
-            Some((Stretch { from, first }, message))
-        };
-        let message = load_held(view, name, head, last)?;
-        if Place::new(message.timestamp, timeline, last) > behind {
-            return Ok(found(message));
+        let first = place(last)?;
+        if first > behind {
+            return Ok(Some(first));
         }
         // Mostly it is near the end: by steps that double from there, then by halving.
-        let (lowest, mut high, mut step) = (low, last, 1);
+        let (mut high, mut step) = (last, 1);
         while low < high {
             let middle = high.saturating_sub(step).max(low + (high - low) / 2);
-            let at = timestamp(view, name, head, middle)?;
-            if Place::new(at, timeline, middle) > behind {
+            if place(middle)? > behind {
                 low = middle + 1;
             } else {
                 high = middle;
                 step *= 2;
             }
         }
-        if low == lowest {
-            return Ok(None);
-        }
-        Ok(found(load_held(view, name, head, low - 1)?))
+        (low > lowest).then(|| place(low - 1)).transpose()
     }
 
     fn door(&mut self, timeline: usize) -> Result<Option<&Door>, Error> {
@@ -347,22 +328,23 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// The message as the user sees it; `None` if they don't.
-    fn message(&mut self, place: Place, message: Message) -> Result<Option<FeedMessage>, Error> {
+    /// The message at a place as the user sees it; `None` if they don't.
+    fn message(&mut self, place: Place) -> Result<Option<FeedMessage>, Error> {
         let (view, site, asked) = (self.view, self.site, self.asked);
-        let Some(door) = self.door(place.timeline)? else {
+        let Some(Door { name, head, reader }) = self.door(place.timeline)? else {
             return Ok(None);
         };
+        let message = load_held(view, name, head, place.sequence())?;
         let message = shown(message, &site.time);
-        let of = (&door.name, &door.head);
+        let reader = (asked.user.as_str(), &*reader);
         if message.entry.is_none()
-            || unread::is_hidden(view, of, (&asked.user, &door.reader), message.sequence)?
+            || unread::is_hidden(view, (name, head), reader, message.sequence)?
         {
             return Ok(None);
         }
         Ok(Some(FeedMessage {
             timeline: asked.timelines[place.timeline].0.clone(),
-            epoch: site.epochs.text(site.partition, door.head.incarnation),
+            epoch: site.epochs.text(site.partition, head.incarnation),
             message,
         }))
     }

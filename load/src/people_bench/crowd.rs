@@ -5,7 +5,7 @@
 //! conversations of their own. Promises: each subscriber gets each post once; of the inboxes a sample is counted. Must
 //! not: use more than one thread, so that the server keeps the machine.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use clap::ValueEnum;
@@ -97,9 +97,12 @@ impl Profile for Crowd {
             .start(run, &[bare_ack], open)
             .await?;
         let pace = run.pace(self.rate, Gaps::Fixed, 0);
-        let posting = audience::by_the_clock(&account, pace, |at| account.put(0, 0, at));
+        let last = Cell::new(Instant::now());
+        let posting = audience::by_the_clock(&account, pace, |at| {
+            last.set(at);
+            account.put(0, 0, at);
+        });
         let (joins, (), ()) = tokio::join!(self.join(run), posting, run.measure());
-        let ended = Instant::now();
         audience::end(&account, living).await?;
         beside.end().await?;
         for join in joins {
@@ -111,7 +114,7 @@ impl Profile for Crowd {
             let sample = (0..self.sample).map(|_| random.below(self.members));
             let due = account.counts.acked.get();
             let filled = filled(run, sample.map(|number| (number, due))).await?;
-            let after = filled.unwrap_or(done).saturating_duration_since(ended);
+            let after = filled.unwrap_or(done) - last.get();
             let after = after.as_secs_f64();
             run.figure("inboxes_filled_after", after, "s", Better::Lower);
         }

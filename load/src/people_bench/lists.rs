@@ -185,6 +185,12 @@ impl Synced {
     }
 }
 
+/// Where nobody writes, there is no news.
+fn nothing(result: &[u8], is_so: bool) -> Result<(), String> {
+    let text = || format!("news: {:.300}", String::from_utf8_lossy(result));
+    is_so.then_some(()).ok_or_else(text)
+}
+
 impl Profile for Sync {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.flow.connections as u64)?;
@@ -203,13 +209,7 @@ impl Profile for Sync {
             }
             cursors.push(params);
         }
-        let check = |result: &[u8]| match read::<Synced>(result)? {
-            synced if synced.has_nothing() => Ok(()),
-            _ => Err(format!(
-                "news where there are none: {:.300}",
-                String::from_utf8_lossy(result)
-            )),
-        };
+        let check = |result: &[u8]| nothing(result, read::<Synced>(result)?.has_nothing());
         let params = |lane: usize| cursors[lane].clone();
         ask(run, &self.flow, "conversation.sync", params, check).await
     }
@@ -245,13 +245,7 @@ impl Profile for Device {
         settled(run).await?;
         let memory = || used(run.pid?, "resident_bytes");
         let before = memory();
-        let check = |result: &[u8]| match result == EMPTY {
-            true => Ok(()),
-            false => Err(format!(
-                "news where there are none: {:.300}",
-                String::from_utf8_lossy(result)
-            )),
-        };
+        let check = |result: &[u8]| nothing(result, result == EMPTY);
         let params = json!({ "device": DEVICE });
         ask(run, &self.flow, "sync", |_| params.clone(), check).await?;
         // The connections are closed, but what they took is not given back so soon: the last sample had them.
@@ -284,4 +278,28 @@ async fn places(run: &Run, tally: &Tally) -> Result<Map<String, Value>, Stop> {
         places.insert(name, place);
     }
     Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_not_what_was_set_up_is_a_fault() {
+        let mut tally = Tally::new("list/".into(), 3, 0);
+        tally.acked = vec![1, 5, 5];
+        let page = |shown: &[(u64, u64, u64)], next: Option<&str>| {
+            let one = |(number, last_at, unread): &(u64, u64, u64)| json!({ "timeline": tally.name(*number), "last_at": last_at, "head": unread, "unread": unread });
+            let shown: Vec<Value> = shown.iter().map(one).collect();
+            let page = json!({ "conversations": shown, "next": next }).to_string();
+            let page: Page = read(page.as_bytes()).expect("a page");
+            page.check(&tally, 2).is_ok()
+        };
+        assert!(page(&[(2, 9, 5), (1, 8, 5)], Some("n")));
+        assert!(!page(&[(2, 9, 5), (1, 8, 5)], None), "the rest is missing");
+        assert!(!page(&[(2, 9, 5)], Some("n")), "too short");
+        assert!(!page(&[(2, 8, 5), (1, 9, 5)], Some("n")), "not in order");
+        assert!(!page(&[(2, 9, 5), (1, 8, 4)], Some("n")), "one too few");
+        assert!(!page(&[(2, 9, 5), (7, 8, 5)], Some("n")), "unknown");
+    }
 }

@@ -1,9 +1,12 @@
-//! `people-bench`: what lists, devices and large groups cost, one row of the table of BENCHMARKS.md each.
+//! `people-bench`: what lists, devices, feeds, fan-out and large groups cost, one row of the table of BENCHMARKS.md
+//! each.
 //!
 //! Owns: the rows by name, and the loop of those that ask one thing over and over. Promises: each answer is checked
 //! against what was set up. Must not: compare a figure with its bar: that is for who reads it, on a quiet machine.
 
 mod crowd;
+mod fan_out;
+mod feed;
 mod lists;
 
 use std::rc::Rc;
@@ -28,6 +31,10 @@ pub enum Row {
     Sync(Flags<lists::Sync>),
     /// `sync` by device with nothing new: polls per second of the server's processor time, memory of a device
     Device(Flags<lists::Device>),
+    /// The first page of a feed of many timelines, half of them read from the source
+    Feed(Flags<feed::Feed>),
+    /// Messages into the inboxes of groups: entries a second until all are there, each once
+    FanOut(Flags<fan_out::FanOut>),
     /// A group with many members, some of them on-line: acks, pushes, inboxes, and the lists of others meanwhile
     Crowd(Flags<crowd::Crowd>),
 }
@@ -39,6 +46,8 @@ impl Row {
             Row::List(args) => ("people-bench list", args),
             Row::Sync(args) => ("people-bench sync", args),
             Row::Device(args) => ("people-bench device", args),
+            Row::Feed(args) => ("people-bench feed", args),
+            Row::FanOut(args) => ("people-bench fan-out", args),
             Row::Crowd(args) => ("people-bench crowd", args),
         }
     }

@@ -1,0 +1,159 @@
+//! The row of feeds: the first page of a feed of many timelines.
+//!
+//! Owns: the timelines that are followed, every other one of them read from the source. Promises: a whole feed has each
+//! message once; each page has as many as were asked for, newest first. Must not: have anybody write while it measures.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::ask;
+use crate::exit::Stop;
+use crate::generator::{Flow, count};
+use crate::groups::{client, create, filled, settled, spread};
+use crate::profile::{Profile, need_files};
+use crate::rpc::{CallError, read};
+use crate::run::Run;
+use crate::tally::Tally;
+
+/// Arguments of `people-bench feed`.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[command(mut_arg("connections", |arg| arg.default_value("2")))]
+pub struct Feed {
+    #[command(flatten)]
+    #[serde(flatten)]
+    flow: Flow,
+    /// Timelines that each user follows; each connection is a user
+    #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
+    follows: u64,
+    /// Messages in each timeline, appended in turn
+    #[arg(long, default_value_t = 20)]
+    messages: u32,
+    /// Messages on a page
+    #[arg(long, default_value_t = 20, value_parser = count::<u64>)]
+    page: u64,
+    /// Bytes of text in each entry, {"text": …}
+    #[arg(long, default_value_t = 200)]
+    size: usize,
+}
+
+/// A page of a feed, as far as it is checked.
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<Shown>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    timeline: String,
+    sequence: u64,
+    timestamp: u64,
+}
+
+impl Page {
+    /// Whether it has so many messages, newest first.
+    fn has(&self, due: u64) -> bool {
+        let times = self.messages.iter().map(|message| message.timestamp);
+        times.is_sorted_by(|a, b| a >= b) && self.messages.len() as u64 == due
+    }
+}
+
+/// Whether the timeline of this number is fanned out.
+fn is_written(number: u64) -> bool {
+    !number.is_multiple_of(2)
+}
+
+impl Profile for Feed {
+    async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
+        let users = self.flow.connections as u64;
+        need_files(run, users)?;
+        let mut tally = Tally::new(run.prefix(None, "feed"), self.follows, 0);
+        let fan_out = |number| if is_written(number) { "write" } else { "read" };
+        let settings = |number| json!({ "fan_out": fan_out(number) });
+        create(run, &tally, settings, |_| Vec::new()).await?;
+        for user in 0..users {
+            let mut client = client(run, user).await?;
+            for number in 0..self.follows {
+                let params = json!({ "timeline": tally.name(number) });
+                client.insist::<Value>("feed.follow", params).await?;
+            }
+        }
+        self.followed(run, &tally, users).await?;
+        tally.acked.fill(1);
+        for _ in 0..self.messages {
+            tally.fill(run, self.size, false).await?;
+        }
+        settled(run).await?;
+        let written = (0..self.follows).filter(|number| is_written(*number));
+        let due = written.count() as u64 * u64::from(self.messages);
+        filled(run, (0..users).map(|user| (user, due))).await?;
+        for user in 0..users {
+            self.whole(run, user).await?;
+        }
+        let page = self.page.min(self.follows * u64::from(self.messages));
+        let check = move |result: &[u8]| match read::<Page>(result)?.has(page) {
+            true => Ok(()),
+            false => {
+                let result = String::from_utf8_lossy(result);
+                Err(format!("not {page} messages, newest first: {result:.300}"))
+            }
+        };
+        let params = json!({ "limit": self.page });
+        ask(run, &self.flow, "feed.range", |_| params.clone(), check).await
+    }
+}
+
+impl Feed {
+    /// Waits until each timeline knows its followers.
+    async fn followed(&self, run: &Run, tally: &Tally, users: u64) -> Result<(), Stop> {
+        #[derive(Deserialize)]
+        struct Followers {
+            followers_count: u64,
+        }
+        settled(run).await?;
+        spread(run, self.follows, async |client, number| {
+            let params = json!({ "timeline": tally.name(number), "limit": 1 });
+            let found: Followers = client.insist("feed.followers", &params).await?;
+            match found.followers_count == users {
+                true => Ok(()),
+                false => Err(CallError::Lost(format!(
+                    "{} followers of {params}",
+                    found.followers_count
+                ))),
+            }
+        })
+        .await
+    }
+
+    /// Reads a feed to its end: it has each message once.
+    async fn whole(&self, run: &Run, user: u64) -> Result<(), Stop> {
+        let (mut client, mut params) = (client(run, user).await?, json!({ "limit": 1_000 }));
+        let (mut seen, mut last) = (HashSet::new(), u64::MAX);
+        loop {
+            let page: Page = client.call("feed.range", &params).await?;
+            for message in page.messages {
+                if message.timestamp > last {
+                    run.checks.fault("a feed is not in the order of time");
+                }
+                last = message.timestamp;
+                if !seen.insert((message.timeline, message.sequence)) {
+                    run.checks.fault("a message is in a feed twice");
+                }
+            }
+            match page.next {
+                Some(next) if run.checks.faults() == 0 => params["before"] = next.into(),
+                _ => break,
+            }
+        }
+        let (found, due) = (seen.len() as u64, self.follows * u64::from(self.messages));
+        if found != due {
+            let what = format_args!("a feed has {found} messages instead of {due}");
+            run.checks.fault(what);
+        }
+        run.checks.made("messages of feeds", found);
+        Ok(())
+    }
+}
