@@ -1,14 +1,15 @@
 //! `tideline verify DATA`: is everything in a data directory whole, with itself and with what it promises?
 //!
 //! Owns: the order of the checks and the report. Promises: changes nothing; every problem is one line with its place;
-//! exit code 0 only if there is none. Must not: be run beside a server (the directory's lock sees to it).
+//! exit code 0 only if there is none; what may be a client's doing is a note, and no problem.
+//! Must not: be run beside a server (the directory's lock sees to it).
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use crate::ids::PartitionId;
 use crate::partition::{Inspected, Inspection, OpenError};
-use crate::people::People;
+use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
 use crate::table::Catalog;
 use crate::timeline::{Limits, StoredTimelines, Verified};
 
@@ -26,15 +27,15 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         writeln!(out, "PROBLEM {problem}")?;
     }
     let mut total = Verified::default();
+    let mut stored = Vec::new();
     for id in inspection.ids() {
         let before = problems.len();
         let mut problem = |text: String| problems.push(text);
         match check_partition(&inspection, id, &mut problem) {
-            Ok((inspected, found)) => {
-                total.timelines += found.timelines;
-                total.messages += found.messages;
-                total.message_ids += found.message_ids;
+            Ok((inspected, changed, found)) => {
+                total.add(found);
                 report(&inspected, out)?;
+                stored.push((inspected, changed));
             }
             Err(text) => problems.push(format!("partition {id}: {text}")),
         }
@@ -44,14 +45,30 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         // Whatever the next partition does to this process, this one is reported.
         out.flush()?;
     }
-    let Verified {
-        timelines,
-        messages,
-        message_ids,
-    } = total;
+    // What lies at users is held against all partitions.
+    if stored.len() == inspection.ids().count() {
+        let (before, mut notes) = (problems.len(), Vec::new());
+        let people = check_people(&inspection, &stored, (&mut problems, &mut notes));
+        for note in notes {
+            writeln!(out, "NOTE {note}")?;
+        }
+        for problem in &problems[before..] {
+            writeln!(out, "PROBLEM {problem}")?;
+        }
+        if total.members + total.scheduled + people.conversations + people.positions > 0 {
+            writeln!(
+                out,
+                "{} members, {} scheduled messages, {} conversations, {} device positions",
+                total.members, total.scheduled, people.conversations, people.positions
+            )?;
+        }
+    }
     writeln!(
         out,
-        "{timelines} timelines, {messages} messages, {message_ids} message IDs, {} problems",
+        "{} timelines, {} messages, {} message IDs, {} problems",
+        total.timelines,
+        total.messages,
+        total.message_ids,
         problems.len()
     )?;
     Ok(problems.is_empty())
@@ -85,7 +102,7 @@ fn check_partition(
     inspection: &Inspection,
     id: PartitionId,
     problem: &mut dyn FnMut(String),
-) -> Result<(Inspected, Verified), String> {
+) -> Result<(Inspected, Changed, Verified), String> {
     let inspected = inspection
         .partition(id, true, problem)
         .map_err(|error| error.to_string())?;
@@ -94,7 +111,39 @@ fn check_partition(
     let found = timelines
         .verify(&mut problem)
         .map_err(|error| error.to_string())?;
-    Ok((inspected, found))
+    let mut changed = Changed::default();
+    let read = inspection.log(&inspected, &mut |batch| {
+        if changed.take(batch).is_err() {
+            let position = batch.position;
+            problem(format!(
+                "batch {position}: a change of members can't be read"
+            ));
+        }
+    });
+    read.map_err(|error| error.to_string())?;
+    Ok((inspected, changed, found))
+}
+
+fn check_people(
+    inspection: &Inspection,
+    stored: &[(Inspected, Changed)],
+    (problems, notes): (&mut Vec<String>, &mut Vec<String>),
+) -> VerifiedPeople {
+    let partitions = stored.iter().map(|(inspected, changed)| StoredPartition {
+        view: &inspected.view,
+        last: inspected.last,
+        changed,
+    });
+    let place = |key: &[u8]| inspection.place(key);
+    let mut people = StoredPeople::new(partitions.collect(), inspection.history(), &place);
+    let found = people.verify(&mut Report {
+        problem: &mut |problem| problems.push(problem),
+        note: &mut |note| notes.push(note),
+    });
+    found.unwrap_or_else(|error| {
+        problems.push(error.to_string());
+        VerifiedPeople::default()
+    })
 }
 
 fn report(inspected: &Inspected, out: &mut dyn Write) -> io::Result<()> {

@@ -5,10 +5,15 @@
 
 mod python_bed;
 
+use std::ffi::OsStr;
+
 use python_bed::Python;
 
 #[test]
 fn python_suite() {
     let requirements = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/requirements.txt");
-    Python::with("python-suite", requirements).run_suite("python", &[]);
+    // Whether the binary has what tests/python/test_relay_crash.py breaks.
+    let faults = if cfg!(feature = "faults") { "1" } else { "0" };
+    let environment = [("TIDELINE_FAULTS", OsStr::new(faults))];
+    Python::with("python-suite", requirements).run_suite("python", &environment);
 }

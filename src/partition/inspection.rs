@@ -81,6 +81,25 @@ impl Inspection {
         self.directory.ids()
     }
 
+    /// The partition that owns a partition key.
+    #[must_use]
+    pub fn place(&self, partition_key: &[u8]) -> PartitionId {
+        super::place(partition_key, usize::from(self.directory.partitions))
+    }
+
+    /// Gives each batch of a partition's log, as far back as it is kept, to `each`.
+    pub fn log(
+        &self,
+        inspected: &Inspected,
+        each: &mut dyn FnMut(&Frame),
+    ) -> Result<(), OpenError> {
+        let folder = self.directory.log(inspected.partition);
+        let storage = LocalStorage::read_only(&folder)
+            .map_err(|error| OpenError::from_io("open", &folder, error))?;
+        log::verify(&storage, inspected.covered, each)?;
+        Ok(())
+    }
+
     /// What there is of partitions that the directory does not have, each as a line.
     pub fn surplus(&self) -> Result<Vec<String>, OpenError> {
         self.directory.surplus()

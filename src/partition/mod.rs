@@ -158,12 +158,7 @@ impl Partitions {
     /// bytes; part of the format).
     #[must_use]
     pub fn place(&self, partition_key: &[u8]) -> PartitionId {
-        if self.inner.partitions.len() == 1 {
-            return PartitionId(0);
-        }
-        let hash = u128::from(xxhash_rust::xxh3::xxh3_64(partition_key));
-        let slot = (hash * self.inner.partitions.len() as u128) >> 64;
-        PartitionId(u16::try_from(slot).expect("a slot is below the number of partitions"))
+        place(partition_key, self.inner.partitions.len())
     }
 
     /// Queues `closure` at once (the order of calls is the order of effects) and resolves after its batch is on disk.
@@ -288,6 +283,16 @@ impl Partitions {
     fn at(&self, id: PartitionId) -> &Arc<Shared> {
         &self.inner.partitions[usize::from(id.0)]
     }
+}
+
+/// The owner of a partition key among so many partitions.
+fn place(partition_key: &[u8], partitions: usize) -> PartitionId {
+    if partitions == 1 {
+        return PartitionId(0);
+    }
+    let hash = u128::from(xxhash_rust::xxh3::xxh3_64(partition_key));
+    let slot = (hash * partitions as u128) >> 64;
+    PartitionId(u16::try_from(slot).expect("a slot is below the number of partitions"))
 }
 
 /// A follower's handle on one partition's log.

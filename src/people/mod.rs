@@ -9,6 +9,7 @@ mod conversations;
 mod cursor;
 mod device;
 mod direct;
+mod dump;
 mod feed;
 mod followers;
 mod follows;
@@ -24,6 +25,7 @@ mod positions;
 mod stored;
 mod sync;
 mod tables;
+mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -50,6 +52,7 @@ use tables::Home;
 
 pub use conversations::ATTRIBUTES_BYTES_MAX;
 pub use device::SyncDevice;
+pub use dump::{DumpedPerson, StoredConversation, dump_people};
 pub use feed::{FeedPage, FeedRange};
 pub use follows::{FOLLOWS_MAX, Follow, Followed};
 pub use jobs::Jobs;
@@ -58,6 +61,7 @@ pub use own_side::{OwnSide, Told};
 pub use positions::{DEVICES_MAX, POSITIONS_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
 pub use sync::{SyncConversations, SyncedConversations};
+pub use verify::{Changed, Report, StoredPartition, StoredPeople, VerifiedPeople};
 
 /// What lies at the users of a data directory. Cheap to clone.
 ///

@@ -20,6 +20,9 @@ pub(super) const POSITIONS: TableId = TableId(33);
 pub(super) const DEVICES: TableId = TableId(34);
 pub(super) const FOLLOWS: TableId = TableId(35);
 
+/// What the ID of an inbox begins with.
+pub(super) const INBOX: &str = "$inbox/";
+
 /// Where everything of a user lies: the ID of their inbox, plain and as the first key column of their rows.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
@@ -29,7 +32,7 @@ pub(super) struct Home {
 
 impl Home {
     pub(super) fn new(user: &str) -> Home {
-        let name = format!("$inbox/{user}");
+        let name = format!("{INBOX}{user}");
         let mut column = Vec::with_capacity(ordered::text_bytes(name.len()));
         ordered::push_string(&mut column, &name);
         Home { name, column }
@@ -37,7 +40,7 @@ impl Home {
 
     /// The user whose inbox this is.
     pub(super) fn user_of(inbox: &str) -> Option<&str> {
-        inbox.strip_prefix("$inbox/")
+        inbox.strip_prefix(INBOX)
     }
 
     /// The inbox's ID.

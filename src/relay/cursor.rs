@@ -8,10 +8,13 @@
 //! ```
 //! A cursor counts only in the history that it names: after a restore it is another one.
 
+use bytes::Bytes;
+
 use crate::ids::{HistoryId, PartitionId, Position, TableId};
 use crate::model::{Direction, ValueRef};
+use crate::ordered::Reader;
 use crate::table::{
-    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, View, damaged, put, scan,
+    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, View, damaged, put, scan, split_key,
 };
 
 const RELAYS: TableId = TableId(40);
@@ -35,6 +38,47 @@ pub(super) enum Found {
     Elsewhere,
     /// Nothing was ever derived.
     Nothing,
+}
+
+/// A cursor as it is stored, of whatever history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCursor {
+    /// The target's number.
+    pub target: u32,
+    /// Whose log it is in.
+    pub source: PartitionId,
+    /// The history ID, as text.
+    pub history: String,
+    /// All batches up to there are done.
+    pub position: Position,
+    /// So many effects of the next batch are done, too.
+    pub place: u64,
+}
+
+/// All cursors of what is written to one partition.
+pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
+    let all = Key::new(RELAYS, &[], 1);
+    let (from, to) = (all.clone().below_all(), all.above_all());
+    let read = |(key, value): (Bytes, Bytes)| {
+        let read = || {
+            let (_, columns) = split_key(&key).ok_or(Malformed)?;
+            let mut reader = Reader::new(columns);
+            let mut number = || reader.u64().map_err(|_| Malformed);
+            let (target, source) = (number()?, number()?);
+            let At { position, place } = decode(&value)?;
+            Ok(StoredCursor {
+                target: u32::try_from(target).map_err(|_| Malformed)?,
+                source: PartitionId(u16::try_from(source).map_err(|_| Malformed)?),
+                history: reader.string().map_err(|_| Malformed)?.into_owned(),
+                position,
+                place,
+            })
+        };
+        read().map_err(|_: Malformed| damaged(&key, "not a relay's cursor"))
+    };
+    scan(view, &from, &to, Direction::Forward)
+        .map(|row| read(row?))
+        .collect()
 }
 
 /// The name of a cursor.

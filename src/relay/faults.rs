@@ -4,7 +4,7 @@
 //! Owns: the names of the points and faults. Promises: nothing changes unless a test's options or, with the feature,
 //! the environment variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A point between two steps of the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,10 @@ pub struct Faults {
     pub aborts: bool,
     /// A control.
     pub broken: Option<Broken>,
+    /// Each write is sent twice, as by an owner that was deposed and does not know it.
+    pub repeats: bool,
+    /// One lane has forgotten its cursor.
+    pub forgot: AtomicBool,
 }
 
 impl Faults {
@@ -80,17 +84,33 @@ impl Faults {
         true
     }
 
-    /// What the environment names, in builds that have the feature: a point and after how many arrivals there the
-    /// process aborts, as in `relay_answered:3`.
+    /// Whether a lane that opens is to make everything anew, so that the process gets to that point; once.
+    pub(super) fn forgets(&self) -> bool {
+        self.aborts && self.point == Some(Point::Anew) && !self.forgot.swap(true, Ordering::SeqCst)
+    }
+
+    /// What the environment names, in builds that have the feature, between commas: a point and after how many arrivals
+    /// there the process aborts, as in `relay_answered:3`; `relay_twice`; or a control, `relay_cursor_first` or
+    /// `relay_no_check`.
     pub(super) fn from_environment() -> Faults {
         let text = std::env::var("TIDELINE_FAULT").unwrap_or_default();
-        let (name, count) = text.split_once(':').unwrap_or((&text, "1"));
-        let point = Point::ALL.into_iter().find(|point| point.name() == name);
-        Faults {
-            point: point.filter(|_| cfg!(feature = "faults")),
-            countdown: AtomicU32::new(count.parse().unwrap_or(1)),
+        let mut faults = Faults {
             aborts: true,
-            broken: None,
+            ..Faults::default()
+        };
+        for part in text.split(',').filter(|_| cfg!(feature = "faults")) {
+            let (name, count) = part.split_once(':').unwrap_or((part, "1"));
+            match name {
+                "relay_twice" => faults.repeats = true,
+                "relay_cursor_first" => faults.broken = Some(Broken::CursorFirst),
+                "relay_no_check" => faults.broken = Some(Broken::NoCheck),
+                name => {
+                    let point = Point::ALL.into_iter().find(|point| point.name() == name);
+                    faults.point = faults.point.or(point);
+                    faults.countdown = AtomicU32::new(count.parse().unwrap_or(1));
+                }
+            }
         }
+        faults
     }
 }

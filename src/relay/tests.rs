@@ -299,8 +299,8 @@ fn ends_at(point: Point, countdown: u32, broken: Option<Broken>) -> Faults {
     Faults {
         point: Some(point),
         countdown: AtomicU32::new(countdown),
-        aborts: false,
         broken,
+        ..Faults::default()
     }
 }
 

@@ -62,6 +62,10 @@ impl Step {
             Found::Elsewhere => return Outcome::Unknown { cursor: None },
         };
         let tail = self.partitions.tail(self.source);
+        #[cfg(any(test, feature = "faults"))]
+        if self.faults.forgets() {
+            return Outcome::Unknown { cursor };
+        }
         let after = cursor.map_or(Position::ZERO, |at| at.position);
         if after > tail.position() {
             // Of a future that this log has not.
@@ -134,7 +138,11 @@ impl Step {
             return self.submit(to, to, bytes, piece).await;
         }
         let (from, to, bytes) = (piece.from, Some(piece.to), piece.bytes);
-        let submitted = self.submit(from, to, bytes, piece);
+        let submitted = self.submit(from, to, bytes, Arc::clone(&piece));
+        #[cfg(any(test, feature = "faults"))]
+        if self.faults.repeats {
+            drop(self.submit(from, to, bytes, piece));
+        }
         #[cfg(any(test, feature = "faults"))]
         if self.faults.ends(Point::Submitted) {
             // It stays in the queue.

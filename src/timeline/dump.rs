@@ -4,39 +4,54 @@
 //! it. Must not: write, or judge what it meets (`verify.rs` does).
 
 use std::collections::BTreeMap;
-
 use std::sync::Arc;
 
-use crate::ids::{Clock, HistoryId, PartitionId};
+use crate::ids::{Clock, HistoryId, PartitionId, TableId};
 use crate::model::Direction;
 use crate::ordered::Reader;
-use crate::table::{Key, ReadError, View, damaged, scan, split_key};
+use crate::table::{Key, ReadError, Rows, View, damaged, scan, split_key};
 
 use super::head::{Epochs, HeadRow};
 use super::marks;
-use super::members::Configured;
 use super::members::settings_row::SettingsRow;
+use super::members::{Configured, Member, MemberRow};
 use super::stored;
-use super::tables::{HEADS, Name};
-use super::time::{Time, shown};
+use super::tables::{HEADS, MEMBERS, Name, SCHEDULED};
+use super::time::{Time, listed, shown};
 use super::write::load_meta;
-use super::{Message, TimelineInfo};
+use super::{Head, Message, Scheduled, TimelineInfo};
 
 /// The timelines of one partition as one view shows them.
 pub struct StoredTimelines<'v> {
     pub(super) view: &'v View,
     partition: PartitionId,
     epochs: Epochs,
+    pub(super) now_ms: u64,
 }
 
-/// What a dump gives, in order: a timeline, then its messages.
+/// What a dump gives, in order: a timeline, its members, its messages; and behind all timelines what is scheduled.
 pub enum Dumped<'d> {
     /// A timeline begins.
     Timeline(&'d TimelineInfo),
+    /// One of its members.
+    Member(&'d TimelineInfo, Member),
     /// One of its messages.
     Message(&'d TimelineInfo, Message),
     /// All reactions to the message before: the users of each, newest first.
     Reactions(&'d TimelineInfo, u64, BTreeMap<String, Vec<String>>),
+    /// A message that is to be appended to a timeline, or was refused; whose it is.
+    Scheduled(String, String, Scheduled),
+}
+
+/// A name that a timeline has or once had.
+#[derive(Clone, Debug)]
+pub struct StoredName {
+    /// Its last timeline.
+    pub incarnation: u64,
+    /// Whether that exists.
+    pub exists: bool,
+    /// Where it is.
+    pub head: Head,
 }
 
 impl<'v> StoredTimelines<'v> {
@@ -47,10 +62,30 @@ impl<'v> StoredTimelines<'v> {
             view,
             partition,
             epochs: Epochs::new(history),
+            now_ms: Clock::system().now_ms(),
         }
     }
 
-    /// Gives each timeline, or the one named, and then its messages, to `each`.
+    /// What is known of a name; `None` = there never was such a timeline.
+    pub fn name(&self, timeline: &str) -> Result<Option<StoredName>, ReadError> {
+        let head = HeadRow::load(self.view, &Name::new(timeline))?;
+        Ok(head.map(|head| StoredName {
+            incarnation: head.incarnation,
+            exists: !head.dropped,
+            head: self.epochs.head(self.partition, &head),
+        }))
+    }
+
+    /// A member of an existing timeline.
+    pub fn member(&self, timeline: &str, user: &str) -> Result<Option<MemberRow>, ReadError> {
+        let name = Name::new(timeline);
+        match HeadRow::standing(self.view, &name)? {
+            Some(head) => MemberRow::load(self.view, &name, &head, user),
+            None => Ok(None),
+        }
+    }
+
+    /// Gives each timeline, or the one named, with all that belongs to it, to `each`.
     pub fn dump<E: From<ReadError>>(
         &self,
         only: Option<&str>,
@@ -80,6 +115,14 @@ impl<'v> StoredTimelines<'v> {
                 last_at: (head.last > 0).then_some(head.last_at),
             };
             each(Dumped::Timeline(&info))?;
+            for row in self.of_timeline((&name, &head), MEMBERS) {
+                let (key, value) = row?;
+                let not_one = |_| damaged(&key, "not a member");
+                let mut rest = name.behind_incarnation(&key).map_err(not_one)?;
+                let user = rest.string().map_err(not_one)?.into_owned();
+                let row = MemberRow::decode(&value).map_err(|_| damaged(&key, "not a member"))?;
+                each(Dumped::Member(&info, Member { user, row }))?;
+            }
             for message in self.messages(&name, &head) {
                 let message = shown(message?, &time);
                 let has_reactions = message.reactions.is_some();
@@ -91,18 +134,33 @@ impl<'v> StoredTimelines<'v> {
                 }
             }
         }
+        for row in self.all(SCHEDULED) {
+            let (timeline, sender, scheduled) = listed(row?)?;
+            if only.is_none_or(|only| only == timeline) {
+                each(Dumped::Scheduled(timeline, sender, scheduled))?;
+            }
+        }
         Ok(())
+    }
+
+    /// All rows of a table.
+    pub(super) fn all(&self, table: TableId) -> Rows<'v> {
+        let of = || Key::new(table, &[], 1);
+        let (from, to) = (of().below_all(), of().above_all());
+        scan(self.view, &from, &to, Direction::Forward)
+    }
+
+    /// The rows of a timeline in a table.
+    pub(super) fn of_timeline(&self, (name, head): (&Name, &HeadRow), table: TableId) -> Rows<'v> {
+        let of = || Key::new(table, name.as_bytes(), 16).number(head.incarnation);
+        let (from, to) = (of().below_all(), of().above_all());
+        scan(self.view, &from, &to, Direction::Forward)
     }
 
     /// Names and heads.
     pub(super) fn heads(
         &self,
     ) -> impl Iterator<Item = Result<(String, HeadRow), ReadError>> + use<'v> {
-        let (from, to) = (
-            Key::new(HEADS, &[], 1).below_all(),
-            Key::new(HEADS, &[], 1).above_all(),
-        );
-        let rows = scan(self.view, &from, &to, Direction::Forward);
         let existing = |row: Result<(bytes::Bytes, bytes::Bytes), ReadError>| {
             let (key, value) = match row {
                 Ok(row) => row,
@@ -115,7 +173,7 @@ impl<'v> StoredTimelines<'v> {
                 _ => Some(Err(damaged(&key, "not a timeline's head"))),
             }
         };
-        rows.filter_map(existing)
+        self.all(HEADS).filter_map(existing)
     }
 
     /// Messages from floor to head, those that are there.

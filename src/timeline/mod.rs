@@ -49,7 +49,7 @@ use time::Time;
 use write::Site;
 
 pub use append::Prepared;
-pub use dump::{Dumped, StoredTimelines};
+pub use dump::{Dumped, StoredName, StoredTimelines};
 pub use error::Error;
 pub use inbox::{
     FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, followings, has_followings,

@@ -23,6 +23,7 @@
 //! 22 pins     (timeline, incarnation, sequence)
 //! 23 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
 //! 24 marks    (timeline, incarnation, sequence)                      see `time/trim.rs`
+//! 25 policies (1)                                                    see `time/policies.rs`
 //! ```
 //! 21 is in change records only: messages that go into inboxes. 16 and 17 are the table layer's own, 32 to 35 lie at a
 //! user (`src/people/tables.rs`), 40 are the relay's cursors (`src/relay/cursor.rs`), 41 its long work

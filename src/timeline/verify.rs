@@ -11,8 +11,8 @@ use super::dump::StoredTimelines;
 use super::head::HeadRow;
 use super::marks::{self, Marks};
 use super::stored::{self, IdRow};
-use super::tables::{IDS, Name, SCHEDULED};
-use super::time::{Kind, ScheduledRow, due_key, expiry_columns};
+use super::tables::{IDS, Name};
+use super::time::{Kind, expiry_columns};
 
 /// What was found in a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,11 +23,27 @@ pub struct Verified {
     pub messages: u64,
     /// Their remembered message IDs.
     pub message_ids: u64,
+    /// Their members.
+    pub members: u64,
+    /// Scheduled messages, also of timelines that are gone.
+    pub scheduled: u64,
+}
+
+impl Verified {
+    /// Adds what was found in another partition.
+    pub fn add(&mut self, other: Verified) {
+        self.timelines += other.timelines;
+        self.messages += other.messages;
+        self.message_ids += other.message_ids;
+        self.members += other.members;
+        self.scheduled += other.scheduled;
+    }
 }
 
 impl StoredTimelines<'_> {
     /// Checks every timeline: messages from the floor to the head without a hole, time and change numbers in order,
-    /// changes and message IDs that lead to what they say. Each contradiction goes to `problem`.
+    /// changes and message IDs that lead to what they say, settings, members, and what is due. Each contradiction goes
+    /// to `problem`.
     pub fn verify(&self, problem: &mut dyn FnMut(String)) -> Result<Verified, ReadError> {
         let mut found = Verified::default();
         for row in self.heads() {
@@ -35,10 +51,16 @@ impl StoredTimelines<'_> {
             found.timelines += 1;
             let mut problem = |what: String| problem(format!("timeline {timeline:?}: {what}"));
             found.messages += self.check_messages(&timeline, &head, &mut problem)?;
-            self.check_scheduled(&timeline, &head, &mut problem)?;
             found.message_ids += self.check_ids(&timeline, &head, &mut problem)?;
+            let of = (&Name::new(&timeline), &head);
+            self.check_settings(of, &mut problem)?;
+            self.check_kept(of, &mut problem)?;
             self.check_members(&timeline, &head, &mut problem)?;
+            self.check_member_changes(of, &mut problem)?;
+            found.members += u64::from(head.members);
         }
+        found.scheduled = self.check_scheduled(problem)?;
+        self.check_due(problem)?;
         Ok(found)
     }
 
@@ -181,55 +203,6 @@ impl StoredTimelines<'_> {
         let row = self.view.get(key.as_bytes())?;
         let sequence = row.map(|row| stored::changed_sequence(&row)).transpose();
         sequence.map_err(|_| damaged(key.as_bytes(), "not a change"))
-    }
-
-    fn is_due(
-        &self,
-        kind: Kind,
-        at_ms: u64,
-        name: &Name,
-        columns: &[u8],
-    ) -> Result<bool, ReadError> {
-        let key = due_key(kind, at_ms, name, columns);
-        Ok(self.view.get(key.as_bytes())?.is_some())
-    }
-
-    /// Checks the messages that are scheduled in an existing timeline: each has a due row and its ID.
-    fn check_scheduled(
-        &self,
-        timeline: &str,
-        head: &HeadRow,
-        problem: &mut dyn FnMut(String),
-    ) -> Result<(), ReadError> {
-        let name = Name::new(timeline);
-        let of = || Key::new(SCHEDULED, name.as_bytes(), 1);
-        let (from, to) = (of().below_all(), of().above_all());
-        for row in scan(self.view, &from, &to, Direction::Forward) {
-            let (key, value) = row?;
-            let bad = || damaged(&key, "not a scheduled message");
-            let row = ScheduledRow::decode(&value).map_err(|_| bad())?;
-            let columns = key.get(of().as_bytes().len()..).ok_or_else(bad)?;
-            if row.refused.is_some() {
-                continue;
-            }
-            if !self.is_due(Kind::Deliver, row.deliver_at, &name, columns)? {
-                problem(format!(
-                    "what is scheduled for {} has no due row",
-                    row.deliver_at
-                ));
-            }
-            let id_key = name.id_key(row.incarnation, columns);
-            let id = self.view.get(id_key.as_bytes())?;
-            let id = id.map(|value| IdRow::decode(&value)).transpose();
-            let leads_here = id.map_err(|_| bad())?.and_then(|id| id.scheduled());
-            if row.incarnation == head.incarnation && leads_here != Some(row.deliver_at) {
-                problem(format!(
-                    "what is scheduled for {} has not its message ID",
-                    row.deliver_at
-                ));
-            }
-        }
-        Ok(())
     }
 
     fn check_ids(

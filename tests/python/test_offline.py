@@ -1,10 +1,12 @@
 """`tideline verify` and `tideline dump` on directories that a server left behind, whole and damaged."""
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -84,6 +86,39 @@ def test_verify_and_dump_agree(own_server):
     dump = subprocess.run([own_server.binary, "dump", own_server.data, "t"], capture_output=True, timeout=60)
     assert dump.returncode == 0
     assert len(dump.stdout.decode().splitlines()) == 251
+
+
+def test_what_lies_at_users_is_verified_and_dumped(own_server):
+    own_server.start()
+    with Client(own_server, user="ann") as ann:
+        later = int(time.time() * 1000) + 3_600_000
+        ann.call("timeline.create", timeline="t", settings={"members_only": True}, members=[{"user": "ann"}, {"user": "ben"}])
+        ann.append("t", {"text": "one"}, message_id="m1")
+        ann.call("message.append", timeline="t", entry={"text": "two"}, message_id="m2", deliver_at=later)
+        ann.call("read.set", timeline="t", read=1)
+        ann.call("conversation.update", timeline="t", set={"pinned": True})
+        epoch = ann.call("timeline.get", timeline="t")["epoch"]
+        ann.call("position.set", device="phone", positions={"t": {"epoch": epoch, "after": 7}})
+        ann.call("member.remove", timeline="t", users=["ben"])
+        ann.call("conversation.list")
+    own_server.stop()
+    code, lines = verify(own_server, own_server.data)
+    assert code == 0, lines
+    assert "1 members, 1 scheduled messages, 2 conversations, 1 device positions" in lines
+    notes = [line for line in lines if line.startswith("NOTE")]
+    assert len(notes) == 1 and '"phone": the position in "t" is beyond the head 1' in notes[0], lines
+    dump = subprocess.run([own_server.binary, "dump", own_server.data], capture_output=True, timeout=60)
+    told = [json.loads(line) for line in dump.stdout.splitlines()]
+    assert told[0]["settings"]["members_only"] is True
+    members = [line["member"] for line in told if "member" in line]
+    assert [(one["user"], one["read"], one["joined"]) for one in members] == [("ann", 1, 2)]
+    assert {"timeline": "t", "sender": "ann", "scheduled": {"scheduled": "m2", "deliver_at": later, "entry": {"text": "two"}}} in told
+    mine = {line["user"]: line["conversation"] for line in told if "conversation" in line}
+    assert (mine["ann"]["attributes"], mine["ann"]["read"]) == ({"pinned": True}, 1)
+    assert "removed_at" in mine["ben"] and "removed_at" not in mine["ann"]
+    assert any(line.get("device", {}).get("device") == "phone" for line in told)
+    assert {"user": "ann", "position": {"device": "phone", "timeline": "t", "epoch": epoch, "after": 7}} in told
+    assert any("relay" in line for line in told)
 
 
 def test_a_directory_after_a_kill_is_whole(killed, copy):

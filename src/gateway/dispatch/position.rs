@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::shape::page_bytes;
+use super::shape::{self, page_bytes};
 use super::{Caller, Shared, Work, refusal};
 use crate::people::{DevicePosition, Place, SetPositions};
 use crate::wire::{Reply, position};
@@ -42,13 +42,8 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: position::Lis
         let position::List { device, after } = request;
         let Some(device) = device else {
             let devices = people.devices(&user).await.map_err(refusal)?;
-            let shown = |one: crate::people::Device| position::Device {
-                device: one.device,
-                used_at: one.used_at,
-                positions: one.positions,
-            };
             return Ok(Reply::PositionList(position::Listed {
-                devices: Some(devices.into_iter().map(shown).collect()),
+                devices: Some(devices.into_iter().map(shape::device).collect()),
                 ..position::Listed::default()
             }));
         };
@@ -90,18 +85,6 @@ pub(super) fn places(positions: &position::Positions) -> Vec<DevicePosition> {
 }
 
 fn shown(positions: Vec<DevicePosition>) -> BTreeMap<String, position::Place> {
-    let one = |DevicePosition { timeline, place }: DevicePosition| {
-        let Place {
-            epoch,
-            after,
-            changes_after,
-        } = place;
-        let place = position::Place {
-            epoch,
-            after,
-            changes_after,
-        };
-        (timeline, place)
-    };
+    let one = |DevicePosition { timeline, place }| (timeline, shape::place(place));
     positions.into_iter().map(one).collect()
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
-use crate::timeline::{ListScheduled, Refused, Scheduled, Target};
-use crate::wire::{Integers, Reason, Reply, schedule};
+use crate::timeline::{ListScheduled, Target};
+use crate::wire::{Reply, schedule};
 
 pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: schedule::List) -> Work {
     let shared = Arc::clone(shared);
@@ -33,27 +33,12 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: schedule::Lis
             .await
             .map_err(refusal)?;
         let last = found.last().map(|last| last.message_id.clone());
-        let shown = |one| scheduled(one, integers);
+        let shown = |one| shape::scheduled(one, integers);
         Ok(Reply::ScheduleList(schedule::Listed {
             scheduled: found.into_iter().map(shown).collect(),
             next: last.filter(|_| is_cut),
         }))
     }))
-}
-
-fn scheduled(from: Scheduled, integers: Integers) -> schedule::Scheduled {
-    let refused = from.refused;
-    schedule::Scheduled {
-        scheduled: from.message_id,
-        deliver_at: from.deliver_at,
-        expires_in_ms: from.expires_in_ms,
-        entry: shape::entry(from.entry, integers),
-        reason: refused.map(|(reason, _)| match reason {
-            Refused::TimelineNotFound => Reason::TimelineNotFound,
-            Refused::EpochChanged => Reason::EpochChanged,
-        }),
-        refused_at: refused.map(|(_, at_ms)| at_ms),
-    }
 }
 
 pub(super) fn cancel(shared: &Arc<Shared>, caller: &Caller, request: schedule::Cancel) -> Work {

@@ -5,13 +5,14 @@
 
 use std::borrow::Cow;
 
-use crate::timeline::{self, Burial, Reaction};
+use crate::people;
+use crate::timeline::{self, Burial, Reaction, Refused};
 use crate::wire::message::Message;
 use crate::wire::push::ReactedMessage;
 use crate::wire::reaction::Reactions;
 use crate::wire::settings::{Edit, EditBy, FanOut, Retention, Settings, SettingsPatch};
 use crate::wire::sync::State;
-use crate::wire::{self, Columns, Entry, Failure, Integers, Limits};
+use crate::wire::{self, Columns, Entry, Failure, Integers, Limits, Reason};
 
 /// A message; `integers`: how its big integers are written.
 pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'static> {
@@ -127,7 +128,7 @@ pub(in crate::gateway) fn messages(
 }
 
 /// An entry or a meta.
-pub(in crate::gateway) fn entry(columns: Columns, integers: Integers) -> Entry<'static> {
+pub(crate) fn entry(columns: Columns, integers: Integers) -> Entry<'static> {
     Entry {
         columns: Cow::Owned(columns),
         integers,
@@ -218,7 +219,7 @@ pub(crate) fn settings_patch(from: SettingsPatch) -> timeline::SettingsPatch {
 }
 
 /// A member.
-pub(in crate::gateway) fn member(
+pub(crate) fn member(
     user: String,
     row: timeline::MemberRow,
     integers: Integers,
@@ -232,6 +233,43 @@ pub(in crate::gateway) fn member(
         read: row.read,
         received: row.received,
         version: row.version,
+    }
+}
+
+/// A scheduled message.
+pub(crate) fn scheduled(
+    from: timeline::Scheduled,
+    integers: Integers,
+) -> wire::schedule::Scheduled {
+    let refused = from.refused;
+    wire::schedule::Scheduled {
+        scheduled: from.message_id,
+        deliver_at: from.deliver_at,
+        expires_in_ms: from.expires_in_ms,
+        entry: entry(from.entry, integers),
+        reason: refused.map(|(reason, _)| match reason {
+            Refused::TimelineNotFound => Reason::TimelineNotFound,
+            Refused::EpochChanged => Reason::EpochChanged,
+        }),
+        refused_at: refused.map(|(_, at_ms)| at_ms),
+    }
+}
+
+/// A device.
+pub(crate) fn device(from: people::Device) -> wire::position::Device {
+    wire::position::Device {
+        device: from.device,
+        used_at: from.used_at,
+        positions: from.positions,
+    }
+}
+
+/// How far a device is.
+pub(crate) fn place(from: people::Place) -> wire::position::Place {
+    wire::position::Place {
+        epoch: from.epoch,
+        after: from.after,
+        changes_after: from.changes_after,
     }
 }
 

@@ -27,6 +27,8 @@ use crate::timeline::{
     Timelines,
 };
 
+use super::verify::verified;
+
 const USERS: [&str; 3] = ["ada", "ben", "cay"];
 const NAMES: [&str; 5] = ["a", "ab", "b", "direct/ada/ben", "é"];
 const START_MS: u64 = 1_700_000_000_000;
@@ -161,11 +163,11 @@ impl Copy {
     }
 }
 
-struct World {
-    people: People,
-    timelines: Timelines,
-    partitions: Partitions,
-    relay: Relay,
+pub(super) struct World {
+    pub(super) people: People,
+    pub(super) timelines: Timelines,
+    pub(super) partitions: Partitions,
+    pub(super) relay: Relay,
     jobs: Arc<Jobs>,
     tasks: TaskTracker,
     clock: Arc<Clock>,
@@ -173,7 +175,7 @@ struct World {
 }
 
 impl World {
-    fn open(dir: &Path, now_ms: u64) -> World {
+    pub(super) fn open(dir: &Path, now_ms: u64) -> World {
         let limits = Limits {
             heads_max: 6,
             ..Limits::default()
@@ -204,7 +206,7 @@ impl World {
         }
     }
 
-    async fn close(self) {
+    pub(super) async fn close(self) {
         self.relay.stop();
         self.jobs.stop();
         self.tasks.close();
@@ -213,7 +215,7 @@ impl World {
     }
 
     /// Every user's list is as their timelines are.
-    async fn caught_up(&self) {
+    pub(super) async fn caught_up(&self) {
         let ends: Vec<(PartitionId, Position)> = self
             .partitions
             .ids()
@@ -371,6 +373,7 @@ impl World {
 
     async fn compare(&self, model: &Model, copies: &mut [Copy]) {
         self.caught_up().await;
+        assert_eq!(verified(&self.partitions), (Vec::new(), Vec::new()));
         for (who, copy) in copies.iter_mut().enumerate() {
             let seen = model.seen(who);
             self.sync(copy, who, 2, true).await;

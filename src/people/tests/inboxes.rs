@@ -1,7 +1,7 @@
-//! Inboxes against a plain model of members, followers and posts.
+//! Inboxes and feeds against a plain model of members, followers and posts.
 //!
 //! Owns: the model. Promises: after each round every inbox holds each message that went to its user, once, those of one
-//! timeline in order; with joins, leaves, rejoins, follows, switches, timelines deleted and made again, restarts and
+//! timeline in order, and every feed, page by page, what its user follows; with deletions, trims, joins, leaves, rejoins, follows, switches, timelines deleted and made again, restarts and
 //! flushes. Messages for more than two users are jobs here. Must not: know how rows are encoded.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,12 +18,12 @@ use crate::ids::{Clock, PartitionId, Position};
 use crate::metrics::Metrics;
 use crate::model::Value;
 use crate::partition::{Options, Partitions};
-use crate::people::{Jobs, People};
+use crate::people::{FeedRange, Jobs, People};
 use crate::relay::{self, Relay};
 use crate::table::Catalog;
 use crate::timeline::{
-    AddMembers, Append, AppendOne, Columns, Create, Error, FanOut, Limits, NewMember, Range,
-    RemoveMembers, SettingsPatch, Target, Timelines,
+    AddMembers, Append, AppendOne, Columns, Create, Error, FanOut, FeedMessage, Limits, NewMember,
+    Range, RemoveMembers, SettingsPatch, Target, Timelines,
 };
 
 const USERS: [&str; 5] = ["ada", "ben", "cay", "dan", "eve"];
@@ -50,6 +50,16 @@ enum Step {
     Unfollow {
         timeline: usize,
         user: usize,
+    },
+    /// The relay gets through.
+    Settle,
+    Delete {
+        timeline: usize,
+        back: i64,
+    },
+    Trim {
+        timeline: usize,
+        back: i64,
     },
     Turn {
         timeline: usize,
@@ -81,6 +91,9 @@ fn step() -> impl Strategy<Value = Step> {
         6 => prop::collection::vec(quick(), 2..20).prop_map(Step::Burst),
         3 => (timeline(), user()).prop_map(|(timeline, user)| Step::Follow { timeline, user }),
         1 => (timeline(), user()).prop_map(|(timeline, user)| Step::Unfollow { timeline, user }),
+        1 => Just(Step::Settle),
+        2 => (timeline(), 0..6i64).prop_map(|(timeline, back)| Step::Delete { timeline, back }),
+        1 => (timeline(), 3..9i64).prop_map(|(timeline, back)| Step::Trim { timeline, back }),
         1 => timeline().prop_map(|timeline| Step::Recreate { timeline }),
         1 => Just(Step::Restart),
         1 => Just(Step::Flush),
@@ -93,7 +106,14 @@ struct Room {
     epoch: String,
     head: i64,
     members: BTreeSet<&'static str>,
+    /// Those whom the timeline knows.
     followers: BTreeSet<&'static str>,
+    /// Those whom it will know or not any more, once the relay gets through.
+    moving: BTreeMap<&'static str, bool>,
+    /// Of each who follows, the first sequence in the feed.
+    follows: BTreeMap<&'static str, i64>,
+    deleted: BTreeSet<i64>,
+    floor: i64,
     fan_out: u8,
     too_many: bool,
 }
@@ -119,8 +139,8 @@ fn answer<R>(call: impl Future<Output = Result<R, Error>> + Send + 'static) -> A
     async move { drop(call.await.unwrap()) }.boxed()
 }
 
-/// By timeline and epoch: sequences, in order.
-type Held = BTreeMap<(String, String), Vec<i64>>;
+/// By timeline and epoch: sequences, in order; in the model, whether they must be there.
+type Held<S = i64> = BTreeMap<(String, String), Vec<S>>;
 
 struct World {
     people: People,
@@ -130,7 +150,7 @@ struct World {
     jobs: Arc<Jobs>,
     tasks: TaskTracker,
     rooms: Vec<Room>,
-    inboxes: BTreeMap<&'static str, Held>,
+    inboxes: BTreeMap<&'static str, Held<(i64, bool)>>,
 }
 
 impl World {
@@ -231,24 +251,47 @@ impl World {
                 }
             }
             Step::Follow { timeline, user } => {
-                let (timeline, user) = (*timeline, USERS[*user]);
-                let followed = self.people.follow(user, NAMES[timeline], None, 2).await;
-                followed.unwrap();
-                // From when on is the relay's; the model knows only what is behind it.
-                self.settled().await;
-                self.rooms[timeline].followers.insert(user);
-                self.rooms[timeline].turn();
+                let (name, user) = (NAMES[*timeline], USERS[*user]);
+                let from = self.people.follow(user, name, None, 2).await.unwrap();
+                let room = &mut self.rooms[*timeline];
+                let first = *room.follows.entry(user).or_insert((room.head - 1).max(1));
+                assert_eq!(from.cast_signed(), first);
+                room.moving.insert(user, true);
+                self.count_if_auto(*timeline).await;
             }
             Step::Unfollow { timeline, user } => {
-                let (timeline, user) = (*timeline, USERS[*user]);
-                let ended = self.people.unfollow(user, NAMES[timeline]).await.unwrap();
-                self.settled().await;
-                let was = self.rooms[timeline].followers.remove(user);
+                let (name, user) = (NAMES[*timeline], USERS[*user]);
+                let ended = self.people.unfollow(user, name).await.unwrap();
+                let room = &mut self.rooms[*timeline];
+                let was = room.follows.remove(user).is_some();
+                // A follow of an earlier timeline of the name is still there.
                 assert!(ended || !was);
+                room.moving.insert(user, false);
+                self.count_if_auto(*timeline).await;
+            }
+            Step::Settle => self.settle().await,
+            Step::Delete { timeline, back } => {
+                let room = &mut self.rooms[*timeline];
+                let sequence = room.head - back;
+                if sequence < room.floor.max(1) || !room.deleted.insert(sequence) {
+                    return;
+                }
+                let target = Target::from(NAMES[*timeline]);
+                let deleted = self
+                    .timelines
+                    .delete_message(target, sequence.cast_unsigned());
+                assert!(deleted.await.unwrap());
+            }
+            Step::Trim { timeline, back } => {
+                let room = &mut self.rooms[*timeline];
+                room.floor = room.floor.max(room.head - back);
+                let before = room.floor.max(1).cast_unsigned();
+                let trimmed = self.timelines.trim(Target::from(NAMES[*timeline]), before);
+                assert_eq!(trimmed.await.unwrap(), before);
             }
             Step::Recreate { timeline } => {
                 // What is not in inboxes yet would be gone with it.
-                self.settled().await;
+                self.settle().await;
                 let deleted = self.timelines.delete(Target::from(NAMES[*timeline])).await;
                 assert!(deleted.unwrap());
                 self.create(*timeline).await;
@@ -289,6 +332,9 @@ impl World {
                 answer(self.timelines.remove_members(remove))
             }
             Step::Turn { timeline, fan_out } => {
+                // With `auto` it matters how many followers there are.
+                let is_unsure = !self.rooms[timeline].moving.is_empty();
+                let fan_out = if is_unsure { fan_out % 2 } else { fan_out };
                 let how = [FanOut::Read, FanOut::Write, FanOut::Auto][usize::from(fan_out)];
                 let patch = SettingsPatch {
                     fan_out: Some(Some(how)),
@@ -323,10 +369,14 @@ impl World {
         let room = &mut self.rooms[timeline];
         room.head += 1;
         if room.writes() {
-            for user in room.members.union(&room.followers) {
-                let of = (NAMES[timeline].to_owned(), room.epoch.clone());
-                let held = self.inboxes.entry(user).or_default();
-                held.entry(of).or_default().push(room.head);
+            for user in USERS {
+                let is_sure = room.members.contains(user)
+                    || (room.followers.contains(user) && !room.moving.contains_key(user));
+                if is_sure || room.followers.contains(user) || room.moving.contains_key(user) {
+                    let of = (NAMES[timeline].to_owned(), room.epoch.clone());
+                    let held = self.inboxes.entry(user).or_default();
+                    held.entry(of).or_default().push((room.head, is_sure));
+                }
             }
         }
         answer(self.timelines.append(append))
@@ -365,26 +415,97 @@ impl World {
         held
     }
 
-    async fn check(&self) {
+    /// The relay gets through, and the timelines know their followers.
+    async fn settle(&mut self) {
         self.settled().await;
+        for room in &mut self.rooms {
+            for (user, follows) in std::mem::take(&mut room.moving) {
+                if follows {
+                    room.followers.insert(user);
+                } else {
+                    room.followers.remove(user);
+                }
+            }
+        }
+    }
+
+    /// With `auto` it matters at once how many followers there are.
+    async fn count_if_auto(&mut self, timeline: usize) {
+        if self.rooms[timeline].fan_out == 2 {
+            self.settle().await;
+            self.rooms[timeline].turn();
+        }
+    }
+
+    async fn check(&mut self) {
+        self.settle().await;
         for user in USERS {
-            let expected = self.inboxes.get(user).cloned().unwrap_or_default();
-            assert_eq!(self.held(user).await, expected, "{user}");
+            let mut held = self.held(user).await;
+            for (of, expected) in self.inboxes.get(user).cloned().unwrap_or_default() {
+                let sequences = held.remove(&of).unwrap_or_default();
+                let may: Vec<i64> = expected.iter().map(|one| one.0).collect();
+                let mut may = may.iter();
+                // A part of what may be there, in order.
+                let all_may = sequences.iter().all(|one| may.any(|other| other == one));
+                let must = |(sequence, must): &(i64, bool)| !must || sequences.contains(sequence);
+                let has_all = expected.iter().all(must);
+                assert!(
+                    all_may && has_all,
+                    "{user} {of:?}: {sequences:?}, not {expected:?}"
+                );
+            }
+            assert_eq!(held, Held::new(), "{user}");
+            assert_eq!(self.feed(user).await, self.expected_feed(user), "{user}");
         }
         for (room, name) in self.rooms.iter().zip(NAMES) {
-            let followers = self
-                .timelines
-                .followers(Target::from(name), None, 99)
-                .await
-                .unwrap();
-            let users: Vec<&str> = room.followers.iter().copied().collect();
+            let followers = self.timelines.followers(Target::from(name), None, 99);
+            let (users, count, _) = followers.await.unwrap();
+            let expected: Vec<&str> = room.followers.iter().copied().collect();
             assert_eq!(
-                (followers.0, followers.1),
                 (
-                    users.iter().map(|user| (*user).to_owned()).collect(),
-                    users.len() as u64
-                )
+                    users.iter().map(String::as_str).collect::<Vec<_>>(),
+                    count as usize
+                ),
+                (expected, room.followers.len())
             );
+        }
+    }
+
+    /// All messages have one time: so by timeline, then the newest first.
+    fn expected_feed(&self, user: &str) -> Vec<(String, String, i64)> {
+        let mut feed = Vec::new();
+        for (room, name) in self.rooms.iter().zip(NAMES) {
+            let from = room
+                .follows
+                .get(user)
+                .map_or(i64::MAX, |from| (*from).max(room.floor));
+            for sequence in (from..=room.head).rev() {
+                if !room.deleted.contains(&sequence) {
+                    feed.push((name.to_owned(), room.epoch.clone(), sequence));
+                }
+            }
+        }
+        feed
+    }
+
+    async fn feed(&self, user: &str) -> Vec<(String, String, i64)> {
+        let (mut feed, mut before) = (Vec::new(), None);
+        loop {
+            let range = FeedRange {
+                user: user.to_owned(),
+                before,
+                limit: 3,
+                bytes_max: 1 << 20,
+            };
+            let page = self.people.feed(range).await.unwrap();
+            assert!(page.messages.len() <= 3);
+            let place =
+                |one: FeedMessage| (one.timeline, one.epoch, one.message.sequence.cast_signed());
+            feed.extend(page.messages.into_iter().map(place));
+            match page.next {
+                Some(next) => before = Some(next),
+                None => return feed,
+            }
         }
     }
 }

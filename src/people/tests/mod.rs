@@ -7,3 +7,4 @@ mod conversations;
 mod feed;
 mod inboxes;
 mod positions;
+mod verify;

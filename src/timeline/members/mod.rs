@@ -15,6 +15,7 @@ mod reader;
 mod row;
 mod settings;
 pub(super) mod settings_row;
+mod verify;
 
 pub use call::{
     AddMembers, Configured, Create, ListMembers, ListedMembers, Member, MembersChanged, NewMember,

@@ -4,6 +4,8 @@
 //! counts, else that of the policy with the longest matching prefix, else the default. Must not: do what a setting
 //! says.
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::super::tables::Name;
 
 /// The settings of a timeline or of a policy; `None` = not set here.
@@ -138,7 +140,30 @@ impl Policies {
         self.find(timeline.as_bytes())
     }
 
-    /// The same by the encoded name, which begins with the text's bytes.
+    /// Tells whether timelines are kept by the same policies as before; 0 = by none.
+    pub(in crate::timeline) fn retention_digest(&self) -> u64 {
+        let mut digest = Xxh3::new();
+        for Policy { prefix, settings } in &*self.policies {
+            let Kept {
+                age_ms,
+                messages,
+                bytes,
+            } = settings.retention.unwrap_or_default();
+            digest.update(prefix.as_bytes());
+            // No prefix holds a control character.
+            digest.update(&[0]);
+            for limit in [age_ms, messages, bytes] {
+                digest.update(&limit.unwrap_or_default().to_be_bytes());
+            }
+        }
+        let mut kept = self.policies.iter().map(|one| one.settings.retention);
+        match kept.any(|one| one.is_some_and(|kept| kept != Kept::default())) {
+            true => digest.digest().max(1),
+            false => 0,
+        }
+    }
+
+    /// [`Policies::of`] by the encoded name, which begins with the text's bytes.
     pub(in crate::timeline) fn of_name(&self, name: &Name) -> Option<&Settings> {
         self.find(&name.as_bytes()[1..])
     }

@@ -8,6 +8,7 @@ mod commands;
 mod image;
 mod members;
 mod model;
+mod policies;
 mod time;
 mod verify;
 mod virtual_tables;

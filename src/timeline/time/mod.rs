@@ -7,15 +7,18 @@ mod alarm;
 mod deliver;
 mod due;
 mod expiry;
+mod policies;
 mod schedule;
 mod scheduled_row;
 mod shown;
 mod timer;
 mod trim;
+mod verify;
 
 pub(super) use alarm::{Alarm, Time};
 pub(super) use due::expiry_columns;
 pub(super) use due::{Due, Kind, due_key, put_due};
+pub(super) use schedule::listed;
 pub use schedule::{ListScheduled, Scheduled};
 pub use scheduled_row::Refused;
 pub(super) use scheduled_row::{Later, ScheduledRow};

@@ -6,6 +6,8 @@
 
 use std::ops::Bound;
 
+use bytes::Bytes;
+
 use crate::model::{Direction, ValueRef, json_bytes};
 use crate::ordered::{Column, Reader};
 use crate::table::{
@@ -120,22 +122,27 @@ impl Site {
         let sender = sender_of(columns).map_err(|_| damaged(columns, "not a message ID"))?;
         let (from, to) = name.scheduled_of(sender);
         let (mut count, mut oldest): (u64, Option<(u64, Vec<u8>)>) = (0, None);
+        let mut replaced = None;
         let own = name.scheduled_key(columns);
         let from = Bound::Included(from.as_bytes());
         let to = Bound::Excluded(to.as_bytes());
         for row in txn.range(from, to, Direction::Forward) {
             let (key, value) = row?;
-            // A refused one of this ID is replaced.
+            let row = read(&key, &value)?;
             if key[..] == *own.as_bytes() {
+                // One of this ID is replaced: it was refused, or is of a timeline that is gone.
+                replaced = Some(row.deliver_at).filter(|_| row.refused.is_none());
                 continue;
             }
             count += 1;
-            let row = read(&key, &value)?;
             if let Some((_, at_ms)) = row.refused
                 && oldest.as_ref().is_none_or(|(oldest, _)| at_ms < *oldest)
             {
                 oldest = Some((at_ms, key.to_vec()));
             }
+        }
+        if let Some(at) = replaced {
+            delete(txn, due_key(Kind::Deliver, at, name, columns));
         }
         match oldest {
             _ if count < SCHEDULED_MAX => {}
@@ -172,22 +179,15 @@ impl Site {
         let (mut found, mut bytes) = (Vec::new(), 0);
         for row in scan(view, &from, &to, Direction::Forward) {
             let (key, value) = row?;
-            let row = read(&key, &value)?;
-            if row.is_forgotten(now_ms) {
+            if read(&key, &value)?.is_forgotten(now_ms) {
                 continue;
             }
-            bytes += json_bytes(&row.entry) + ROW_BYTES;
+            let (_, _, one) = listed((key, value))?;
+            bytes += json_bytes(&one.entry) + ROW_BYTES;
             if found.len() == list.limit || (bytes > list.bytes_max && !found.is_empty()) {
                 return Ok((found, true));
             }
-            let message_id = id_of(&key).map_err(|_| damaged(&key, "not a scheduled message"))?;
-            found.push(Scheduled {
-                message_id,
-                deliver_at: row.deliver_at,
-                expires_in_ms: row.expires_in_ms,
-                entry: row.entry,
-                refused: row.refused,
-            });
+            found.push(one);
         }
         if found.is_empty() {
             // Whose timeline is gone still sees what was refused; who has nothing is answered as by any read.
@@ -231,12 +231,29 @@ fn sender_of(columns: &[u8]) -> Result<&[u8], Malformed> {
     Reader::new(columns).skip().map_err(|_| Malformed)
 }
 
-/// The message ID at the end of a scheduled message's key.
-fn id_of(key: &[u8]) -> Result<String, Malformed> {
-    let (_, columns) = split_key(key).ok_or(Malformed)?;
-    let mut reader = Reader::new(columns);
-    reader.skip().map_err(|_| Malformed)?;
-    Ok(sender_and_id(reader.rest())?.1)
+/// A scheduled message as it is stored: its timeline, its sender, and what the sender sees.
+pub(in crate::timeline) fn listed(
+    (key, value): (Bytes, Bytes),
+) -> Result<(String, String, Scheduled), ReadError> {
+    let row = read(&key, &value)?;
+    let place = || {
+        let (_, columns) = split_key(&key).ok_or(Malformed)?;
+        let mut reader = Reader::new(columns);
+        let timeline = reader.string().map_err(|_| Malformed)?.into_owned();
+        let (sender, message_id) = sender_and_id(reader.rest())?;
+        Ok((timeline, sender, message_id))
+    };
+    let place: Result<_, Malformed> = place();
+    let place = place.map_err(|_| damaged(&key, "not a scheduled message"));
+    let (timeline, sender, message_id) = place?;
+    let scheduled = Scheduled {
+        message_id,
+        deliver_at: row.deliver_at,
+        expires_in_ms: row.expires_in_ms,
+        entry: row.entry,
+        refused: row.refused,
+    };
+    Ok((timeline, sender, scheduled))
 }
 
 /// Sender and message ID out of their columns.

@@ -15,6 +15,7 @@ use super::alarm::{Alarm, Noted, Time};
 use super::deliver::{Delivered, Delivery};
 use super::due::{Due, Kind, due};
 use super::expiry::warm;
+use super::policies::{REST_MS, Walk};
 use super::trim::warm_trim;
 
 /// The timer of one partition.
@@ -27,6 +28,8 @@ pub struct Timer {
     wakes_at_ms: u64,
     /// Rows that were noted and that a view may not show yet.
     unseen: Option<Noted>,
+    /// Over timelines whose policy may have changed.
+    walk: Walk,
 }
 
 const KINDS: [Kind; 3] = [Kind::Deliver, Kind::Expire, Kind::Trim];
@@ -69,6 +72,7 @@ impl Timelines {
             // What a restart finds.
             wakes_at_ms: 0,
             unseen: None,
+            walk: Walk::Unknown,
         };
         self.partitions().map(timer).collect()
     }
@@ -78,7 +82,7 @@ impl Timelines {
     }
 
     /// Queues writes of one partition together, each of which is done or refused for itself.
-    fn submit_each<M, R, F>(
+    pub(super) fn submit_each<M, R, F>(
         &self,
         purpose: Purpose,
         partition: PartitionId,
@@ -166,6 +170,10 @@ impl Timer {
         } else if let Some(unseen) = self.unseen {
             self.tell(unseen.at_ms);
             self.wakes_at_ms = now_ms + UNSEEN_MS;
+        }
+        if self.walk != Walk::Done {
+            self.wakes_at_ms = self.wakes_at_ms.min(now_ms + REST_MS);
+            self.walk.step(&self.timelines, self.partition).await?;
         }
         Ok(done)
     }

@@ -123,9 +123,9 @@ fn pass_marks(
         let (key, value) = row?;
         let bad = || damaged(&key, "not a sum of bytes");
         let sequence = name.number_of(&key).map_err(|_| bad())?;
-        let sum = Row::parse(&value).and_then(|row| row.column(SUM));
-        let sum = sum.and_then(|cell| number(cell.ok_or(Malformed)?.value));
-        let above = head.bytes.saturating_sub(sum.map_err(|_| bad())?);
+        let above = head
+            .bytes
+            .saturating_sub(sum_of(&value).map_err(|_| bad())?);
         passed.push(key);
         if above <= bytes {
             floor = Some(sequence + 1);
@@ -139,6 +139,12 @@ fn pass_marks(
         }
     }
     Ok(())
+}
+
+/// What a mark says: the sum of bytes up to it.
+pub(super) fn sum_of(mark: &[u8]) -> Result<u64, Malformed> {
+    let cell = Row::parse(mark)?.column(SUM)?;
+    number(cell.ok_or(Malformed)?.value)
 }
 
 /// Reads what a trim will read, so that the writer need not wait for the disk.
@@ -194,7 +200,7 @@ pub(in crate::timeline) fn timestamp(
 }
 
 /// The columns of a trim's due row behind the timeline.
-fn trim_columns(incarnation: u64) -> Vec<u8> {
+pub(super) fn trim_columns(incarnation: u64) -> Vec<u8> {
     let mut columns = Vec::with_capacity(9);
     crate::ordered::push_u64(&mut columns, incarnation);
     columns

@@ -1,0 +1,335 @@
+//! What must hold between what lies at users and the timelines that it is of.
+//!
+//! Owns: these rules, and what a log tells of changes that the relay has not derived yet. Promises: each contradiction
+//! is reported with its place; what the relay may still have to do is none. Must not: write.
+
+use std::collections::HashMap;
+
+use crate::ids::{HistoryId, PartitionId, Position};
+use crate::relay::stored_cursors;
+use crate::table::{Batch, Malformed, ReadError, View};
+use crate::timeline::{MemberRow, StoredTimelines, Timelines, memberships};
+
+use super::conversation_row::{ConversationRow, Marks, Membership};
+use super::dump::{all, read};
+use super::stored::{DeviceRow, Place};
+use super::tables::{CONVERSATIONS, DEVICES, Home, POSITIONS};
+use super::{conversations, lists};
+
+/// What was found at users.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerifiedPeople {
+    /// Conversations, also such that have ended.
+    pub conversations: u64,
+    /// Positions of devices.
+    pub positions: u64,
+}
+
+/// What is told of a check.
+pub struct Report<'r> {
+    /// What can't be.
+    pub problem: &'r mut dyn FnMut(String),
+    /// What a client may have caused.
+    pub note: &'r mut dyn FnMut(String),
+}
+
+/// A partition as a check needs it.
+pub struct StoredPartition<'v> {
+    /// All of its rows.
+    pub view: &'v View,
+    /// The end of its log.
+    pub last: Position,
+    /// What its log tells.
+    pub changed: &'v Changed,
+}
+
+/// The members that the batches of a log changed, as far back as it reaches.
+#[derive(Debug, Default)]
+pub struct Changed {
+    first: Option<Position>,
+    /// By timeline and user, where they changed last.
+    members: HashMap<(String, String), Position>,
+}
+
+impl Changed {
+    /// Takes the next batch in.
+    ///
+    /// # Errors
+    /// If a record or row of the batch can't be read.
+    pub fn take(&mut self, batch: &Batch) -> Result<(), Malformed> {
+        self.first.get_or_insert(batch.position);
+        for change in memberships(batch, |_| true)? {
+            let of = (change.timeline, change.user);
+            self.members.insert(of, batch.position);
+        }
+        Ok(())
+    }
+}
+
+/// All partitions of a data directory.
+pub struct StoredPeople<'v> {
+    partitions: Vec<StoredPartition<'v>>,
+    timelines: Vec<StoredTimelines<'v>>,
+    history: HistoryId,
+    place: &'v dyn Fn(&[u8]) -> PartitionId,
+    /// By source, then destination: up to where lists were derived; `None` = it can't be said.
+    lists: Vec<Vec<Option<Position>>>,
+}
+
+impl<'v> StoredPeople<'v> {
+    /// `place`: which partition owns a partition key.
+    #[must_use]
+    pub fn new(
+        partitions: Vec<StoredPartition<'v>>,
+        history: HistoryId,
+        place: &'v dyn Fn(&[u8]) -> PartitionId,
+    ) -> StoredPeople<'v> {
+        let timelines = (0..).zip(&partitions);
+        let timelines =
+            timelines.map(|(id, one)| StoredTimelines::new(one.view, PartitionId(id), history));
+        StoredPeople {
+            timelines: timelines.collect(),
+            partitions,
+            history,
+            place,
+            lists: Vec::new(),
+        }
+    }
+
+    /// Checks the relay's cursors, conversations against memberships, and devices.
+    pub fn verify(&mut self, report: &mut Report<'_>) -> Result<VerifiedPeople, ReadError> {
+        let mut found = VerifiedPeople::default();
+        self.check_cursors(report)?;
+        for source in 0..self.partitions.len() {
+            self.check_members(source, report)?;
+        }
+        for id in 0..self.partitions.len() {
+            let mut within = |what| (report.problem)(format!("partition {id}, {what}"));
+            found.conversations += self.check_conversations(id, &mut within)?;
+            found.positions += self.check_devices(id, report)?;
+        }
+        Ok(found)
+    }
+
+    /// Checks that no cursor is beyond the log that it is in, and notes where lists are.
+    fn check_cursors(&mut self, report: &mut Report<'_>) -> Result<(), ReadError> {
+        let history = self.history.to_string();
+        let count = self.partitions.len();
+        let mut lists = vec![vec![None; count]; count];
+        let mut has_other = vec![vec![false; count]; count];
+        for (destination, partition) in self.partitions.iter().enumerate() {
+            for cursor in stored_cursors(partition.view)? {
+                let (target, source) = (cursor.target, cursor.source);
+                let at = cursor.position;
+                let Some(log) = self.partitions.get(usize::from(source.0)) else {
+                    (report.problem)(format!(
+                        "partition {destination}: a relay cursor of target {target} is in the log of partition {source}, \
+                         which does not exist"
+                    ));
+                    continue;
+                };
+                let is_of_lists = target == lists::NUMBER;
+                if cursor.history != history {
+                    has_other[usize::from(source.0)][destination] |= is_of_lists;
+                    continue;
+                }
+                if at > log.last {
+                    (report.problem)(format!(
+                        "partition {destination}: the relay cursor of target {target} is at {at} of partition {source}, \
+                         whose log ends at {}",
+                        log.last
+                    ));
+                } else if is_of_lists {
+                    lists[usize::from(source.0)][destination] = Some(at);
+                }
+            }
+        }
+        for (source, lists) in lists.iter_mut().enumerate() {
+            let log = &self.partitions[source];
+            for (destination, at) in lists.iter_mut().enumerate() {
+                // Without a cursor of any history nothing was derived yet. Where the log does not reach back to the
+                // cursor everything will be made anew.
+                let begin = (!has_other[source][destination]).then_some(Position::ZERO);
+                let reaches = |at: &Position| {
+                    let first = log.changed.first;
+                    *at >= log.last || first.is_some_and(|first| first <= at.next())
+                };
+                *at = at.or(begin).filter(reaches);
+            }
+        }
+        self.lists = lists;
+        Ok(())
+    }
+
+    /// Whether the relay may still have to bring a change of a member to the user.
+    fn is_pending(&self, source: usize, destination: usize, timeline: &str, user: &str) -> bool {
+        let Some(at) = self.lists[source][destination] else {
+            return true;
+        };
+        let of = (timeline.to_owned(), user.to_owned());
+        let changed = self.partitions[source].changed.members.get(&of);
+        changed.is_some_and(|changed| *changed > at)
+    }
+
+    fn place_of(&self, key: &[u8]) -> usize {
+        usize::from((self.place)(key).0)
+    }
+
+    /// Each member of a partition's timelines has the conversation that the member's row leads to.
+    fn check_members(&self, source: usize, report: &mut Report<'_>) -> Result<(), ReadError> {
+        let mut from: Option<Vec<u8>> = None;
+        loop {
+            let view = self.partitions[source].view;
+            let (members, next) = Timelines::member_page(view, from.as_deref(), MEMBERS_AT_ONCE)?;
+            for one in members {
+                let Some(member) = one.row else { continue };
+                let (timeline, user) = (one.timeline.as_str(), one.user.as_str());
+                let home = Home::new(user);
+                let destination = self.place_of(home.name().as_bytes());
+                if self.is_pending(source, destination, timeline, user) {
+                    continue;
+                }
+                let row = conversations::load(self.partitions[destination].view, &home, timeline)?;
+                if let Some(what) = differs(row.as_ref(), one.incarnation, &member) {
+                    (report.problem)(format!(
+                        "partition {destination}, user {user:?}: the conversation with {timeline:?} {what}"
+                    ));
+                }
+            }
+            from = next;
+            if from.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Each conversation that has not ended is of a membership, or of a timeline that is gone.
+    fn check_conversations(
+        &self,
+        id: usize,
+        problem: &mut dyn FnMut(String),
+    ) -> Result<u64, ReadError> {
+        let mut count = 0;
+        let partition = &self.partitions[id];
+        for row in all(partition.view, CONVERSATIONS) {
+            count += 1;
+            let ([user, timeline], row) = read(&row?, ConversationRow::decode)?;
+            let mut problem = |what: &str| {
+                problem(format!(
+                    "user {user:?}: the conversation with {timeline:?} {what}"
+                ));
+            };
+            if self.place_of(Home::new(&user).name().as_bytes()) != id {
+                problem("is not where the user's rows are");
+            }
+            if row.position > partition.last.0 {
+                problem("was written beyond the end of the log");
+            }
+            let source = self.place_of_timeline(&timeline);
+            let Membership {
+                incarnation,
+                joined,
+            } = row.membership;
+            let name = match self.timelines[source].name(&timeline)? {
+                Some(name) if name.incarnation >= incarnation => name,
+                _ => {
+                    problem("is of a timeline that never was");
+                    continue;
+                }
+            };
+            // What a timeline that is gone has left is cleared up when somebody looks at it.
+            if name.incarnation > incarnation || !name.exists {
+                continue;
+            }
+            if row.hidden > name.head.head + 1 {
+                problem("is hidden from beyond the timeline's head");
+            }
+            let member = self.timelines[source].member(&timeline, &user)?;
+            let stays = member.is_some_and(|member| member.joined >= joined);
+            if row.removed == 0 && !stays && !self.is_pending(source, id, &timeline, &user) {
+                problem("has not ended, and the user is no member");
+            }
+        }
+        Ok(count)
+    }
+
+    fn place_of_timeline(&self, timeline: &str) -> usize {
+        self.place_of(timeline.as_bytes())
+    }
+
+    /// Each position is of a device that counts it, and of an epoch.
+    fn check_devices(&self, id: usize, report: &mut Report<'_>) -> Result<u64, ReadError> {
+        let view = self.partitions[id].view;
+        let now_ms = crate::ids::Clock::system().now_ms();
+        let mut found: HashMap<[String; 2], u64> = HashMap::new();
+        let mut count = 0;
+        for row in all(view, POSITIONS) {
+            let ([user, device, timeline], place) = read(&row?, Place::decode)?;
+            count += 1;
+            let at = format!(
+                "partition {id}, user {user:?}, device {device:?}: the position in {timeline:?}"
+            );
+            *found.entry([user, device]).or_default() += 1;
+            if place.epoch.is_empty() {
+                (report.problem)(format!("{at} has no epoch"));
+            }
+            let source = self.place_of_timeline(&timeline);
+            let Some(name) = self.timelines[source].name(&timeline)? else {
+                continue;
+            };
+            let head = name.head;
+            let changes_after = place.changes_after.unwrap_or_default();
+            let is_beyond = place.after > head.head || changes_after > head.change_head;
+            if name.exists && place.epoch == head.epoch && is_beyond {
+                (report.note)(format!(
+                    "{at} is beyond the head {}: a client said so, or the timeline has lost its end",
+                    head.head
+                ));
+            }
+        }
+        for row in all(view, DEVICES) {
+            let (name, row): ([String; 2], _) = read(&row?, DeviceRow::decode)?;
+            let stored = found.remove(&name).unwrap_or_default();
+            // Of one that is gone merges drop the positions.
+            if stored != row.count && !row.is_gone(now_ms) {
+                let [user, device] = name;
+                (report.problem)(format!(
+                    "partition {id}, user {user:?}, device {device:?}: {stored} positions instead of {}",
+                    row.count
+                ));
+            }
+        }
+        let mut strays: Vec<_> = found.into_keys().collect();
+        strays.sort_unstable();
+        for [user, device] in strays {
+            (report.problem)(format!(
+                "partition {id}, user {user:?}: there are positions of {device:?}, which is no device"
+            ));
+        }
+        Ok(count)
+    }
+}
+
+/// What a conversation's row says else than the membership does.
+fn differs(
+    row: Option<&ConversationRow>,
+    incarnation: u64,
+    member: &MemberRow,
+) -> Option<&'static str> {
+    let membership = Membership {
+        incarnation,
+        joined: member.joined,
+    };
+    match row {
+        None => Some("is missing"),
+        Some(row) if row.membership != membership => Some("is of another membership"),
+        Some(row) if row.removed > 0 => Some("has ended, and the user is a member"),
+        Some(row) if row.marks != Marks::of(member) => {
+            Some("says something else than the member's row")
+        }
+        Some(_) => None,
+    }
+}
+
+/// Members that are read together.
+const MEMBERS_AT_ONCE: usize = 1_000;
