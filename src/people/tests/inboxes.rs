@@ -1,8 +1,9 @@
 //! Inboxes and feeds against a plain model of members, followers and posts.
 //!
 //! Owns: the model. Promises: after each round every inbox holds each message that went to its user, once, those of one
-//! timeline in order, and every feed, page by page, what its user follows; with deletions, trims, joins, leaves, rejoins, follows, switches, timelines deleted and made again, restarts and
-//! flushes. Messages for more than two users are jobs here. Must not: know how rows are encoded.
+//! timeline in order, and every feed, page by page, what its user follows; with deletions, trims, joins, leaves,
+//! rejoins, follows, switches, timelines deleted and made again, restarts and flushes. Messages for more than two users
+//! are jobs here. Must not: know how rows are encoded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
