@@ -336,7 +336,7 @@ impl<'v> Walk<'v> {
         };
         let message = load_held(view, name, head, place.sequence())?;
         let message = shown(message, &site.time);
-        let reader = (asked.user.as_str(), &*reader);
+        let reader = (asked.user.as_str(), reader);
         if message.entry.is_none()
             || unread::is_hidden(view, (name, head), reader, message.sequence)?
         {

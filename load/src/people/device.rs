@@ -25,7 +25,7 @@ use crate::trial::wait;
 /// A device without a position takes all that there is: no log is longer by much, and it looks often.
 const REWIND: u64 = 1_000;
 /// Without news for this long after the last line a device gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// What an ended stay may be answered with: not a member, and no timeline for others.
 const GONE: [&str; 3] = ["not_a_member", "member_not_found", "timeline_not_found"];
 

@@ -1,12 +1,11 @@
 //! The judgement: what the server says at the end of each room and to each nick, beside what the logs say.
 //!
-//! Owns: the questions, the expectations, the file of answers. Promises: every room is read whole, every nick is asked
+//! Owns: the questions and the file of answers. Promises: every room is read whole, every nick is asked
 //! for list, count and inbox; what is wrong is asked again for a while before it counts. Must not: know how the lines
 //! were said.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -18,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::answer::{Answer, Inboxed};
 use super::caller::{Caller, Failed};
 use super::plan::Room;
 use super::{Crowd, Wrong};
@@ -29,40 +29,6 @@ const ASKING: usize = 16;
 /// An answer may still become right for so long.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAGE: u64 = 1_000;
-
-/// What the server says to a nick.
-struct Answer {
-    list: Vec<Shown>,
-    count: Count,
-    inbox: Vec<Inboxed>,
-}
-
-/// One conversation of a list.
-#[derive(Deserialize)]
-struct Shown {
-    timeline: String,
-    unread: u64,
-    members_count: u64,
-    head: u64,
-}
-
-#[derive(Deserialize)]
-struct Count {
-    conversations: u64,
-    unread: u64,
-}
-
-/// One entry of an inbox.
-#[derive(Deserialize)]
-struct Inboxed {
-    /// Its own number.
-    #[serde(skip)]
-    at: u64,
-    timeline: String,
-    epoch: String,
-    sequence: u64,
-    timestamp: u64,
-}
 
 /// Judges all; the answers go into a file, if one is given.
 pub(super) async fn judge(crowd: &Crowd, answers: Option<&Path>) -> Result<(), Stop> {
@@ -213,7 +179,7 @@ async fn asked(
 ) -> Result<Answer, Failed> {
     loop {
         let answer = ask(caller, nick).await?;
-        let found = wrongs(crowd, nick, &answer);
+        let found = answer.wrongs(crowd, nick);
         if !found.is_empty() && Instant::now() < until {
             sleep(Duration::from_millis(100)).await;
             continue;
@@ -258,105 +224,6 @@ async fn inbox(caller: &mut Caller<'_>, nick: usize) -> Result<Vec<Inboxed>, Fai
         }
         Err(Failed::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(Vec::new()),
         Err(failed) => Err(failed),
-    }
-}
-
-/// What is wrong with the answer to a nick.
-fn wrongs(crowd: &Crowd, nick: usize, answer: &Answer) -> Vec<(Wrong, String)> {
-    let (mut found, plan) = (Vec::new(), &crowd.plan);
-    let lasting = plan.stays[nick].iter().filter(|stay| stay.lasts());
-    let times = crowd.times.borrow();
-    let activity = |room: usize| Reverse(times[room].last().copied());
-    // What a nick has and should have: newest activity first.
-    let mut expected: Vec<_> = lasting.map(|stay| (stay.room, stay.from)).collect();
-    expected.sort_by_key(|(room, _)| (activity(*room), &plan.rooms[*room].name));
-    let names = expected.iter().map(|(room, _)| &plan.rooms[*room].name);
-    let listed = answer.list.iter().map(|shown| &shown.timeline);
-    if !listed.clone().eq(names.clone()) {
-        let (listed, names): (Vec<_>, Vec<_>) = (listed.collect(), names.collect());
-        found.push((Wrong::List, format!("{listed:?} instead of {names:?}")));
-    }
-    let mut unread = 0;
-    for (room, from) in &expected {
-        let Room {
-            name,
-            lines,
-            members,
-        } = &plan.rooms[*room];
-        let read = crowd.reads.borrow().get(&(nick, *room)).copied();
-        let expected = plan.unread(nick, *room, read.unwrap_or(0).max(from - 1));
-        unread += expected;
-        let Some(shown) = answer.list.iter().find(|shown| shown.timeline == *name) else {
-            continue;
-        };
-        if shown.unread != expected {
-            let what = format!("{} unread of {name} instead of {expected}", shown.unread);
-            found.push((Wrong::Unread, what));
-        }
-        let (count, head) = (shown.members_count, shown.head);
-        if (count, head) != (*members, lines.len() as u64) {
-            let what = format!("{name} with {count} members and head {head}");
-            found.push((Wrong::List, what));
-        }
-    }
-    let Count {
-        conversations,
-        unread: counted,
-    } = answer.count;
-    if (conversations as usize, counted) != (expected.len(), unread) {
-        let what = format!("{counted} unread in {conversations} instead of {unread}");
-        found.push((Wrong::Unread, what));
-    }
-    if let Err(what) = is_inbox(crowd, nick, &answer.inbox) {
-        found.push((Wrong::Inbox, what));
-    }
-    found
-}
-
-/// Whether an inbox has each message of the nick's stays once, those of a room in their order.
-fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String> {
-    let mut by_room: BTreeMap<usize, Vec<&Inboxed>> = BTreeMap::new();
-    for entry in inbox {
-        let room = crowd.timelines.number(&entry.timeline);
-        let room = room.ok_or_else(|| format!("{} is no log", entry.timeline))?;
-        by_room.entry(room).or_default().push(entry);
-    }
-    let rooms = crowd.plan.stays[nick].iter().map(|stay| stay.room);
-    for room in BTreeSet::from_iter(rooms) {
-        let (name, got) = (&crowd.timelines[room], by_room.remove(&room));
-        let (mut got, length) = (
-            got.into_iter().flatten(),
-            crowd.plan.rooms[room].lines.len(),
-        );
-        let stays = crowd.plan.stays_in(nick, room);
-        let expected = stays.flat_map(|stay| stay.from..=stay.to.min(length as u64));
-        for sequence in expected {
-            let entry = got.next().map(|entry| entry.sequence);
-            if entry != Some(sequence) {
-                return Err(format!("{name}: {entry:?} instead of {sequence}"));
-            }
-        }
-        if let Some(entry) = got.next() {
-            return Err(format!("{name}: {} is too much", entry.sequence));
-        }
-    }
-    if let Some((room, _)) = by_room.first_key_value() {
-        return Err(format!("entries of {}", crowd.timelines[*room]));
-    }
-    if let Some((entry, at)) = inbox.iter().zip(1..).find(|(entry, at)| entry.at != *at) {
-        return Err(format!("its {at} is {}", entry.at));
-    }
-    let times = crowd.times.borrow();
-    let odd = |entry: &&Inboxed| {
-        let room = crowd.timelines.number(&entry.timeline).unwrap_or_default();
-        let time = times[room].get(entry.sequence as usize - 1);
-        time != Some(&entry.timestamp) || crowd.timelines.epoch(room) != Some(&entry.epoch)
-    };
-    match inbox.iter().find(odd) {
-        None => Ok(()),
-        Some(Inboxed {
-            timeline, sequence, ..
-        }) => Err(format!("{timeline}: {sequence} with another time or epoch")),
     }
 }
 
