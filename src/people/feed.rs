@@ -11,8 +11,8 @@
 //! that come later are above them. A page goes on behind the last message of the one before by its place (time,
 //! timeline, sequence), which is the same wherever it comes from.
 //!
-//! Entries of the inbox lie in the order of their arrival, which is not before their message was written. So what has
-//! not been looked at is older than the arrival of the last entry that was.
+//! Entries of the inbox lie in the order of their times, which are not before those of their messages. So what has not
+//! been looked at is not newer than the last entry that was.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,8 +54,6 @@ const KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 const LOOKED_MAX: usize = if cfg!(test) { 8 } else { 4_096 };
 /// Entries of the inbox that are read together.
 const ENTRIES: usize = if cfg!(test) { 3 } else { 64 };
-/// Clocks of two partitions may differ by so much, ms.
-const SLACK_MS: u64 = 100;
 /// What is younger may still be on its way into the inbox, ms: the next page looks for it.
 const ARRIVING_MS: u64 = 10_000;
 
@@ -82,8 +80,19 @@ pub(super) struct Source {
     pub(super) last_at: u64,
 }
 
+impl Source {
+    /// Nothing of the timeline belongs to the feed.
+    const NONE: Source = Source {
+        from: u64::MAX,
+        inbox_from: u64::MAX,
+        head: 0,
+        last_at: 0,
+    };
+}
+
 impl Sources {
     /// Of timelines in the order of their IDs.
+    #[cfg(test)]
     pub(super) fn new(all: impl IntoIterator<Item = (String, u64, Source)>) -> Sources {
         let (timelines, all): (Vec<_>, Vec<_>) = all
             .into_iter()
@@ -149,11 +158,7 @@ impl Entries {
     /// What comes before this place is known; `None` = everything is.
     fn known(&self) -> Option<Place> {
         self.next?;
-        Some(Place::new(
-            self.came_at.saturating_add(SLACK_MS),
-            0,
-            u64::MAX,
-        ))
+        Some(Place::new(self.came_at, 0, u64::MAX))
     }
 
     /// The first of those that wait, as far as they are known, and up to where that is all there is.
@@ -191,17 +196,20 @@ impl People {
             pulse.is_some_and(|pulse| pulse.incarnation == follows[at].incarnation)
         };
         let pulses = self.timelines.pulses(&names, matter).await?;
-        let sources = pulses.into_iter().filter_map(|(at, pulse)| {
-            let (follow, pulse) = (&follows[at], pulse?);
-            let source = Source {
+        let mut all = vec![Source::NONE; follows.len()];
+        for (at, pulse) in pulses {
+            let (follow, Some(pulse)) = (&follows[at], pulse) else {
+                continue;
+            };
+            all[at] = Source {
                 from: follow.from.max(pulse.floor),
                 inbox_from: follow.inbox_from.max(pulse.inbox_from),
                 head: pulse.head,
                 last_at: pulse.last_at,
             };
-            Some((follow.timeline.clone(), follow.incarnation, source))
-        });
-        self.merged(&Sources::new(sources), range).await
+        }
+        let timelines = followed.names();
+        self.merged(&Sources { timelines, all }, range).await
     }
 
     /// A page of what these sources have.

@@ -9,7 +9,7 @@
 //!         no $inbox: the timeline does not know the follower yet
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
@@ -231,24 +231,35 @@ fn change_of(columns: &[u8], value: Option<&[u8]>) -> Result<FollowChange, Malfo
 
 /// All follows of a user.
 #[derive(Clone, Debug, Default)]
-pub struct Followed(Vec<Follow>);
+pub struct Followed {
+    all: Vec<Follow>,
+    /// Their IDs and incarnations, once somebody asked for them.
+    names: OnceLock<Arc<[(String, u64)]>>,
+}
 
 impl Followed {
     /// In the order of names.
     #[must_use]
     pub fn all(&self) -> &[Follow] {
-        &self.0
+        &self.all
+    }
+
+    /// Their IDs, and which of its name each is; in the same order.
+    pub(super) fn names(&self) -> Arc<[(String, u64)]> {
+        let name = |follow: &Follow| (follow.timeline.clone(), follow.incarnation);
+        let names = || self.all.iter().map(name).collect();
+        Arc::clone(self.names.get_or_init(names))
     }
 
     fn set(&mut self, follow: Follow) {
         match self.find(&follow.timeline) {
-            Ok(at) => self.0[at] = follow,
-            Err(at) => self.0.insert(at, follow),
+            Ok(at) => self.all[at] = follow,
+            Err(at) => self.all.insert(at, follow),
         }
     }
 
     fn find(&self, timeline: &str) -> Result<usize, usize> {
-        self.0
+        self.all
             .binary_search_by(|follow| follow.timeline.as_str().cmp(timeline))
     }
 }
@@ -262,16 +273,17 @@ impl Kept for Followed {
     }
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     fn take(&mut self, _: TableId, columns: &[u8], entry: KeyedEntry<'_>) -> Result<(), Malformed> {
         let timeline = last_text(columns).map_err(|_| Malformed)?;
+        self.names = OnceLock::new();
         match entry.kind {
             EntryKind::Put => self.set(Follow::decode(timeline, entry.value)?),
             EntryKind::Tombstone => {
                 if let Ok(at) = self.find(&timeline) {
-                    self.0.remove(at);
+                    self.all.remove(at);
                 }
             }
             EntryKind::Delta => return Err(Malformed),
@@ -297,7 +309,7 @@ impl People {
         };
         let (incarnation, head) = self.timelines.incarnation(target).await?;
         let follows = self.follows(user).await?;
-        let count = follows.0.len() as u64;
+        let count = follows.all.len() as u64;
         if count >= FOLLOWS_MAX && follows.find(timeline).is_err() {
             return Err(Error::TooMany {
                 field: "timeline",
@@ -335,7 +347,10 @@ impl People {
         };
         let of = home.clone();
         let all = self.read(&home, move |view, _| Ok(all(view, &of)?)).await?;
-        let all = Arc::new(Followed(all));
+        let all = Arc::new(Followed {
+            all,
+            names: OnceLock::new(),
+        });
         if let Some(mark) = mark {
             self.followed.settle(partition, home.column(), mark, &all);
         }
@@ -352,7 +367,7 @@ impl People {
         let all = self.follows(user).await?;
         let behind = |follow: &&Follow| after.is_none_or(|after| follow.timeline.as_str() > after);
         let mut page: Vec<Follow> = all
-            .0
+            .all
             .iter()
             .filter(behind)
             .take(limit + 1)

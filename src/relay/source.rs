@@ -52,8 +52,7 @@ struct End;
 impl Source {
     /// Runs until `stop` or until the partition closes.
     pub(super) async fn run(mut self, stop: CancellationToken) {
-        let ended = stop.run_until_cancelled(self.follow()).await;
-        drop(ended);
+        let _ended = stop.run_until_cancelled(self.follow()).await;
     }
 
     async fn follow(&mut self) -> Result<(), End> {

@@ -52,8 +52,8 @@ pub use append::Prepared;
 pub use dump::{Dumped, StoredName, StoredTimelines};
 pub use error::Error;
 pub use inbox::{
-    FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, StoredEntry, followings,
-    has_followings, has_posts, posts,
+    EachEntry, FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, StoredEntry,
+    followings, has_followings, has_posts, posts,
 };
 pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub use members::{

@@ -57,7 +57,10 @@ impl Timelines {
                 limit,
             };
             if let Some(reached) = page.read(table, &mut users)? {
-                end = Some(end.map_or(reached.clone(), |end| end.min(reached)));
+                end = Some(match end {
+                    Some(end) => end.min(reached),
+                    None => reached,
+                });
             }
         }
         add_those_who_left(view, (&name, &head), post, &mut users)?;

@@ -1,7 +1,7 @@
 //! The entries of inboxes.
 //!
 //! Owns: what an entry says, and its write at the user. Promises: an inbox is a timeline like others, made with its
-//! first entry, with gapless numbers of its own. Must not: decide who gets an entry, or see to it that none comes
+//! first entry, with gapless numbers of its own, and the time of an entry is not before that of its message. Must not: decide who gets an entry, or see to it that none comes
 //! twice; the relay's cursor does.
 //!
 //! ```text
@@ -24,6 +24,8 @@ use super::post::Post;
 #[derive(Clone)]
 pub struct InboxEntry {
     row: RowWriter,
+    /// Of the message, ms.
+    written_at: u64,
 }
 
 /// Where a user's inbox is.
@@ -77,6 +79,7 @@ impl Timelines {
         let entry = entry.map(|(name, value)| (name.to_owned(), value));
         InboxEntry {
             row: MessageRow::new(&entry, &stamp).row,
+            written_at: post.timestamp,
         }
     }
 }
@@ -95,7 +98,8 @@ impl InboxWriter {
         if standing.is_none() {
             put_new_meta(txn, name, Meta::new());
         }
-        let now = txn.now_ms().max(head.last_at);
+        // A batch keeps the time of its begin; an entry is never older than its message.
+        let now = txn.now_ms().max(head.last_at).max(entry.written_at);
         head.last += 1;
         head.last_at = now;
         let key = name.message_key(head.incarnation, head.last);

@@ -17,4 +17,4 @@ pub(in crate::timeline) use follower::user_of;
 pub use follower::{FollowerChange, followings, has_followings};
 pub(in crate::timeline) use post::record_posts;
 pub use post::{Post, has_posts, posts};
-pub use verify::StoredEntry;
+pub use verify::{EachEntry, StoredEntry};

@@ -15,6 +15,9 @@ use super::super::stored;
 use super::super::tables::{FOLLOWERS, Name};
 use super::follower::FollowerRow;
 
+/// Is given an inbox's ID, an entry's number there, and the entry if it can be read.
+pub type EachEntry<'e> = dyn FnMut(&str, u64, Option<StoredEntry>) -> Result<(), ReadError> + 'e;
+
 /// An entry as it lies in an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEntry {
@@ -62,10 +65,7 @@ impl StoredTimelines<'_> {
 
     /// The entries of this partition's inboxes in order, with the inbox's ID and their numbers; `None` = it can't be
     /// read.
-    pub fn inbox_entries(
-        &self,
-        each: &mut dyn FnMut(&str, u64, Option<StoredEntry>) -> Result<(), ReadError>,
-    ) -> Result<(), ReadError> {
+    pub fn inbox_entries(&self, each: &mut EachEntry<'_>) -> Result<(), ReadError> {
         for row in self.heads() {
             let (inbox, head) = row?;
             if !inbox.starts_with(INBOX) {

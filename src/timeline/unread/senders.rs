@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::model::{Direction, ValueRef};
 use crate::table::{Key, ReadError, Row, RowWriter, Source, Txn, damaged, put, scan};
@@ -22,23 +23,30 @@ use super::gone::Of;
 
 const ORDINAL: &str = "$n";
 
-/// The ordinals of senders' last messages, as of the last closure, by what the keys of their rows begin with.
+/// The ordinals of senders' last messages, as of the last closure, by a hash of what the keys of their rows begin with.
+/// Two generations bound them: what is not written again while the young one fills up goes with the old one.
 #[derive(Default)]
-pub(in super::super) struct LastOrdinals(HashMap<Vec<u8>, u64, RandomState>);
+pub(in super::super) struct LastOrdinals {
+    young: Ordinals,
+    old: Ordinals,
+}
 
-/// Some 8 MiB a partition. Tests forget often.
-const LAST_ORDINALS_MAX: usize = if cfg!(test) { 2 } else { 1 << 16 };
+type Ordinals = HashMap<u128, u64, RandomState>;
+
+/// Of a generation: both are some 16 MiB a partition. Tests forget often.
+const LAST_ORDINALS_MAX: usize = if cfg!(test) { 2 } else { 1 << 17 };
 
 impl LastOrdinals {
-    fn note(&mut self, prefix: &Key, ordinal: u64) {
-        if let Some(known) = self.0.get_mut(prefix.as_bytes()) {
-            *known = ordinal;
-            return;
+    fn get(&self, sender: u128) -> Option<u64> {
+        let known = self.young.get(&sender).or_else(|| self.old.get(&sender));
+        known.copied()
+    }
+
+    fn note(&mut self, sender: u128, ordinal: u64) {
+        if self.young.len() >= LAST_ORDINALS_MAX && !self.young.contains_key(&sender) {
+            self.old = std::mem::take(&mut self.young);
         }
-        if self.0.len() >= LAST_ORDINALS_MAX {
-            self.0.clear();
-        }
-        self.0.insert(prefix.as_bytes().to_vec(), ordinal);
+        self.young.insert(sender, ordinal);
     }
 }
 
@@ -53,13 +61,8 @@ pub(super) fn write(
         return Ok(());
     }
     let rows = name.sender_rows(head.incarnation, sender);
-    let known = txn
-        .memo::<Lately>()
-        .ordinals
-        .0
-        .get(rows.as_bytes())
-        .copied();
-    let mut ordinal = match known {
+    let hash = xxh3_128(rows.as_bytes());
+    let mut ordinal = match txn.memo::<Lately>().ordinals.get(hash) {
         Some(ordinal) => ordinal,
         None => end(txn, &rows, &rows.clone().below_all(), Direction::Backward)?.unwrap_or(0),
     };
@@ -70,7 +73,7 @@ pub(super) fn write(
         row.put(ORDINAL, ValueRef::Integer(ordinal.cast_signed()));
         put(txn, rows.clone().number(sequence), row, time);
     }
-    txn.memo::<Lately>().ordinals.note(&rows, ordinal);
+    txn.memo::<Lately>().ordinals.note(hash, ordinal);
     Ok(())
 }
 
