@@ -3,13 +3,14 @@
 //! Owns: which follow leads to which write. Promises: a timeline's followers are those whose follow of this incarnation
 //! is the last one. Must not: know the relay's steps.
 
-use crate::ids::{PartitionId, Position};
+use crate::ids::{PartitionId, Position, TableId};
 use crate::relay::{Anew, Derived, Target};
 use crate::table::{Batch, Partitions, ReadError, View};
 use crate::timeline::Timelines;
 
 use super::follows::{self, FollowChange};
 use super::lists::EFFECT_BYTES;
+use super::tables::FOLLOWS;
 
 /// Follows follows.
 pub(super) struct Followers {
@@ -63,8 +64,8 @@ impl Target for Followers {
         "followers"
     }
 
-    fn is_touched(&self, batch: &Batch) -> bool {
-        follows::has_changes(batch)
+    fn tables(&self) -> &[TableId] {
+        &[FOLLOWS]
     }
 
     fn derive(

@@ -169,12 +169,6 @@ pub(super) struct FollowChange {
     pub(super) follow: Option<Follow>,
 }
 
-/// Whether a batch begins or ends follows.
-pub(super) fn has_changes(batch: &Batch) -> bool {
-    let is_one = |record| Change::decode(record).is_ok_and(|change| is_news(&change));
-    batch.changes().any(is_one)
-}
-
 /// The follows that a batch began or ended, in order.
 pub(super) fn changes(batch: &Batch) -> Result<Vec<FollowChange>, Malformed> {
     let mut found = Vec::new();

@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ids::{PartitionId, Position};
+use crate::ids::{PartitionId, Position, TableId};
 use crate::metrics::Counter;
 use crate::relay::{Anew, Derived, Target};
 use crate::table::{Batch, Partitions, ReadError, Txn, View};
-use crate::timeline::{Inbox, InboxEntry, InboxWriter, Post, Timelines, has_posts, posts};
+use crate::timeline::{Inbox, InboxEntry, InboxWriter, POSTS, Post, Timelines, posts};
 
 use super::jobs::{Job, Jobs};
 use super::lists::confirmed;
@@ -154,8 +154,8 @@ impl Target for Inboxes {
         "inboxes"
     }
 
-    fn is_touched(&self, batch: &Batch) -> bool {
-        has_posts(batch)
+    fn tables(&self) -> &[TableId] {
+        &[POSTS]
     }
 
     fn derive(

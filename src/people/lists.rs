@@ -3,12 +3,11 @@
 //! Owns: which change leads to which write. Promises: a user's rows follow each of their memberships, and what of it
 //! only they see; a follow learns that the timeline knows it. Must not: know the relay's steps.
 
-use crate::ids::{PartitionId, Position};
+use crate::ids::{PartitionId, Position, TableId};
 use crate::relay::{Anew, Derived, Target};
 use crate::table::{Batch, Partitions, ReadError, Txn, View};
 use crate::timeline::{
-    FollowerChange, MemberChange, Timelines, followings, has_followings, has_memberships,
-    memberships,
+    FOLLOWERS, FollowerChange, MEMBERS, MemberChange, Timelines, followings, memberships,
 };
 
 use super::conversations::{self, Joined, Relayed};
@@ -91,8 +90,8 @@ impl Target for Lists {
         "lists"
     }
 
-    fn is_touched(&self, batch: &Batch) -> bool {
-        has_memberships(batch) || has_followings(batch)
+    fn tables(&self) -> &[TableId] {
+        &[MEMBERS, FOLLOWERS]
     }
 
     fn derive(

@@ -21,10 +21,10 @@ use super::target::{Derived, Target};
 use super::work::{Outcome, Step};
 #[cfg(any(test, feature = "faults"))]
 use super::{Faults, Point};
-use crate::ids::{PartitionId, Position};
+use crate::ids::{PartitionId, Position, TableId};
 use crate::metrics::{self, Counter};
 use crate::partition::caught;
-use crate::table::{Batch, Partitions, ReadError, Tail};
+use crate::table::{Batch, Change, Partitions, ReadError, Tail};
 
 /// How much of the log is read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -131,6 +131,7 @@ impl Source {
     async fn derive(&self, batches: &[Arc<Batch>]) -> Result<All, ReadError> {
         let mut touched = Vec::new();
         for (index, batch) in batches.iter().enumerate() {
+            let tables = changed_tables(batch);
             for (target, one) in self.targets.iter().enumerate() {
                 let first = batches[0].position;
                 let is_at = |lane: &Lane| {
@@ -139,7 +140,8 @@ impl Source {
                         && lane.is_open()
                         && (first..=batch.position).contains(&next)
                 };
-                if self.lanes.iter().any(is_at) && one.is_touched(batch) {
+                let is_touched = one.tables().iter().any(|table| tables.contains(table));
+                if is_touched && self.lanes.iter().any(is_at) {
                     touched.push((index, target, Arc::clone(one), Arc::clone(batch)));
                 }
             }
@@ -286,6 +288,20 @@ impl Source {
             false => Ok(()),
         }
     }
+}
+
+/// The tables that a batch has change records of.
+fn changed_tables(batch: &Batch) -> Vec<TableId> {
+    let mut tables = Vec::new();
+    for record in batch.changes() {
+        // One that can't be read is the targets' to report.
+        if let Ok(Change { table, .. }) = Change::decode(record)
+            && !tables.contains(&table)
+        {
+            tables.push(table);
+        }
+    }
+    tables
 }
 
 /// What batches lead to, by batch and target.

@@ -3,7 +3,7 @@
 //! Owns: the seam between the relay and what is derived. Promises: an effect runs exactly once in its destination's
 //! order, in one batch with the cursor that says so. Must not: know any target.
 
-use crate::ids::{PartitionId, Position};
+use crate::ids::{PartitionId, Position, TableId};
 use crate::table::{Batch, ReadError, Txn, View};
 
 /// One write that a change leads to in another partition.
@@ -39,8 +39,8 @@ pub trait Target: Send + Sync + 'static {
     /// Its name in metrics and logs.
     fn name(&self) -> &'static str;
 
-    /// Whether a batch leads to anything. From the batch alone, and quickly: it is asked of every batch.
-    fn is_touched(&self, batch: &Batch) -> bool;
+    /// The tables whose change records lead to something: batches without any are passed over.
+    fn tables(&self) -> &[TableId];
 
     /// Adds what a batch of `source` leads to, in order, to `out`. A cursor may be in the middle of a batch, so the
     /// same batch always gives the same places, whatever `view`, one of the source at or behind the batch, shows.

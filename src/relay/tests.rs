@@ -103,8 +103,8 @@ impl Target for Toy {
         "toy"
     }
 
-    fn is_touched(&self, batch: &Batch) -> bool {
-        batch.changes().len() > 0
+    fn tables(&self) -> &[TableId] {
+        &[POSTS]
     }
 
     fn derive(

@@ -53,14 +53,14 @@ pub use dump::{Dumped, StoredName, StoredTimelines};
 pub use error::Error;
 pub use inbox::{
     EachEntry, FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, StoredEntry,
-    followings, has_followings, has_posts, posts,
+    followings, posts,
 };
 pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub use members::{
     AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
     ListMembers, ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember,
     NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
-    has_memberships, memberships,
+    memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
@@ -71,7 +71,7 @@ pub use newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
 pub use position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
-pub use tables::CONVERSATIONS;
+pub use tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use verify::Verified;

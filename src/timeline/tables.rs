@@ -46,7 +46,8 @@ pub(super) const MESSAGES: TableId = TableId(3);
 pub(super) const IDS: TableId = TableId(4);
 pub(super) const CHANGES: TableId = TableId(5);
 pub(super) const SETTINGS: TableId = TableId(6);
-pub(super) const MEMBERS: TableId = TableId(7);
+/// Its change records lead to rows at users.
+pub const MEMBERS: TableId = TableId(7);
 pub(super) const MEMBER_CHANGES: TableId = TableId(8);
 pub(super) const SENDERS: TableId = TableId(9);
 pub(super) const MENTIONS: TableId = TableId(10);
@@ -56,9 +57,10 @@ pub(super) const GONE: TableId = TableId(13);
 pub(super) const REACTIONS: TableId = TableId(14);
 pub(super) const REACTION_SUMS: TableId = TableId(15);
 pub(super) const DUE: TableId = TableId(18);
-pub(super) const FOLLOWERS: TableId = TableId(20);
+/// Its change records lead to rows at users.
+pub const FOLLOWERS: TableId = TableId(20);
 /// No rows; records of it name messages that go into inboxes.
-pub(super) const POSTS: TableId = TableId(21);
+pub const POSTS: TableId = TableId(21);
 pub(super) const PINS: TableId = TableId(22);
 pub(super) const SCHEDULED: TableId = TableId(23);
 pub(super) const MARKS: TableId = TableId(24);

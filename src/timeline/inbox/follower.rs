@@ -224,13 +224,6 @@ pub struct FollowerChange {
     pub from: u64,
 }
 
-/// Whether a batch has new followers.
-#[must_use]
-pub fn has_followings(batch: &Batch) -> bool {
-    let is_one = |record| Change::decode(record).is_ok_and(|change| is_new(&change));
-    batch.changes().any(is_one)
-}
-
 /// The followers that a batch added and that are there behind it.
 ///
 /// # Errors

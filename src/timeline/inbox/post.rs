@@ -31,13 +31,6 @@ pub(in crate::timeline) fn record_posts(txn: &mut Txn<'_>, first: u32, entries: 
     record(txn, POSTS, Action::Put, first, entries);
 }
 
-/// Whether a batch has messages that go into inboxes.
-#[must_use]
-pub fn has_posts(batch: &Batch) -> bool {
-    let is_one = |record| Change::decode(record).is_ok_and(|change| change.table == POSTS);
-    batch.changes().any(is_one)
-}
-
 /// The messages of a batch that go into inboxes, in the order of its records.
 ///
 /// # Errors

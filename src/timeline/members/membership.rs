@@ -24,13 +24,6 @@ pub struct MemberChange {
     pub moved: bool,
 }
 
-/// Whether a batch added, changed or removed members.
-#[must_use]
-pub fn has_memberships(batch: &Batch) -> bool {
-    let is_one = |record| Change::decode(record).is_ok_and(|change| change.table == MEMBERS);
-    batch.changes().any(is_one)
-}
-
 /// The members of wanted timelines that a batch added, changed or removed, in order: one may come more than once.
 ///
 /// # Errors

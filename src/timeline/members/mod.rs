@@ -22,7 +22,7 @@ pub use call::{
     NextMembers, RemoveMembers, SettingsPatch, UpdateMember,
 };
 pub use conversation::{Conversation, Pulse};
-pub use membership::{MemberChange, has_memberships, memberships};
+pub use membership::{MemberChange, memberships};
 pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;
 pub(super) use settings::INBOX;
