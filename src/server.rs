@@ -115,8 +115,11 @@ impl Server {
         let options = config.relay_options();
         let relay = Relay::start(&partitions, targets, options, &metrics, &tasks);
         jobs.start(&tasks);
-        let (room, long) = (relay.clone(), Arc::clone(&jobs));
-        timelines.refuse_posts_unless(move |partition| room.has_room(partition) && long.has_room());
+        // Neither is kept alive by it: they hold the timelines, and a stopped server must let go of its directory.
+        let (room, long) = (relay.room(), Arc::downgrade(&jobs));
+        timelines.refuse_posts_unless(move |partition| {
+            room(partition) && long.upgrade().is_none_or(|jobs| jobs.has_room())
+        });
         let people = People::new(partitions.clone(), timelines.clone(), relay.clone());
         let feed = Feed::start(
             &partitions,

@@ -177,6 +177,15 @@ impl Relay {
         (0..gate.done.len()).all(|target| gate.backlog(target) <= self.inner.backlog_bytes_max)
     }
 
+    /// The same to be asked by those whom the relay itself holds: it ends with the relay, and says yes from then on.
+    pub fn room(&self) -> impl Fn(PartitionId) -> bool + Send + Sync + 'static {
+        let inner = Arc::downgrade(&self.inner);
+        move |source| {
+            let inner = inner.upgrade();
+            inner.is_none_or(|inner| Relay { inner }.has_room(source))
+        }
+    }
+
     /// Waits until everything up to a position of `source` that a target has in `destination` is there; `false` if the
     /// relay has ended. Cancel-safe.
     pub async fn reached(
