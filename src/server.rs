@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
@@ -35,6 +36,8 @@ pub struct Server {
     relay: Relay,
     jobs: Arc<Jobs>,
     timers: Timers,
+    /// Ends the hold of streams on the logs.
+    streams: CancellationToken,
     partitions: Partitions,
     admin: Arc<Admin>,
     tasks: TaskTracker,
@@ -129,6 +132,8 @@ impl Server {
             &tasks,
         );
         let timers = Timers::start(&timelines, &metrics, &tasks);
+        let streams = CancellationToken::new();
+        tasks.spawn(hold_for_streams(config, &tables, &metrics, streams.clone()));
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -166,6 +171,7 @@ impl Server {
             relay,
             jobs,
             timers,
+            streams,
             partitions,
             admin,
             tasks,
@@ -188,6 +194,7 @@ impl Server {
             relay,
             jobs,
             timers,
+            streams,
             partitions,
             admin,
             tasks,
@@ -205,6 +212,7 @@ impl Server {
         // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
         //    feed any more.
         timers.stop();
+        streams.cancel();
         feed.stop();
         relay.stop();
         jobs.stop();
@@ -240,6 +248,21 @@ async fn open_store(
     })
     .await
     .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Holds the logs for the streams of tables until `stop`.
+fn hold_for_streams(
+    config: &Config,
+    tables: &Tables,
+    metrics: &Arc<Metrics>,
+    stop: CancellationToken,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (tables, metrics) = (tables.clone(), Arc::clone(metrics));
+    let bytes_max = config.stream_log_bytes();
+    async move {
+        let holding = tables.hold_for_streams(bytes_max, &metrics);
+        stop.run_until_cancelled(holding).await;
+    }
 }
 
 fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {

@@ -13,6 +13,7 @@ mod handles;
 mod members;
 mod reference;
 mod registry;
+mod tables;
 
 use std::io;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
+pub use tables::Streams;
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,11 @@ pub enum Kind {
     Gauge,
     /// A distribution.
     Histogram,
+}
+
+/// All metrics by part of the server.
+fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
+    catalogue::GROUPS.iter().chain(tables::GROUPS)
 }
 
 /// One line of the catalogue.
@@ -138,6 +145,12 @@ impl Metrics {
         let target = Label::from_static_parts("target", target);
         let partition = Label::new(PARTITION, number.to_string());
         Relay::bind(&self.registry, &[target, partition])
+    }
+
+    /// The metrics of the streams of tables in a partition.
+    #[must_use]
+    pub fn streams(&self, number: u16) -> Streams {
+        Streams::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
     /// The metrics of the inboxes of a partition.
@@ -244,6 +257,7 @@ mod tests {
             metrics.relay("lists", 0),
             metrics.inboxes(0),
             metrics.timer(0),
+            metrics.streams(0),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
-use super::{Error, KeyColumn, KeyType, OptionsUpdate, TableOptions};
+use super::{Error, KeyColumn, KeyType, OptionsUpdate, Stream, StreamSpec, TableOptions};
 use crate::ids::TableId;
 
 /// The type of a defined column.
@@ -70,6 +70,8 @@ pub struct NewTable {
     pub options: TableOptions,
     /// Its reserved throughput.
     pub reserved: Throughput,
+    /// Its stream, if it is to have one.
+    pub stream: Option<StreamSpec>,
 }
 
 /// A table as the catalog keeps it.
@@ -95,6 +97,9 @@ pub struct Definition {
     /// When reserved throughput was last lowered, µs since 1970; 0 = never.
     #[serde(default)]
     pub decreased_us: u64,
+    /// Its stream, if it has one.
+    #[serde(default)]
+    pub stream: Option<Stream>,
 }
 
 /// A change of a table: only what is given changes.
@@ -106,6 +111,8 @@ pub struct TableUpdate {
     pub reserved_read: Option<i64>,
     /// Reserved units for writing.
     pub reserved_write: Option<i64>,
+    /// The stream that it is to have; `Some(None)` = none.
+    pub stream: Option<Option<StreamSpec>>,
 }
 
 impl TableUpdate {

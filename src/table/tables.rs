@@ -18,6 +18,7 @@ use super::primary_key::check;
 use super::range::{RangePage, Span, others};
 use super::read::{Got, get};
 use super::schema::Table;
+use super::stream::respecify;
 use super::write::{Checked, Written};
 
 /// The most tables.
@@ -35,6 +36,8 @@ struct Inner {
     /// Tables that layers above show here, by name.
     virtual_tables: BTreeMap<String, Arc<Table>>,
     clock: Arc<Clock>,
+    /// Held while a stream may begin, and while it is decided what of the logs streams need.
+    streams: tokio::sync::Mutex<()>,
 }
 
 impl Tables {
@@ -54,6 +57,7 @@ impl Tables {
                 catalog,
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
                 clock,
+                streams: tokio::sync::Mutex::default(),
             }),
         })
     }
@@ -65,6 +69,8 @@ impl Tables {
             Err(Error::TableNotFound) => {}
             Err(error) => return Err(error),
         }
+        let _streams = self.begin_streams().await;
+        let tails = self.tails();
         self.change(Purpose::Adds, move |txn| {
             if catalog::find(txn, &new.name)?.is_some() {
                 return Err(Error::TableExists);
@@ -83,6 +89,7 @@ impl Tables {
                 created_us: now,
                 increased_us: now,
                 decreased_us: 0,
+                stream: respecify(None, new.stream, now, tails),
             };
             Ok(catalog::store(txn, &table)?)
         })
@@ -113,7 +120,12 @@ impl Tables {
         if update.is_empty() {
             return Err(Error::NoOptions);
         }
+        let _streams = self.begin_streams().await;
+        let tails = self.tails();
         self.redefine(name, move |table, now_us| {
+            if let Some(asked) = update.stream {
+                table.stream = respecify(table.stream.take(), asked, now_us, tails);
+            }
             table.options.change(&update.options);
             let reserved = Throughput {
                 read: update.reserved_read.unwrap_or(table.reserved.read),
@@ -270,8 +282,13 @@ impl Tables {
         Ok(done)
     }
 
-    async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         Ok(self.inner.catalog.snapshot(&self.inner.partitions).await?)
+    }
+
+    /// Waits until no stream may begin and nobody decides what streams need of the logs, and keeps it so.
+    pub(super) async fn begin_streams(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.inner.streams.lock().await
     }
 
     pub(super) fn partitions(&self) -> &Partitions {

@@ -8,6 +8,7 @@ mod batch;
 mod dispatch;
 mod rate;
 mod row;
+mod stream;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -7,6 +7,8 @@ mod condition;
 mod model;
 mod reclaim;
 mod row_size;
+mod stream;
+mod streams;
 
-pub(super) use commands::PLANTED_OFFSET_S;
+pub(super) use commands::{PLANTED_HOURS, PLANTED_OFFSET_S};
 pub(super) use condition::evaluated;

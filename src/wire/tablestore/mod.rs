@@ -20,6 +20,7 @@ mod read;
 mod refusal;
 pub mod reply;
 pub mod signature;
+mod stream;
 mod table;
 mod write;
 
@@ -28,6 +29,9 @@ pub use failure::{Code, Failure};
 pub use operation::{Operation, Request};
 pub use read::{GetRange, GetRow};
 pub use reply::Reply;
+pub use stream::{
+    DescribeStream, GetShardIterator, GetStreamRecord, Records, RecordsReply, StreamReply,
+};
 pub use write::WriteRow;
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::fields::walk;
 use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::proto;
 use super::read::{GetRange, GetRow};
+use super::stream::{DescribeStream, GetShardIterator, GetStreamRecord};
 use super::table::{defined_columns, missing, new_table, table_name, table_update};
 use super::write::{Kind, Parts, WriteRow};
 use crate::model::{DefinedColumn, NewTable, TableUpdate, check_column_name};
@@ -48,6 +49,14 @@ listed! {
         BatchWriteRow,
         /// Reads the rows between two keys.
         GetRange,
+        /// Lists the streams of tables.
+        ListStream,
+        /// Describes a stream and its shards.
+        DescribeStream,
+        /// Gives a place in a shard.
+        GetShardIterator,
+        /// Reads changes from a place on.
+        GetStreamRecord,
     }
 }
 
@@ -70,10 +79,14 @@ impl Operation {
             Operation::BatchGetRow => "BatchGetRow",
             Operation::BatchWriteRow => "BatchWriteRow",
             Operation::GetRange => "GetRange",
+            Operation::ListStream => "ListStream",
+            Operation::DescribeStream => "DescribeStream",
+            Operation::GetShardIterator => "GetShardIterator",
+            Operation::GetStreamRecord => "GetStreamRecord",
         }
     }
 
-    /// Whether it is about rows, and not about tables.
+    /// Whether it is about rows, and not about tables or streams.
     #[must_use]
     pub fn is_of_rows(self) -> bool {
         !matches!(
@@ -85,15 +98,22 @@ impl Operation {
                 | Operation::DeleteTable
                 | Operation::AddDefinedColumn
                 | Operation::DeleteDefinedColumn
+                | Operation::ListStream
+                | Operation::DescribeStream
+                | Operation::GetShardIterator
+                | Operation::GetStreamRecord
         )
     }
 
-    /// Whether it reads rows, so that it may be asked again.
+    /// Whether it reads rows or their changes, so that it may be asked again.
     #[must_use]
     pub fn is_read(self) -> bool {
         matches!(
             self,
-            Operation::GetRow | Operation::BatchGetRow | Operation::GetRange
+            Operation::GetRow
+                | Operation::BatchGetRow
+                | Operation::GetRange
+                | Operation::GetStreamRecord
         )
     }
 
@@ -145,6 +165,14 @@ pub enum Request {
     BatchWriteRow(BatchWriteRow),
     /// GetRange.
     GetRange(GetRange),
+    /// ListStream, perhaps of one table.
+    ListStream(Option<String>),
+    /// DescribeStream.
+    DescribeStream(DescribeStream),
+    /// GetShardIterator.
+    GetShardIterator(GetShardIterator),
+    /// GetStreamRecord.
+    GetStreamRecord(GetStreamRecord),
 }
 
 impl Request {
@@ -195,6 +223,10 @@ impl Request {
             Operation::GetRange => {
                 GetRange::from_message(proto::GetRangeRequest::decode(body)?).map(Request::GetRange)
             }
+            Operation::ListStream
+            | Operation::DescribeStream
+            | Operation::GetShardIterator
+            | Operation::GetStreamRecord => of_stream(operation, body),
         }
     }
 }
@@ -242,6 +274,28 @@ fn write_row(operation: Operation, body: Bytes) -> Result<WriteRow, Failure> {
         in_transaction: message.transaction_id.is_some(),
     };
     WriteRow::decode(message.table_name, parts, message.transaction_id)
+}
+
+fn of_stream(operation: Operation, body: Bytes) -> Result<Request, Failure> {
+    match operation {
+        Operation::DescribeStream => {
+            let message = proto::DescribeStreamRequest::decode(body)?;
+            DescribeStream::from_message(message).map(Request::DescribeStream)
+        }
+        Operation::GetShardIterator => {
+            let message = proto::GetShardIteratorRequest::decode(body)?;
+            GetShardIterator::from_message(message).map(Request::GetShardIterator)
+        }
+        Operation::GetStreamRecord => {
+            let message = proto::GetStreamRecordRequest::decode(body)?;
+            GetStreamRecord::from_message(message).map(Request::GetStreamRecord)
+        }
+        _ => {
+            let name = proto::ListStreamRequest::decode(body)?.table_name;
+            let name = name.map(|name| table_name(Some(name))).transpose()?;
+            Ok(Request::ListStream(name))
+        }
+    }
 }
 
 fn added(message: proto::AddDefinedColumnRequest) -> Result<Request, Failure> {

@@ -138,8 +138,7 @@ pub struct CreateTableRequest {
     pub enable_local_txn: ::core::option::Option<bool>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CreateTableResponse {
-}
+pub struct CreateTableResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UpdateTableRequest {
     #[prost(string, optional, tag = "1")]
@@ -187,8 +186,7 @@ pub struct DescribeTableResponse {
     pub creation_time: ::core::option::Option<i64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListTableRequest {
-}
+pub struct ListTableRequest {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTableResponse {
     #[prost(string, repeated, tag = "1")]
@@ -200,8 +198,7 @@ pub struct DeleteTableRequest {
     pub table_name: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteTableResponse {
-}
+pub struct DeleteTableResponse {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AddDefinedColumnRequest {
     #[prost(string, optional, tag = "1")]
@@ -210,8 +207,7 @@ pub struct AddDefinedColumnRequest {
     pub columns: ::prost::alloc::vec::Vec<DefinedColumnSchema>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AddDefinedColumnResponse {
-}
+pub struct AddDefinedColumnResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteDefinedColumnRequest {
     #[prost(string, optional, tag = "1")]
@@ -220,8 +216,7 @@ pub struct DeleteDefinedColumnRequest {
     pub columns: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteDefinedColumnResponse {
-}
+pub struct DeleteDefinedColumnResponse {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PrimaryKeyType {
@@ -907,4 +902,122 @@ impl LogicalOperator {
             _ => None,
         }
     }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListStreamRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Stream {
+    #[prost(string, required, tag = "1")]
+    pub stream_id: ::prost::alloc::string::String,
+    #[prost(string, required, tag = "2")]
+    pub table_name: ::prost::alloc::string::String,
+    /// Microseconds since 1970.
+    #[prost(int64, required, tag = "3")]
+    pub creation_time: i64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListStreamResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub streams: ::prost::alloc::vec::Vec<Stream>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DescribeStreamRequest {
+    #[prost(string, optional, tag = "1")]
+    pub stream_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub inclusive_start_shard_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "3")]
+    pub shard_limit: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamShard {
+    #[prost(string, required, tag = "1")]
+    pub shard_id: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "2")]
+    pub parent_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "3")]
+    pub parent_sibling_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DescribeStreamResponse {
+    #[prost(string, required, tag = "1")]
+    pub stream_id: ::prost::alloc::string::String,
+    /// Hours.
+    #[prost(int32, required, tag = "2")]
+    pub expiration_time: i32,
+    #[prost(string, required, tag = "3")]
+    pub table_name: ::prost::alloc::string::String,
+    /// Microseconds since 1970.
+    #[prost(int64, required, tag = "4")]
+    pub creation_time: i64,
+    #[prost(enumeration = "StreamStatus", required, tag = "5")]
+    pub stream_status: i32,
+    #[prost(message, repeated, tag = "6")]
+    pub shards: ::prost::alloc::vec::Vec<StreamShard>,
+    #[prost(string, optional, tag = "7")]
+    pub next_shard_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetShardIteratorRequest {
+    #[prost(string, optional, tag = "1")]
+    pub stream_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub shard_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Microseconds since 1970.
+    #[prost(int64, optional, tag = "3")]
+    pub timestamp: ::core::option::Option<i64>,
+    #[prost(string, optional, tag = "4")]
+    pub token: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetShardIteratorResponse {
+    #[prost(string, required, tag = "1")]
+    pub shard_iterator: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "2")]
+    pub next_token: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetStreamRecordRequest {
+    #[prost(string, optional, tag = "1")]
+    pub shard_iterator: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "2")]
+    pub limit: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "3")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamRecord {
+    #[prost(enumeration = "ActionType", required, tag = "1")]
+    pub action_type: i32,
+    #[prost(bytes = "bytes", required, tag = "2")]
+    pub record: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub origin_record: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetStreamRecordResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub stream_records: ::prost::alloc::vec::Vec<StreamRecord>,
+    #[prost(string, optional, tag = "2")]
+    pub next_shard_iterator: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    pub consumed: ::core::option::Option<ConsumedCapacity>,
+    #[prost(bool, optional, tag = "4")]
+    pub may_more_record: ::core::option::Option<bool>,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum StreamStatus {
+    StreamEnabling = 1,
+    StreamActive = 2,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ActionType {
+    PutRow = 1,
+    UpdateRow = 2,
+    DeleteRow = 3,
 }

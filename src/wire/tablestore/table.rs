@@ -1,13 +1,13 @@
 //! What requests say about tables: making, changing and naming them, and their defined columns.
 //!
-//! Owns: the messages of definitions and options, and what this server does not have (streams, indexes): it is refused,
+//! Owns: the messages of definitions and options, and what this server does not have (indexes): it is refused,
 //! never left out in silence. Promises: a definition that leaves this module keeps every rule. Must not: know which
 //! tables there are.
 
 use std::collections::BTreeSet;
 
 use super::failure::Failure;
-use super::proto;
+use super::{proto, stream};
 use crate::model::limits::DEFINED_COLUMNS_MAX;
 use crate::model::{
     ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, TableOptions,
@@ -38,7 +38,7 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     let mut options = TableOptions::default();
     options.change(&given);
     options.update_full_row = message_options.update_full_row.unwrap_or(false);
-    no_stream(message.stream_spec)?;
+    let stream = stream::spec(message.stream_spec)?.flatten();
     if !message.index_metas.is_empty() {
         return Err(Failure::invalid("Indexes are not supported."));
     }
@@ -60,11 +60,11 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
         defined_columns,
         options,
         reserved,
+        stream,
     })
 }
 
-/// The table that an UpdateTable names, and the change; it is empty if the request says only that there is to be no
-/// stream.
+/// The table that an UpdateTable names, and the change.
 pub(super) fn table_update(
     message: proto::UpdateTableRequest,
 ) -> Result<(String, TableUpdate), Failure> {
@@ -79,11 +79,11 @@ pub(super) fn table_update(
         options: options(message_options)?,
         reserved_read,
         reserved_write,
+        stream: stream::spec(message.stream_spec)?,
     };
-    if update.is_empty() && message.stream_spec.is_none() {
+    if update.is_empty() {
         return Err(Error::NoOptions.into());
     }
-    no_stream(message.stream_spec)?;
     Ok((table, update))
 }
 
@@ -176,18 +176,4 @@ fn options(message: proto::TableOptions) -> Result<OptionsUpdate, Error> {
     };
     update.check()?;
     Ok(update)
-}
-
-fn no_stream(spec: Option<proto::StreamSpecification>) -> Result<(), Failure> {
-    let Some(spec) = spec else {
-        return Ok(());
-    };
-    let is_wanted = spec.enable_stream.ok_or_else(missing)?;
-    if spec.expiration_time.is_some_and(i32::is_negative) {
-        return Err(Failure::invalid("Invalid stream expiration time."));
-    }
-    match is_wanted {
-        true => Err(Failure::invalid("Streams are not supported.")),
-        false => Ok(()),
-    }
 }
