@@ -1,12 +1,13 @@
 //! Streams of tables: what is asked of one, what the catalog keeps of it, and the changes that its readers get.
 //!
-//! Owns: the rules of a stream's definition (its JSON is a format on disk), and a change as it leaves the log, borrowed.
-//! Promises: what [`StreamSpec::new`] gives keeps every documented rule. Must not: know where changes are stored.
+//! Owns: the rules of a stream's definition (its JSON is a format on disk), and a change as it leaves the log,
+//! borrowed. Promises: what [`StreamSpec::new`] gives keeps every documented rule. Must not: know where changes are stored.
 
 use serde::{Deserialize, Serialize};
 
 use super::limits::{DEFINED_COLUMNS_MAX, VERSION_BYTES};
 use super::{Cell, Error, KeyColumn, KeyValue, check_column_name, key_size};
+use crate::ids::HistoryId;
 
 /// A stream's changes are kept for this many hours at most.
 pub const STREAM_HOURS_MAX: u32 = 168;
@@ -53,26 +54,31 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of this name that begins behind these positions.
+    /// A table's stream when it is asked to be so: the one that it has goes on, a new one has a name that no other has
+    /// and begins behind these positions.
     #[must_use]
-    pub fn new(id: String, spec: StreamSpec, enabled_us: u64, after: Vec<u64>) -> Stream {
-        Stream {
-            id,
-            hours: spec.hours,
-            original_columns: spec.original_columns,
-            enabled_us,
+    pub fn asked(
+        known: Option<Stream>,
+        asked: Option<StreamSpec>,
+        now_us: u64,
+        after: Vec<u64>,
+    ) -> Option<Stream> {
+        let StreamSpec {
+            hours,
+            original_columns,
+        } = asked?;
+        let new = || Stream {
+            id: HistoryId::random().to_string(),
+            hours,
+            original_columns: Vec::new(),
+            enabled_us: now_us,
             after,
-        }
-    }
-
-    /// The same stream as it is asked for now.
-    #[must_use]
-    pub fn respecified(self, spec: StreamSpec) -> Stream {
-        Stream {
-            hours: spec.hours,
-            original_columns: spec.original_columns,
-            ..self
-        }
+        };
+        Some(Stream {
+            hours,
+            original_columns,
+            ..known.unwrap_or_else(new)
+        })
     }
 }
 

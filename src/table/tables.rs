@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::ids::Clock;
 use crate::model::{
     DefinedColumn, Definition, Error, GetRange, NewTable, PrimaryKey, RowSink, RowWrite, Selection,
-    TableUpdate, Throughput, check_defined_columns,
+    Stream, TableUpdate, Throughput, check_defined_columns,
 };
 use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
 
@@ -18,7 +18,6 @@ use super::primary_key::check;
 use super::range::{RangePage, Span, others};
 use super::read::{Got, get};
 use super::schema::Table;
-use super::stream::respecify;
 use super::write::{Checked, Written};
 
 /// The most tables.
@@ -89,7 +88,7 @@ impl Tables {
                 created_us: now,
                 increased_us: now,
                 decreased_us: 0,
-                stream: respecify(None, new.stream, now, tails),
+                stream: Stream::asked(None, new.stream, now, tails),
             };
             Ok(catalog::store(txn, &table)?)
         })
@@ -124,7 +123,7 @@ impl Tables {
         let tails = self.tails();
         self.redefine(name, move |table, now_us| {
             if let Some(asked) = update.stream {
-                table.stream = respecify(table.stream.take(), asked, now_us, tails);
+                table.stream = Stream::asked(table.stream.take(), asked, now_us, tails);
             }
             table.options.change(&update.options);
             let reserved = Throughput {

@@ -247,7 +247,7 @@ def test_records_say_what_was_done(client, make_table):
     before = time.time_ns() // 1000
     put(client, name, "a", [("text", "x"), ("old", 1.5, int(time.time() * 1000) - 5), ("flag", True), ("raw", b"\0")])
     update(client, name, "a", PUT=[("text", "y")], INCREMENT=[("n", 7)])
-    update(client, name, "a", DELETE=[("old", "", 1)], DELETE_ALL=["flag"])
+    update(client, name, "a", DELETE=[("old", None, 1)], DELETE_ALL=["flag"])
     client.delete_row(name, Row(key("a")), IGNORE)
     first, second, third, last = follow(client, begin)[0]
     assert [one.action for one in (first, second, third, last)] == [PUT, UPDATE, UPDATE, DELETE]

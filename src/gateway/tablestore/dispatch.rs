@@ -47,6 +47,6 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
     .map_err(refusal)
 }
 
-pub(super) fn definition(table: &Table) -> Box<Definition> {
+fn definition(table: &Table) -> Box<Definition> {
     Box::new(table.definition.clone())
 }

@@ -3,7 +3,6 @@
 //! Owns: the steps of one call, from names to shards and iterators. Promises: what is read keeps nothing here: the
 //! iterator that is answered is all that a reader needs. Must not: know how a change is found or encoded.
 
-use super::dispatch::definition;
 use crate::model::Error;
 use crate::table::{CHANGES_MAX, Shard, ShardIterator, ShardPage, Tables};
 use crate::wire::tablestore::{
@@ -39,7 +38,7 @@ pub(super) async fn describe(tables: &Tables, ask: DescribeStream) -> Result<Rep
     let mut rest = shards[first..].iter();
     let page = rest.by_ref().take(ask.limit.unwrap_or(usize::MAX));
     Ok(Reply::Stream(StreamReply {
-        table: definition(&table),
+        table: Box::new(table.definition.clone()),
         shards: page.map(names).collect(),
         next: rest.next().map(|shard| shard.id.to_string()),
     }))

@@ -18,8 +18,8 @@ pub use read::{CHANGES_MAX, ChangePage, read_changes};
 
 use super::schema::Table;
 use super::tables::Tables;
-use crate::ids::{HistoryId, PartitionId, Position};
-use crate::model::{ChangeSink, Error, Stream, StreamSpec, units};
+use crate::ids::{PartitionId, Position};
+use crate::model::{ChangeSink, Error, Stream, units};
 use crate::partition::ReadError;
 
 /// A part of a stream whose changes are in order.
@@ -185,18 +185,4 @@ impl Tables {
 
 fn stream_of(table: &Table) -> Option<&Stream> {
     table.stream.as_ref()
-}
-
-/// A table's stream after it was asked to be so.
-pub(super) fn respecify(
-    known: Option<Stream>,
-    asked: Option<StreamSpec>,
-    now_us: u64,
-    tails: Vec<u64>,
-) -> Option<Stream> {
-    let spec = asked?;
-    Some(match known {
-        Some(stream) => stream.respecified(spec),
-        None => Stream::new(HistoryId::random().to_string(), spec, now_us, tails),
-    })
 }

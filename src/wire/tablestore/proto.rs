@@ -138,7 +138,8 @@ pub struct CreateTableRequest {
     pub enable_local_txn: ::core::option::Option<bool>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CreateTableResponse {}
+pub struct CreateTableResponse {
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UpdateTableRequest {
     #[prost(string, optional, tag = "1")]
@@ -186,7 +187,8 @@ pub struct DescribeTableResponse {
     pub creation_time: ::core::option::Option<i64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListTableRequest {}
+pub struct ListTableRequest {
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTableResponse {
     #[prost(string, repeated, tag = "1")]
@@ -198,7 +200,8 @@ pub struct DeleteTableRequest {
     pub table_name: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteTableResponse {}
+pub struct DeleteTableResponse {
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AddDefinedColumnRequest {
     #[prost(string, optional, tag = "1")]
@@ -207,7 +210,8 @@ pub struct AddDefinedColumnRequest {
     pub columns: ::prost::alloc::vec::Vec<DefinedColumnSchema>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AddDefinedColumnResponse {}
+pub struct AddDefinedColumnResponse {
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteDefinedColumnRequest {
     #[prost(string, optional, tag = "1")]
@@ -216,7 +220,8 @@ pub struct DeleteDefinedColumnRequest {
     pub columns: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteDefinedColumnResponse {}
+pub struct DeleteDefinedColumnResponse {
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PrimaryKeyType {
@@ -1014,10 +1019,52 @@ pub enum StreamStatus {
     StreamEnabling = 1,
     StreamActive = 2,
 }
+impl StreamStatus {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::StreamEnabling => "STREAM_ENABLING",
+            Self::StreamActive => "STREAM_ACTIVE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "STREAM_ENABLING" => Some(Self::StreamEnabling),
+            "STREAM_ACTIVE" => Some(Self::StreamActive),
+            _ => None,
+        }
+    }
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ActionType {
     PutRow = 1,
     UpdateRow = 2,
     DeleteRow = 3,
+}
+impl ActionType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::PutRow => "PUT_ROW",
+            Self::UpdateRow => "UPDATE_ROW",
+            Self::DeleteRow => "DELETE_ROW",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PUT_ROW" => Some(Self::PutRow),
+            "UPDATE_ROW" => Some(Self::UpdateRow),
+            "DELETE_ROW" => Some(Self::DeleteRow),
+            _ => None,
+        }
+    }
 }

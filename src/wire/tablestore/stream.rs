@@ -1,6 +1,6 @@
 //! Streams: what requests ask of them, and the records that they are answered with.
 //!
-//! Owns: the four messages of streams, a table's stream in the messages of tables, and a change as a record. Promises:
+//! Owns: the four messages of streams, a table's stream as it is told, and a change as a record. Promises:
 //! what leaves this module is within its range; a record is written as it is read, each value copied once. Must not:
 //! know which streams there are, or what a shard's name or an iterator means.
 
@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::plainbuffer::{RowBuffer, encode_change};
 use super::proto;
 use super::table::{missing, table_name};
-use crate::model::{ChangeKind, ChangeRef, ChangeSink, Definition, RowRef, RowSink, StreamSpec};
+use crate::model::{ChangeKind, ChangeRef, ChangeSink, Definition, RowRef, RowSink};
 
 /// DescribeStream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,22 +94,6 @@ impl ChangeSink for Records {
             origin_record: original,
         });
     }
-}
-
-/// The stream that a CreateTable or UpdateTable names; `None` = it says nothing of one, `Some(None)` = none.
-pub(super) fn spec(
-    message: Option<proto::StreamSpecification>,
-) -> Result<Option<Option<StreamSpec>>, Failure> {
-    let Some(spec) = message else {
-        return Ok(None);
-    };
-    let is_wanted = spec.enable_stream.ok_or_else(missing)?;
-    if !is_wanted && spec.expiration_time.is_none_or(|hours| hours >= 0) {
-        return Ok(Some(None));
-    }
-    // What is not given is no time that there is.
-    let hours = spec.expiration_time.unwrap_or(0).into();
-    Ok(Some(Some(StreamSpec::new(hours, spec.columns_to_get)?)))
 }
 
 impl DescribeStream {

@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 
 use super::failure::Failure;
-use super::{proto, stream};
+use super::proto;
 use crate::model::limits::DEFINED_COLUMNS_MAX;
 use crate::model::{
-    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, TableOptions,
-    TableUpdate, Throughput, check_column_name, check_defined_columns, check_key_columns,
-    check_table_name,
+    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, StreamSpec,
+    TableOptions, TableUpdate, Throughput, check_column_name, check_defined_columns,
+    check_key_columns, check_table_name,
 };
 
 /// The table that a CreateTable asks for.
@@ -38,7 +38,7 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     let mut options = TableOptions::default();
     options.change(&given);
     options.update_full_row = message_options.update_full_row.unwrap_or(false);
-    let stream = stream::spec(message.stream_spec)?.flatten();
+    let stream = stream(message.stream_spec)?.flatten();
     if !message.index_metas.is_empty() {
         return Err(Failure::invalid("Indexes are not supported."));
     }
@@ -79,7 +79,7 @@ pub(super) fn table_update(
         options: options(message_options)?,
         reserved_read,
         reserved_write,
-        stream: stream::spec(message.stream_spec)?,
+        stream: stream(message.stream_spec)?,
     };
     if update.is_empty() {
         return Err(Error::NoOptions.into());
@@ -176,4 +176,20 @@ fn options(message: proto::TableOptions) -> Result<OptionsUpdate, Error> {
     };
     update.check()?;
     Ok(update)
+}
+
+/// The stream that a CreateTable or UpdateTable names; `None` = it says nothing of one, `Some(None)` = none.
+fn stream(
+    message: Option<proto::StreamSpecification>,
+) -> Result<Option<Option<StreamSpec>>, Failure> {
+    let Some(spec) = message else {
+        return Ok(None);
+    };
+    let is_wanted = spec.enable_stream.ok_or_else(missing)?;
+    if !is_wanted && spec.expiration_time.is_none_or(|hours| hours >= 0) {
+        return Ok(Some(None));
+    }
+    // What is not given is no time that there is.
+    let hours = spec.expiration_time.unwrap_or(0).into();
+    Ok(Some(Some(StreamSpec::new(hours, spec.columns_to_get)?)))
 }
