@@ -68,6 +68,8 @@ pub struct Metrics {
     pub ephemeral: Ephemeral,
     /// The server as a whole.
     pub server: Server,
+    /// Local transactions of tables.
+    pub transactions: Transactions,
     /// Watched timelines and their subscribers.
     pub feed: Feed,
     /// Sockets and sessions.
@@ -103,6 +105,7 @@ impl Default for Metrics {
             ephemeral: Ephemeral::of(&families),
             families,
             server: Server::bind(&registry, &[]),
+            transactions: Transactions::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
             process: Process::bind(&registry, &[]),

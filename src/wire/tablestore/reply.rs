@@ -9,12 +9,14 @@ use prost::Message;
 
 use super::failure::Failure;
 use super::proto;
-use crate::model::{ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions};
+use crate::model::{
+    ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
+};
 
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// CreateTable, DeleteTable, AddDefinedColumn, DeleteDefinedColumn: it is done.
+    /// CreateTable, DeleteTable, AddDefinedColumn, DeleteDefinedColumn, CommitTransaction, AbortTransaction: it is done.
     Done,
     /// ListTable.
     Tables(Vec<String>),
@@ -30,6 +32,8 @@ pub enum Reply {
     Batch(Vec<TableReply>),
     /// GetRange.
     Range(RangeReply),
+    /// StartLocalTransaction.
+    Started(TransactionId),
 }
 
 /// What is answered about one row.
@@ -95,6 +99,10 @@ impl Reply {
                 consumed: consumed(range.consumed),
                 rows: range.rows,
                 next_start_primary_key: range.next,
+            }
+            .encode_to_vec(),
+            Reply::Started(id) => proto::StartLocalTransactionResponse {
+                transaction_id: id.to_string(),
             }
             .encode_to_vec(),
         };
