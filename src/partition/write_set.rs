@@ -37,7 +37,10 @@ impl WriteSet {
         self.pending.now_ms = now_ms;
         let left = self.bytes_max.saturating_sub(self.bytes());
         self.pending.bound_closures(left);
-        one(&mut Txn::new(&mut self.pending, view, view.rules()), closure)
+        one(
+            &mut Txn::new(&mut self.pending, view, view.rules()),
+            closure,
+        )
     }
 
     /// Whether there is nothing in it.

@@ -14,8 +14,8 @@ use rand::distr::weighted::WeightedIndex;
 use tideline::wire::tablestore::Operation;
 use tideline::wire::tablestore::plainbuffer::{decode_row, decode_rows, encode_row};
 use tideline::wire::tablestore::proto::{
-    CapacityUnit, CommitTransactionRequest, CommitTransactionResponse, Condition,
-    ConsumedCapacity, Direction, GetRangeRequest, GetRangeResponse, GetRowRequest, PutRowRequest,
+    CapacityUnit, CommitTransactionRequest, CommitTransactionResponse, Condition, ConsumedCapacity,
+    Direction, GetRangeRequest, GetRangeResponse, GetRowRequest, PutRowRequest,
     RowExistenceExpectation, StartLocalTransactionRequest, StartLocalTransactionResponse,
 };
 use tideline::wire::tablestore::signature::Signer;

@@ -47,9 +47,7 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
             let started = tables.start_transaction(&table, key).await;
             started.map(Reply::Started)
         }
-        Request::CommitTransaction(id) => {
-            tables.commit_transaction(id).await.map(|()| Reply::Done)
-        }
+        Request::CommitTransaction(id) => tables.commit_transaction(id).await.map(|()| Reply::Done),
         Request::AbortTransaction(id) => tables.abort_transaction(id).await.map(|()| Reply::Done),
     }
     .map_err(refusal)

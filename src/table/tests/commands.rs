@@ -52,7 +52,7 @@ pub(super) struct Write {
     pub(super) table: usize,
     pub(super) key: (u8, u8),
     numbered: bool,
-    change: RowChange,
+    pub(super) change: RowChange,
     existence: Existence,
     is_tested: bool,
 }
@@ -465,7 +465,12 @@ impl World {
     }
 
     /// What a read of a row should give.
-    pub(super) fn found(&self, table: usize, key: &[KeyValue], asked: &Selection) -> Option<FoundRow> {
+    pub(super) fn found(
+        &self,
+        table: usize,
+        key: &[KeyValue],
+        asked: &Selection,
+    ) -> Option<FoundRow> {
         let model = &self.models[table];
         let row = model.row(key, self.now())?;
         let filter = asked

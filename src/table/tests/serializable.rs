@@ -302,7 +302,9 @@ fn check_changes(partitions: &Partitions, table: &Table) -> Result<(), ReadError
                 let is_ours = |key: &[u8]| split_key(key).is_some_and(|(id, _)| id == table.id);
                 let keys: Vec<Vec<u8>> = batch.entries().map(|entry| entry.key.to_vec()).collect();
                 let rows = (0..keys.len()).filter(|at| is_ours(&keys[*at]));
-                let changes = batch.changes().map(|change| Change::decode(change).unwrap());
+                let changes = batch
+                    .changes()
+                    .map(|change| Change::decode(change).unwrap());
                 let named = changes
                     .filter(|change| change.table == table.id)
                     .flat_map(|change| change.indexes());

@@ -106,7 +106,8 @@ impl World {
     async fn start(&mut self, table: usize, first: u8) {
         let first = self.first(table, first);
         let key = vec![("k1".to_owned(), first.clone())];
-        let started = self.tables.start_transaction(&self.table(table).await, key);
+        let named = self.table(table).await;
+        let started = self.tables.start_transaction(&named, key);
         match started.await {
             Ok(id) => {
                 assert!(!self.is_locked(table, &first));
@@ -151,10 +152,7 @@ impl World {
                     Err(error) => Err(error),
                 };
                 let table = self.table(open.table).await;
-                same(
-                    self.tables.write_in(open.id, &table, real).await,
-                    predicted,
-                );
+                same(self.tables.write_in(open.id, &table, real).await, predicted);
             }
             Step::Batch(_, writes) => self.batch_in(open, writes, is_open).await,
             Step::Get(_, key, asks) => {
@@ -176,7 +174,9 @@ impl World {
                     Err(error) => assert_eq!((error, is_open), (gone, false)),
                 }
             }
-            Step::Range(_, is_backward, asks) => self.range_in(open, is_backward, asks, is_open).await,
+            Step::Range(_, is_backward, asks) => {
+                self.range_in(open, is_backward, asks, is_open).await
+            }
             Step::Start(..) => unreachable!("it has no number"),
         }
         is_open.then_some(false)
@@ -219,7 +219,9 @@ impl World {
         let mut predicted = Vec::new();
         for (_, write) in &real {
             expected = match expected {
-                Ok(()) => self.predict(open.table, write).map(|did| predicted.push(did)),
+                Ok(()) => self
+                    .predict(open.table, write)
+                    .map(|did| predicted.push(did)),
                 refused => refused,
             };
         }
@@ -251,7 +253,9 @@ impl World {
         let asked = self.selection(asks);
         let keys = self.models[open.table].rows.keys();
         let keys: Vec<_> = keys.filter(|key| key[0] == open.first).cloned().collect();
-        let found = keys.iter().filter_map(|key| self.found(open.table, key, &asked));
+        let found = keys
+            .iter()
+            .filter_map(|key| self.found(open.table, key, &asked));
         let mut predicted: Vec<FoundRow> = found.collect();
         if is_backward {
             predicted.reverse();

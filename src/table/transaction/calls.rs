@@ -88,7 +88,8 @@ impl Tables {
         table: &Arc<Table>,
         range: GetRange,
     ) -> Result<RangePage<Rows>, Error> {
-        let bounds = [&range.start, &range.end].map(|key| key.first().map(|(_, value)| value.clone()));
+        let bounds =
+            [&range.start, &range.end].map(|key| key.first().map(|(_, value)| value.clone()));
         let span = Span::new(table, range)?;
         let taken = self.taken(id, table).await?;
         for value in bounds.iter().flatten() {

@@ -17,12 +17,12 @@ use std::sync::Arc;
 use crate::model::{Error, PrimaryKey, TransactionId};
 use crate::partition::{Purpose, Txn, WriteSet};
 
+use super::access::damaged;
 use super::change::Change;
 use super::primary_key::check;
 use super::schema::Table;
 use super::tables::Tables;
-use super::access::damaged;
-use open::{End, InHand, Started, WRITES_OF_ONE_BYTES_MAX};
+use open::{End, Started, WRITES_OF_ONE_BYTES_MAX};
 
 pub(super) use open::Transactions;
 
@@ -54,7 +54,8 @@ impl Tables {
     /// as before; after any other error it has ended.
     pub async fn commit_transaction(&self, id: TransactionId) -> Result<(), Error> {
         let mut taken = self.transactions().take(id)?;
-        if !self.is_unchanged(&taken).await? {
+        let table = Arc::clone(&taken.transaction().table);
+        if !self.is_unchanged(&table).await? {
             taken.end(End::Aborted);
             return Err(Error::TransactionNotFound);
         }
@@ -78,10 +79,9 @@ impl Tables {
 
     /// Whether a transaction's table is as it was at its start. A change of the table ends its transactions: what they
     /// have written was made for the table as it was.
-    async fn is_unchanged(&self, taken: &InHand) -> Result<bool, Error> {
-        let table = &taken.transaction().table;
+    async fn is_unchanged(&self, table: &Table) -> Result<bool, Error> {
         match self.describe(&table.name).await {
-            Ok(now) => Ok(*now == **table),
+            Ok(now) => Ok(*now == *table),
             Err(Error::TableNotFound) => Ok(false),
             Err(error) => Err(error),
         }

@@ -16,10 +16,10 @@ use crate::model::limits::TRANSACTION_LIFE_MS;
 use crate::model::{Error, KeyValue, TransactionId};
 use crate::partition::{Partitions, Txn, WriteSet};
 
+use super::super::Key;
 use super::super::primary_key::key_of;
 use super::super::schema::Table;
 use super::super::write::{Checked, Written};
-use super::super::Key;
 
 /// Open transactions at a time. An empty one takes some 2 KiB.
 pub(super) const OPEN_MAX: usize = 4_096;
@@ -239,7 +239,9 @@ impl Transactions {
     pub(in crate::table) fn observe(&self) {
         self.sweep(&mut self.lock(), self.clock.now_ms());
         let metrics = &self.metrics.transactions;
-        metrics.bytes.count(self.bytes.load(Ordering::Relaxed) as u64);
+        metrics
+            .bytes
+            .count(self.bytes.load(Ordering::Relaxed) as u64);
     }
 
     /// An open transaction; one that is over ends here.
@@ -268,7 +270,8 @@ impl Transactions {
         let Some(ended) = open.by_id.remove(&id) else {
             return;
         };
-        open.by_key.remove(&locked_key(&ended.table, &ended.partition_key));
+        open.by_key
+            .remove(&locked_key(&ended.table, &ended.partition_key));
         self.count_open(open);
         let metrics = &self.metrics.transactions;
         match end {
