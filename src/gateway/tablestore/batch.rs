@@ -1,8 +1,8 @@
 //! BatchWriteRow and BatchGetRow: rows of several tables, each with its own answer.
 //!
 //! Owns: putting the answers of the rows back into the order of the request. Promises: a row of a table that is not
-//! there, or of a partition key that is too fast, fails alone; in an atomic batch and in a transaction it fails all. Must not: write or read
-//! rows one by one.
+//! there, or of a partition key that is too fast, fails alone; in an atomic batch and in a transaction it fails all.
+//! Must not: write or read rows one by one.
 
 use std::sync::Arc;
 

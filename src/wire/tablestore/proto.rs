@@ -632,14 +632,16 @@ pub struct CommitTransactionRequest {
     pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CommitTransactionResponse {}
+pub struct CommitTransactionResponse {
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AbortTransactionRequest {
     #[prost(string, optional, tag = "1")]
     pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AbortTransactionResponse {}
+pub struct AbortTransactionResponse {
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum RowExistenceExpectation {

@@ -16,7 +16,7 @@ use crate::model::{
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// CreateTable, DeleteTable, AddDefinedColumn, DeleteDefinedColumn, CommitTransaction, AbortTransaction: it is done.
+    /// It is done: the operations on tables that answer nothing, CommitTransaction, AbortTransaction.
     Done,
     /// ListTable.
     Tables(Vec<String>),
