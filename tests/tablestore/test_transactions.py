@@ -111,7 +111,7 @@ def test_the_partition_key_is_locked_for_other_writes_and_for_nothing_else(clien
     with conflict():
         start(client, table)
     items = [PutRowItem(Row(key(1, first), [("c", first)]), IGNORE) for first in ("a", "b")]
-    answers = batch(client, table, items).get_put()
+    answers = batch(client, table, items).get_put_by_table(table)
     assert [answer.is_ok for answer in answers] == [False, True]
     assert answers[0].error_code == "OTSRowOperationConflict"
     # Another key, another table, and all reads.
@@ -153,10 +153,10 @@ def test_a_batch_in_a_transaction_is_done_as_a_whole(client, table):
     ]
     assert batch(client, table, items, transaction).is_all_succeed()
     failing = [PutRowItem(Row(key(3), [("c", "x")]), IGNORE), PutRowItem(Row(key(4), [("c", "x")]), EXIST)]
-    answers = batch(client, table, failing, transaction).get_put()
+    answers = batch(client, table, failing, transaction).get_put_by_table(table)
     assert [answer.error_code for answer in answers] == ["OTSConditionCheckFail"] * 2
     foreign = [PutRowItem(Row(key(3), [("c", "x")]), IGNORE), PutRowItem(Row(key(4, "b"), [("c", "x")]), IGNORE)]
-    answers = batch(client, table, foreign, transaction).get_put()
+    answers = batch(client, table, foreign, transaction).get_put_by_table(table)
     text = "Data out of scope of transaction. Transaction PartKey:a. Data PartKey:b"
     assert [(answer.error_code, answer.error_message) for answer in answers] == [("OTSDataOutOfRange", text)] * 2
     client.commit_transaction(transaction)
