@@ -48,7 +48,10 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
             started.map(Reply::Started)
         }
         Request::CommitTransaction(id) => tables.commit_transaction(id).await.map(|()| Reply::Done),
-        Request::AbortTransaction(id) => tables.abort_transaction(id).await.map(|()| Reply::Done),
+        Request::AbortTransaction(id) => {
+            let aborted = tables.abort_transaction(id).await;
+            aborted.map(|()| Reply::Aborted(id))
+        }
     }
     .map_err(refusal)
 }

@@ -639,8 +639,11 @@ pub struct AbortTransactionRequest {
     #[prost(string, optional, tag = "1")]
     pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AbortTransactionResponse {
+    /// The SDK for Node reads the answer as if it were the request; others pass over it.
+    #[prost(string, required, tag = "1")]
+    pub transaction_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

@@ -16,7 +16,7 @@ use crate::model::{
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// It is done: the operations on tables that answer nothing, CommitTransaction, AbortTransaction.
+    /// It is done: the operations on tables that answer nothing, CommitTransaction.
     Done,
     /// ListTable.
     Tables(Vec<String>),
@@ -34,6 +34,8 @@ pub enum Reply {
     Range(RangeReply),
     /// StartLocalTransaction.
     Started(TransactionId),
+    /// AbortTransaction, and which.
+    Aborted(TransactionId),
 }
 
 /// What is answered about one row.
@@ -99,6 +101,10 @@ impl Reply {
                 consumed: consumed(range.consumed),
                 rows: range.rows,
                 next_start_primary_key: range.next,
+            }
+            .encode_to_vec(),
+            Reply::Aborted(id) => proto::AbortTransactionResponse {
+                transaction_id: id.to_string(),
             }
             .encode_to_vec(),
             Reply::Started(id) => proto::StartLocalTransactionResponse {
