@@ -4,7 +4,7 @@
 //! is the last one. Must not: know the relay's steps.
 
 use crate::ids::{PartitionId, Position, TableId};
-use crate::relay::{Anew, Derived, Target};
+use crate::relay::{Anew, CannotDerive, Derived, Target};
 use crate::table::{Batch, Partitions, ReadError, View};
 use crate::timeline::Timelines;
 
@@ -70,17 +70,12 @@ impl Target for Followers {
 
     fn derive(
         &self,
-        source: PartitionId,
+        _: PartitionId,
         batch: &Batch,
         _: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError> {
-        let Ok(changes) = follows::changes(batch) else {
-            let position = batch.position.0;
-            tracing::error!(partition = %source, position, "a committed batch has a follow that can't be read");
-            return Ok(());
-        };
-        for change in changes {
+    ) -> Result<(), CannotDerive> {
+        for change in follows::changes(batch)? {
             out.push(self.derived(change, out.len() as u64));
         }
         Ok(())
@@ -97,9 +92,6 @@ impl Target for Followers {
     ) -> Result<Anew, ReadError> {
         let (follows, next) = follows::page(view, from, PAGE_FOLLOWS)?;
         let derived = follows.into_iter().map(|change| self.derived(change, 0));
-        Ok(Anew {
-            derived: derived.collect(),
-            next,
-        })
+        Ok(Anew::page(derived, next))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ids::{PartitionId, Position, TableId};
 use crate::metrics::Counter;
-use crate::relay::{Anew, Derived, Target};
+use crate::relay::{Anew, CannotDerive, Derived, Target};
 use crate::table::{Batch, Partitions, ReadError, Txn, View};
 use crate::timeline::{Inbox, InboxEntry, InboxWriter, POSTS, Post, Timelines, posts};
 
@@ -164,13 +164,8 @@ impl Target for Inboxes {
         batch: &Batch,
         view: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError> {
-        let Ok(posts) = posts(batch) else {
-            let position = batch.position.0;
-            tracing::error!(partition = %source, position, "a committed batch has a message that can't be read");
-            return Ok(());
-        };
-        for (place, post) in (0u64..).zip(posts) {
+    ) -> Result<(), CannotDerive> {
+        for (place, post) in (0u64..).zip(posts(batch)?) {
             let parts = self.parts(view, &post)?;
             let entry = self.timelines.inbox_entry(source, &post);
             let job = Arc::new(Job { source, post });
@@ -198,9 +193,6 @@ impl Target for Inboxes {
         let (followers, next) = Timelines::follower_page(view, from, PAGE_FOLLOWERS)?;
         let derived = followers.into_iter();
         let derived = derived.map(|change| confirmed(&self.partitions, change, 0, true));
-        Ok(Anew {
-            derived: derived.collect(),
-            next,
-        })
+        Ok(Anew::page(derived, next))
     }
 }

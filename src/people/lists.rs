@@ -4,7 +4,7 @@
 //! only they see; a follow learns that the timeline knows it. Must not: know the relay's steps.
 
 use crate::ids::{PartitionId, Position, TableId};
-use crate::relay::{Anew, Derived, Target};
+use crate::relay::{Anew, CannotDerive, Derived, Target};
 use crate::table::{Batch, Partitions, ReadError, Txn, View};
 use crate::timeline::{
     FOLLOWERS, FollowerChange, MEMBERS, MemberChange, Timelines, followings, memberships,
@@ -96,20 +96,15 @@ impl Target for Lists {
 
     fn derive(
         &self,
-        source: PartitionId,
+        _: PartitionId,
         batch: &Batch,
         _: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError> {
-        let (Ok(members), Ok(followers)) = (memberships(batch, |_| true), followings(batch)) else {
-            let position = batch.position.0;
-            tracing::error!(partition = %source, position, "a committed batch has a member or follower that can't be read");
-            return Ok(());
-        };
-        for change in members {
+    ) -> Result<(), CannotDerive> {
+        for change in memberships(batch, |_| true)? {
             out.push(self.member(change, out.len() as u64, false));
         }
-        for change in followers {
+        for change in followings(batch)? {
             out.push(confirmed(&self.partitions, change, out.len() as u64, false));
         }
         Ok(())
@@ -126,9 +121,6 @@ impl Target for Lists {
         let derived = members
             .into_iter()
             .map(|change| self.member(change, 0, true));
-        Ok(Anew {
-            derived: derived.collect(),
-            next,
-        })
+        Ok(Anew::page(derived, next))
     }
 }

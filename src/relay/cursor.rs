@@ -29,7 +29,7 @@ pub(super) struct At {
     pub(super) place: u64,
 }
 
-/// What a destination knows of a source when a lane begins.
+/// What a destination knows of a source when a route begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The cursor of this history.

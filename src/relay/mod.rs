@@ -1,6 +1,6 @@
 //! The relay: derives from the changes of each partition what belongs in others.
 //!
-//! Owns: a task per source partition that follows its log, a lane to each destination for each target, and the hold on
+//! Owns: a task per source partition that follows its log, a route to each destination for each target, and the hold on
 //! the log. Promises: each effect of a change is written exactly once and in order, whatever ends when; a destination
 //! that can't write holds up only what goes to it; no log loses what was not derived from yet. Must not: know what is
 //! derived, or have a request wait for it but where it asks.
@@ -8,7 +8,7 @@
 mod cursor;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
-mod lane;
+mod route;
 mod source;
 mod target;
 #[cfg(test)]
@@ -29,10 +29,10 @@ use crate::table::{Partitions, Tail};
 pub use cursor::{StoredCursor, stored_cursors};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::{Broken, Faults, Point};
-pub use target::{Anew, Derived, Effect, Target};
+pub use target::{Anew, CannotDerive, Derived, Effect, Target};
 
 use cursor::CursorKey;
-use lane::Lane;
+use route::Route;
 use source::Source;
 
 /// What the relay may use.
@@ -88,7 +88,7 @@ struct Gate {
 
 impl Gate {
     fn new(tail: Tail, targets: usize) -> Gate {
-        // What was published before the lanes are open counts once they are.
+        // What was published before the routes are open counts once they are.
         let published = published(&tail);
         let done = (0..targets).map(|_| AtomicI64::new(published)).collect();
         Gate { tail, done }
@@ -126,7 +126,7 @@ impl Relay {
         for source in partitions.ids() {
             let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
             gates.push(Arc::clone(&gate));
-            let mut lanes = Vec::new();
+            let mut routes = Vec::new();
             for (index, target) in targets.iter().enumerate() {
                 let key = CursorKey::new(target.number(), source, partitions.history());
                 let followed = &mut followed[index];
@@ -136,7 +136,7 @@ impl Relay {
                 let mut done = Vec::new();
                 for destination in partitions.ids() {
                     let (send, receive) = watch::channel(Position::ZERO);
-                    lanes.push(Lane::new(index, destination, key.clone(), send));
+                    routes.push(Route::new(index, destination, key.clone(), send));
                     done.push(receive);
                 }
                 followed.done.push(done);
@@ -148,7 +148,7 @@ impl Relay {
                 tail: partitions.tail(source),
                 targets: Arc::clone(&targets),
                 metrics: targets.iter().map(name).collect(),
-                lanes,
+                routes,
                 gate,
                 panics: metrics.server.panics.clone(),
                 #[cfg(any(test, feature = "faults"))]
@@ -197,17 +197,17 @@ impl Relay {
     ) -> bool {
         let followed = self.inner.targets.iter().find(|one| one.number == target);
         let followed = followed.expect("a target of this relay");
-        let lane = &followed.done[usize::from(source.0)][usize::from(destination.0)];
-        let mut lane = lane.clone();
-        lane.wait_for(|done| *done >= position).await.is_ok()
+        let route = &followed.done[usize::from(source.0)][usize::from(destination.0)];
+        let mut route = route.clone();
+        route.wait_for(|done| *done >= position).await.is_ok()
     }
 
     /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
         for (index, target) in self.inner.targets.iter().enumerate() {
-            for (source, (lanes, metrics)) in target.done.iter().zip(&target.metrics).enumerate() {
+            for (source, (routes, metrics)) in target.done.iter().zip(&target.metrics).enumerate() {
                 let gate = &self.inner.gates[source];
-                let done = lanes.iter().map(|lane| *lane.borrow()).min();
+                let done = routes.iter().map(|route| *route.borrow()).min();
                 let done = done.unwrap_or_default();
                 metrics.position.count(done.0);
                 let backlog = gate.backlog(index).max(0).cast_unsigned();

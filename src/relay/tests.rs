@@ -113,7 +113,7 @@ impl Target for Toy {
         batch: &Batch,
         _: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), CannotDerive> {
         for record in batch.changes() {
             let change = Change::decode(record).unwrap();
             for entry in batch.entries_in(change.indexes()).unwrap() {

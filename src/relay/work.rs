@@ -1,12 +1,12 @@
-//! What is done for a lane, step by step: looking where it is, making anew, writing.
+//! What is done for a route, step by step: looking where it is, making anew, writing.
 //!
-//! Owns: these steps as futures. Promises: what is written is written only where the cursor is the one that the lane
-//! knows, in one batch with its move. Must not: try again; the lane's source does.
+//! Owns: these steps as futures. Promises: what is written is written only where the cursor is the one that the route
+//! knows, in one batch with its move. Must not: try again; the route's source does.
 
 use std::sync::Arc;
 
 use super::cursor::{At, CursorKey, Found};
-use super::lane::Piece;
+use super::route::Piece;
 use super::target::{Effect, Target};
 #[cfg(any(test, feature = "faults"))]
 use super::{Broken, Faults, Point};
@@ -27,7 +27,7 @@ pub(super) struct Step {
 
 /// What came of a step.
 pub(super) enum Outcome {
-    /// The lane can follow the log from here; see `Lane::follow`.
+    /// The route can follow the log from here; see `Route::follow`.
     Follows {
         cursor: Option<At>,
         published_bytes: i64,
@@ -36,7 +36,7 @@ pub(super) enum Outcome {
     Unknown { cursor: Option<At> },
     /// The piece is on disk.
     Wrote,
-    /// The cursor is another one than the lane knew: somebody else writes, or the answer of a write was lost.
+    /// The cursor is another one than the route knew: somebody else writes, or the answer of a write was lost.
     Moved,
     /// Not now.
     Failed(String),
@@ -114,7 +114,7 @@ impl Step {
                     return Outcome::Ended;
                 }
                 if !matches!(written, Outcome::Wrote) || is_last {
-                    // The lane opens again, and finds the cursor that it left.
+                    // The route opens again, and finds the cursor that it left.
                     return match written {
                         Outcome::Wrote => Outcome::Moved,
                         other => other,
