@@ -102,10 +102,9 @@ impl People {
 
 /// Where a device is in each of its user's conversations; both are in the order of names.
 fn positions_of<'m>(mine: &'m Mine, places: &'m Places, rewind: u64) -> Vec<SyncPosition<'m>> {
-    let standing = mine.iter().filter(|(_, entry)| !entry.is_ended());
     let mut places = places.iter().peekable();
     let mut positions = Vec::with_capacity(mine.iter().len());
-    for (timeline, _) in standing {
+    for (timeline, _) in mine.current() {
         let mut place = None;
         while let Some((name, found)) = places.peek() {
             match (*name).cmp(timeline) {

@@ -12,7 +12,7 @@ use super::follows::{self, FollowChange};
 use super::lists::EFFECT_BYTES;
 use super::tables::FOLLOWS;
 
-/// Follows follows.
+/// The target: it follows the log's changes of follows.
 pub(super) struct Followers {
     partitions: Partitions,
     timelines: Timelines,

@@ -16,7 +16,7 @@ use crate::timeline::{Inbox, InboxEntry, InboxWriter, POSTS, Post, Timelines, po
 use super::jobs::{Job, Jobs};
 use super::lists::confirmed;
 
-/// Follows messages.
+/// The target: it follows the log's messages that go into inboxes.
 pub(super) struct Inboxes {
     partitions: Partitions,
     timelines: Timelines,

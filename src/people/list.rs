@@ -247,8 +247,7 @@ impl People {
     /// The timelines of a user's conversations.
     pub async fn names(&self, user: &str) -> Result<Vec<String>, Error> {
         let mine = self.mine(user).await?;
-        let standing = mine.iter().filter(|(_, one)| !one.is_ended());
-        Ok(standing.map(|(name, _)| name.to_owned()).collect())
+        Ok(mine.current().map(|(name, _)| name.to_owned()).collect())
     }
 
     /// What memory, or else the store, knows of a user's conversations.
@@ -271,15 +270,14 @@ impl People {
 
     /// What is on the list, as memory knows it, in no order.
     async fn places<'m>(&self, mine: &'m Mine) -> Result<Vec<Place<'m>>, Error> {
-        let standing: Vec<(&str, &Entry)> =
-            mine.iter().filter(|(_, one)| !one.is_ended()).collect();
-        let names: Vec<&str> = standing.iter().map(|(name, _)| *name).collect();
+        let current: Vec<(&str, &Entry)> = mine.current().collect();
+        let names: Vec<&str> = current.iter().map(|(name, _)| *name).collect();
         let matter = |at: usize, _: PartitionId, pulse: Option<Pulse>| {
-            pulse.is_some_and(|pulse| standing[at].1.is_listed(&pulse))
+            pulse.is_some_and(|pulse| current[at].1.is_listed(&pulse))
         };
         let pulses = self.timelines.pulses(&names, matter).await?;
         let place = |(at, pulse): (usize, Option<Pulse>)| {
-            let ((name, entry), pulse) = (standing[at], pulse?);
+            let ((name, entry), pulse) = (current[at], pulse?);
             let activity = pulse.last_at.max(entry.joined_at);
             Some(Place {
                 name,

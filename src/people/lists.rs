@@ -14,7 +14,7 @@ use super::conversations::{self, Joined, Relayed};
 use super::follows;
 use super::tables::Home;
 
-/// Follows members and followers.
+/// The target: it follows the log's changes of members and followers.
 pub(super) struct Lists {
     partitions: Partitions,
 }

@@ -72,6 +72,11 @@ impl Mine {
         self.entries.iter().map(|entry| (self.name(entry), entry))
     }
 
+    /// Those that have not ended.
+    pub(super) fn current(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.iter().filter(|(_, entry)| !entry.is_ended())
+    }
+
     fn name(&self, entry: &Entry) -> &str {
         let at = entry.at as usize;
         &self.names[at..at + usize::from(entry.name_bytes)]

@@ -1,7 +1,7 @@
 //! What must hold between what lies at users and the timelines that it is of.
 //!
-//! Owns: these rules, and what a log tells of changes that the relay has not derived yet. Promises: each contradiction
-//! is reported with its place; what the relay may still have to do is none. Must not: write.
+//! Owns: these rules, and which changes of a log the relay may not have derived yet. Promises: each contradiction is
+//! reported with its place; a difference that the relay may still mend is not reported. Must not: write.
 
 use std::collections::HashMap;
 
@@ -27,11 +27,11 @@ pub struct VerifiedPeople {
     pub entries: u64,
 }
 
-/// What is told of a check.
+/// Where a check writes what it finds.
 pub struct Report<'r> {
-    /// What can't be.
+    /// Takes a contradiction: the server is at fault, or the disk.
     pub problem: &'r mut dyn FnMut(String),
-    /// What a client may have caused.
+    /// Takes what is odd but may be a client's doing.
     pub note: &'r mut dyn FnMut(String),
 }
 
@@ -41,7 +41,7 @@ pub struct StoredPartition<'v> {
     pub view: &'v View,
     /// The end of its log.
     pub last: Position,
-    /// What its log tells.
+    /// What the batches of its log changed.
     pub changed: &'v Changed,
 }
 

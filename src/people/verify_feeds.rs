@@ -1,7 +1,7 @@
 //! What must hold between inboxes, follows and the timelines that they lead to.
 //!
-//! Owns: these rules. Promises: each contradiction is reported with its place; what the relay may still have to do is
-//! none. Must not: write.
+//! Owns: these rules. Promises: each contradiction is reported with its place; a difference that the relay may still
+//! mend is not reported. Must not: write.
 
 use std::collections::HashMap;
 
@@ -122,8 +122,8 @@ impl StoredPeople<'_> {
         Ok(())
     }
 
-    /// Whether a target has brought a change of a source to a destination, as far as that can be said; `None` = the
-    /// source's log tells of none.
+    /// Whether a target has surely brought a source's change at this position to a destination; `None` = the source's log
+    /// has no such change any more, and it counts as brought.
     fn has_brought(
         &self,
         target: u32,

@@ -177,7 +177,8 @@ impl Relay {
         (0..gate.done.len()).all(|target| gate.backlog(target) <= self.inner.backlog_bytes_max)
     }
 
-    /// The same to be asked by those whom the relay itself holds: it ends with the relay, and says yes from then on.
+    /// [`Relay::has_room`] as a function that does not keep the relay alive, for what the relay's targets hold. Once the
+    /// relay is gone it answers yes.
     pub fn room(&self) -> impl Fn(PartitionId) -> bool + Send + Sync + 'static {
         let inner = Arc::downgrade(&self.inner);
         move |source| {
