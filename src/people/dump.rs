@@ -109,7 +109,7 @@ pub(super) fn read<T, const N: usize>(
         let mut reader = Reader::new(columns);
         let mut texts = [const { String::new() }; N];
         for text in &mut texts {
-            *text = reader.string().map_err(|_| Malformed)?.into_owned();
+            *text = reader.string()?.into_owned();
         }
         let user = texts[0].strip_prefix(INBOX).ok_or(Malformed)?;
         texts[0] = user.to_owned();

@@ -212,8 +212,8 @@ pub(super) fn page(
 
 fn change_of(columns: &[u8], value: Option<&[u8]>) -> Result<FollowChange, Malformed> {
     let mut reader = Reader::new(columns);
-    let inbox = reader.string().map_err(|_| Malformed)?;
-    let timeline = reader.string().map_err(|_| Malformed)?.into_owned();
+    let inbox = reader.string()?;
+    let timeline = reader.string()?.into_owned();
     let user = Home::user_of(&inbox).ok_or(Malformed)?.to_owned();
     let follow = value.map(|value| Follow::decode(timeline.clone(), value));
     Ok(FollowChange {
@@ -271,7 +271,7 @@ impl Kept for Followed {
     }
 
     fn take(&mut self, _: TableId, columns: &[u8], entry: KeyedEntry<'_>) -> Result<(), Malformed> {
-        let timeline = last_text(columns).map_err(|_| Malformed)?;
+        let timeline = last_text(columns)?;
         self.names = OnceLock::new();
         match entry.kind {
             EntryKind::Put => self.set(Follow::decode(timeline, entry.value)?),

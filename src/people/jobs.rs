@@ -92,10 +92,10 @@ impl Job {
 impl Found {
     fn decode(columns: &[u8], value: &[u8]) -> Result<Found, Malformed> {
         let mut key = Reader::new(columns);
-        let mut number = || key.u64().map_err(|_| Malformed);
-        let source = u16::try_from(number()?).map_err(|_| Malformed)?;
-        let timeline = key.string().map_err(|_| Malformed)?.into_owned();
-        let mut number = || key.u64().map_err(|_| Malformed);
+        let mut number = || key.u64();
+        let source = u16::try_from(number()?)?;
+        let timeline = key.string()?.into_owned();
+        let mut number = || key.u64();
         let mut post = Post {
             timeline,
             incarnation: number()?,

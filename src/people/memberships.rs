@@ -137,8 +137,8 @@ impl Kept for Mine {
 
     fn take(&mut self, _: TableId, columns: &[u8], entry: KeyedEntry<'_>) -> Result<(), Malformed> {
         let mut reader = Reader::new(columns);
-        reader.skip().map_err(|_| Malformed)?;
-        let timeline = reader.string().map_err(|_| Malformed)?;
+        reader.skip()?;
+        let timeline = reader.string()?;
         match entry.kind {
             EntryKind::Put => self.set(&timeline, &ConversationRow::decode(entry.value)?),
             EntryKind::Tombstone => self.remove(&timeline),

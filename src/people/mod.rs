@@ -58,7 +58,7 @@ pub use feed::{FeedPage, FeedRange};
 pub use follows::{FOLLOWS_MAX, Follow, Followed};
 pub use jobs::Jobs;
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
-pub use own_side::{OwnSide, OwnPosition};
+pub use own_side::{OwnPosition, OwnSide};
 pub use positions::{DEVICES_MAX, POSITIONS_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
 pub use sync::{SyncConversations, SyncedConversations};

@@ -60,12 +60,17 @@ impl People {
         };
         let place = |name: &str| places.get(name);
         let Some(after) = after else {
-            let current = mine.current().map(|(name, _)| (name.to_owned(), place(name)));
+            let current = mine
+                .current()
+                .map(|(name, _)| (name.to_owned(), place(name)));
             side.current = current.collect();
             return Ok(side);
         };
         let mut changed: Vec<(OwnPosition, bool)> = Vec::new();
-        for (name, entry) in mine.iter().filter(|(_, one)| one.position >= after.position) {
+        for (name, entry) in mine
+            .iter()
+            .filter(|(_, one)| one.position >= after.position)
+        {
             let at = OwnPosition {
                 position: entry.position,
                 name: name.to_owned(),

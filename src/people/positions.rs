@@ -285,7 +285,7 @@ pub(super) fn is_over(columns: &[u8], entry: &Entry, context: &DropContext<'_>) 
             return Ok(false);
         }
         let written = Row::parse(&entry.value)?.base().cast_unsigned();
-        let device = device_of(columns).map_err(|_| Malformed)?;
+        let device = device_of(columns)?;
         let Some(device) = (context.read)(device.as_bytes()) else {
             return Ok(false);
         };

@@ -63,13 +63,13 @@ pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
         let read = || {
             let (_, columns) = split_key(&key).ok_or(Malformed)?;
             let mut reader = Reader::new(columns);
-            let mut number = || reader.u64().map_err(|_| Malformed);
+            let mut number = || reader.u64();
             let (target, source) = (number()?, number()?);
             let At { position, place } = decode(&value)?;
             Ok(StoredCursor {
-                target: u32::try_from(target).map_err(|_| Malformed)?,
-                source: PartitionId(u16::try_from(source).map_err(|_| Malformed)?),
-                history: reader.string().map_err(|_| Malformed)?.into_owned(),
+                target: u32::try_from(target)?,
+                source: PartitionId(u16::try_from(source)?),
+                history: reader.string()?.into_owned(),
                 position,
                 place,
             })

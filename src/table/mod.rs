@@ -55,6 +55,4 @@ pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{VirtualRows, Walk};
 pub use write::Written;
 
-/// Bytes that are not what they should be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub use crate::ordered::Malformed;

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::super::dispatch::subscribe::Asked;
 use super::parts::Opening;
 use crate::feed::Watch;
-use crate::people::{OwnSide, Place, OwnPosition};
+use crate::people::{OwnPosition, OwnSide, Place};
 use crate::timeline::Error;
 use crate::wire::sync::Start;
 

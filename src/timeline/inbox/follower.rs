@@ -250,9 +250,9 @@ fn is_new(change: &Change<'_>) -> bool {
 }
 
 fn following(columns: &[u8], value: &[u8]) -> Result<FollowerChange, Malformed> {
-    let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
-    let (_, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
-    let user = rest.string().map_err(|_| Malformed)?;
+    let timeline = Reader::new(columns).string()?;
+    let (_, mut rest) = incarnation_of(columns)?;
+    let user = rest.string()?;
     let follower = FollowerRow::decode(value)?;
     Ok(FollowerChange {
         timeline: timeline.into_owned(),

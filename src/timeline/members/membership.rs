@@ -40,7 +40,7 @@ pub fn memberships(
         }
         for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
             let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
-            let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
+            let timeline = Reader::new(columns).string()?;
             if is_wanted(&timeline) {
                 let mut member = member(columns, entry.kind, entry.value)?;
                 member.moved = change.action != Action::Update;
@@ -52,9 +52,9 @@ pub fn memberships(
 }
 
 fn member(columns: &[u8], kind: EntryKind, value: &[u8]) -> Result<MemberChange, Malformed> {
-    let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
-    let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
-    let user = rest.string().map_err(|_| Malformed)?;
+    let timeline = Reader::new(columns).string()?;
+    let (incarnation, mut rest) = incarnation_of(columns)?;
+    let user = rest.string()?;
     let row = match kind {
         EntryKind::Put => Some(MemberRow::decode(value)?),
         EntryKind::Tombstone => None,

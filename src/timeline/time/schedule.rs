@@ -228,7 +228,7 @@ pub(super) fn read(key: &[u8], value: &[u8]) -> Result<ScheduledRow, ReadError> 
 
 /// The encoded sender that the columns of an ID begin with.
 fn sender_of(columns: &[u8]) -> Result<&[u8], Malformed> {
-    Reader::new(columns).skip().map_err(|_| Malformed)
+    Reader::new(columns).skip()
 }
 
 /// A scheduled message as it is stored: its timeline, its sender, and what the sender sees.
@@ -239,7 +239,7 @@ pub(in crate::timeline) fn listed(
     let place = || {
         let (_, columns) = split_key(&key).ok_or(Malformed)?;
         let mut reader = Reader::new(columns);
-        let timeline = reader.string().map_err(|_| Malformed)?.into_owned();
+        let timeline = reader.string()?.into_owned();
         let (sender, message_id) = sender_and_id(reader.rest())?;
         Ok((timeline, sender, message_id))
     };
@@ -259,8 +259,8 @@ pub(in crate::timeline) fn listed(
 /// Sender and message ID out of their columns.
 pub(super) fn sender_and_id(columns: &[u8]) -> Result<(String, String), Malformed> {
     let mut reader = Reader::new(columns);
-    let sender = reader.string().map_err(|_| Malformed)?.into_owned();
-    let id = match reader.column().map_err(|_| Malformed)? {
+    let sender = reader.string()?.into_owned();
+    let id = match reader.column()? {
         Column::String(id) => id.into_owned(),
         Column::Binary(uuid) => id_text(ValueRef::Binary(&uuid))
             .ok_or(Malformed)?

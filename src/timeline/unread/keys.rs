@@ -74,7 +74,7 @@ pub(super) fn number_behind(prefix: &Key, key: &[u8]) -> Result<u64, Malformed> 
 pub(in super::super) fn last_of_node(mut rest: Reader<'_>) -> Result<u64, Malformed> {
     rest.skip()?;
     let (level, block) = (rest.u64()?, rest.u64()?);
-    let bits = 8 * (u32::try_from(level).map_err(|_| Malformed)? + 1);
+    let bits = 8 * (u32::try_from(level)? + 1);
     let next = block
         .checked_add(1)
         .and_then(|next| next.checked_mul(1 << bits.min(63)));
