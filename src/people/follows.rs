@@ -13,11 +13,11 @@ use std::sync::{Arc, OnceLock};
 
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
-use crate::model::{Direction, ValueRef};
+use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    Action, Batch, Change, Malformed, Purpose, ReadError, Row, RowWriter, Source, Txn, View,
-    damaged, delete, put, record, scan, split_key,
+    self, Action, Batch, Malformed, Purpose, ReadError, Row, RowPage, RowWriter, Source, Txn, View,
+    changed_rows, delete, load, put, read_row, record, scan_all,
 };
 use crate::timeline::{Error, Target, Timelines};
 
@@ -48,6 +48,7 @@ const FROM: &str = "$from";
 const INBOX_FROM: &str = "$inbox";
 const INCARNATION: &str = "$inc";
 const NUMBER: &str = "$number";
+const WHAT: &str = "not a follow";
 
 impl Follow {
     pub(super) fn encode(&self) -> RowWriter {
@@ -92,13 +93,8 @@ impl Follow {
         home: &Home,
         timeline: &str,
     ) -> Result<Option<Follow>, ReadError> {
-        let key = home.follow_key(timeline);
-        let Some(value) = rows.row(&key)? else {
-            return Ok(None);
-        };
-        let follow = Follow::decode(timeline.to_owned(), &value);
-        let follow = follow.map_err(|_| damaged(key.as_bytes(), "not a follow"))?;
-        Ok(Some(follow))
+        let decode = |value: &[u8]| Follow::decode(timeline.to_owned(), value);
+        load(rows, &home.follow_key(timeline), WHAT, decode)
     }
 
     fn store(&self, txn: &mut Txn<'_>, home: &Home, action: Action) {
@@ -172,13 +168,8 @@ pub(super) struct FollowChange {
 /// The follows that a batch began or ended, in order.
 pub(super) fn changes(batch: &Batch) -> Result<Vec<FollowChange>, Malformed> {
     let mut found = Vec::new();
-    for record in batch.changes() {
-        let change = Change::decode(record)?;
-        if !is_news(&change) {
-            continue;
-        }
-        for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
-            let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
+    for (action, columns, entry) in changed_rows(batch, FOLLOWS)? {
+        if action != Action::Update {
             let value = (entry.kind == EntryKind::Put).then_some(entry.value);
             found.push(change_of(columns, value)?);
         }
@@ -186,28 +177,15 @@ pub(super) fn changes(batch: &Batch) -> Result<Vec<FollowChange>, Malformed> {
     Ok(found)
 }
 
-fn is_news(change: &Change<'_>) -> bool {
-    change.table == FOLLOWS && change.action != Action::Update
-}
-
 /// All follows of a partition as if they had just begun, from a key's columns on, and where the next page begins.
 pub(super) fn page(
     view: &View,
     from: Option<&[u8]>,
     limit: usize,
-) -> Result<(Vec<FollowChange>, Option<Vec<u8>>), ReadError> {
-    let (start, end) = Home::all_follows(from);
-    let mut found = Vec::new();
-    for row in scan(view, &start, &end, Direction::Forward) {
-        let (key, value) = row?;
-        let not_one = || damaged(&key, "not a follow");
-        let (_, columns) = split_key(&key).ok_or_else(not_one)?;
-        if found.len() == limit {
-            return Ok((found, Some(columns.to_vec())));
-        }
-        found.push(change_of(columns, Some(&value)).map_err(|_| not_one())?);
-    }
-    Ok((found, None))
+) -> Result<RowPage<FollowChange>, ReadError> {
+    table::page(view, FOLLOWS, (from, limit), WHAT, |columns, value| {
+        change_of(columns, Some(value))
+    })
 }
 
 fn change_of(columns: &[u8], value: Option<&[u8]>) -> Result<FollowChange, Malformed> {
@@ -376,16 +354,10 @@ impl People {
 }
 
 fn all(view: &View, home: &Home) -> Result<Vec<Follow>, ReadError> {
-    let (from, to) = home.follows(None);
-    let mut follows = Vec::new();
-    for row in scan(view, &from, &to, Direction::Forward) {
-        let (key, value) = row?;
-        let not_one = || damaged(&key, "not a follow");
-        let (_, columns) = split_key(&key).ok_or_else(not_one)?;
-        let timeline = last_text(columns).map_err(|_| not_one())?;
-        follows.push(Follow::decode(timeline, &value).map_err(|_| not_one())?);
-    }
-    Ok(follows)
+    let read = |columns: &[u8], value: &[u8]| Follow::decode(last_text(columns)?, value);
+    scan_all(view, &home.follows())
+        .map(|row| read_row(&row?, WHAT, read))
+        .collect()
 }
 
 #[cfg(test)]

@@ -57,34 +57,18 @@ impl Home {
         self.key(CONVERSATIONS, timeline.len()).string(timeline)
     }
 
-    /// The bounds of a user's conversations.
-    pub(super) fn conversations(&self) -> (Key, Key) {
-        let key = self.key(CONVERSATIONS, 1);
-        (key.clone().below_all(), key.above_all())
+    /// What the keys of a user's conversations begin with.
+    pub(super) fn conversations(&self) -> Key {
+        self.key(CONVERSATIONS, 1)
     }
 
     pub(super) fn follow_key(&self, timeline: &str) -> Key {
         self.key(FOLLOWS, timeline.len()).string(timeline)
     }
 
-    /// The bounds of the timelines that a user follows, behind a name.
-    pub(super) fn follows(&self, after: Option<&str>) -> (Key, Key) {
-        let key = self.key(FOLLOWS, 1);
-        let from = match after {
-            Some(after) => self.follow_key(after).above_all(),
-            None => key.clone().below_all(),
-        };
-        (from, key.above_all())
-    }
-
-    /// The bounds of all follows of a partition, from a key's columns on.
-    pub(super) fn all_follows(from: Option<&[u8]>) -> (Key, Key) {
-        let all = Key::new(FOLLOWS, &[], 1);
-        let start = match from {
-            Some(from) => Key::new(FOLLOWS, from, 0),
-            None => all.clone().below_all(),
-        };
-        (start, all.above_all())
+    /// The same of their follows.
+    pub(super) fn follows(&self) -> Key {
+        self.key(FOLLOWS, 1)
     }
 
     /// The columns that a device's rows begin with.
@@ -103,21 +87,14 @@ impl Home {
         key.string(device).string(timeline)
     }
 
-    /// The bounds of a user's devices.
-    pub(super) fn devices(&self) -> (Key, Key) {
-        let key = self.key(DEVICES, 1);
-        (key.clone().below_all(), key.above_all())
+    /// The same of their devices.
+    pub(super) fn devices(&self) -> Key {
+        self.key(DEVICES, 1)
     }
 
-    /// The bounds of a device's positions behind a timeline's name.
-    pub(super) fn positions(&self, device: &str, after: Option<&str>) -> (Key, Key) {
-        let key = self.key(POSITIONS, device.len() + 4).string(device);
-        let from = match after {
-            // Nothing lies between a text and itself with a NUL behind it.
-            Some(after) => key.clone().string(&format!("{after}\0")),
-            None => key.clone().below_all(),
-        };
-        (from, key.above_all())
+    /// The same of a device's positions.
+    pub(super) fn positions(&self, device: &str) -> Key {
+        self.key(POSITIONS, device.len() + 4).string(device)
     }
 
     fn key(&self, table: TableId, more: usize) -> Key {
@@ -156,10 +133,9 @@ mod tests {
         let (_, columns) = split_key(key.as_bytes()).unwrap();
         assert_eq!(last_text(columns).unwrap(), "room-1");
         assert_eq!(device_of(columns).unwrap(), home.device_key("phone"));
-        let (from, to) = home.positions("phone", None);
+        let all = || home.positions("phone");
+        let (from, to) = (all().below_all(), all().above_all());
         assert!(from < key && key < to);
         assert!(home.position_key("phone\u{1}", "a") > to);
-        let (from, _) = home.positions("phone", Some("room-1"));
-        assert!(key < from && from < home.position_key("phone", "room-1\u{1}"));
     }
 }
