@@ -67,7 +67,10 @@ impl Walk {
         *self = match next {
             Some(next) => Walk::From(next),
             None => {
-                let store = move |txn: &mut Txn<'_>, _: &Site| Ok(store(txn, digest));
+                let store = move |txn: &mut Txn<'_>, _: &Site| {
+                    store(txn, digest);
+                    Ok(())
+                };
                 let stored = timelines.submit(Purpose::MakesRoom, partition, HOLD_BYTES, store);
                 stored.await?;
                 Walk::Done
