@@ -21,7 +21,7 @@ use crate::table::{
 };
 use crate::timeline::{Error, Target, Timelines};
 
-use super::memory::{Kept, Looked};
+use super::memory::Kept;
 use super::tables::{FOLLOWS, Home, last_text};
 use super::{People, SMALL_BYTES};
 
@@ -312,21 +312,10 @@ impl People {
     /// since.
     pub async fn follows(&self, user: &str) -> Result<Arc<Followed>, Error> {
         let home = Home::new(user);
-        let partition = self.place(&home);
-        let mark = match self.followed.look_up(partition, home.column()) {
-            Looked::Known(known) => return Ok(known),
-            Looked::Read(mark) => mark,
-        };
         let of = home.clone();
-        let all = self.read(&home, move |view, _| Ok(all(view, &of)?)).await?;
-        let all = Arc::new(Followed {
-            all,
-            names: OnceLock::new(),
-        });
-        if let Some(mark) = mark {
-            self.followed.settle(partition, home.column(), mark, &all);
-        }
-        Ok(all)
+        let read = move |view: &View, _| all(view, &of);
+        self.kept(&self.followed, (&home, home.column()), read)
+            .await
     }
 
     /// A page of those behind a timeline's name, and where the next one begins.
@@ -353,11 +342,15 @@ impl People {
     }
 }
 
-fn all(view: &View, home: &Home) -> Result<Vec<Follow>, ReadError> {
+fn all(view: &View, home: &Home) -> Result<Followed, ReadError> {
     let read = |columns: &[u8], value: &[u8]| Follow::decode(last_text(columns)?, value);
-    scan_all(view, &home.follows())
-        .map(|row| read_row(&row?, WHAT, read))
-        .collect()
+    let rows = scan_all(view, &home.follows());
+    Ok(Followed {
+        all: rows
+            .map(|row| read_row(&row?, WHAT, read))
+            .collect::<Result<_, _>>()?,
+        names: OnceLock::new(),
+    })
 }
 
 #[cfg(test)]

@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
-use crate::table::Purpose;
+use crate::table::{Purpose, View};
 use crate::timeline::{Columns, Conversation, Error, Pulse};
 
 use super::conversation_row::{ConversationRow, Membership};
 use super::conversations;
 use super::cursor::{Behind, Read, Since};
 use super::memberships::{Entry, Mine};
-use super::memory::Looked;
 use super::tables::Home;
 use super::{People, SMALL_BYTES, direct};
 
@@ -253,19 +252,10 @@ impl People {
     /// What memory, or else the store, knows of a user's conversations.
     pub(super) async fn mine(&self, user: &str) -> Result<Arc<Mine>, Error> {
         let home = Home::new(user);
-        let partition = self.place(&home);
-        let mark = match self.memberships.look_up(partition, home.column()) {
-            Looked::Known(mine) => return Ok(mine),
-            Looked::Read(mark) => mark,
-        };
         let of = home.clone();
-        let read = self.read(&home, move |view, _| Ok(conversations::all(view, &of)?));
-        let mine = Arc::new(read.await?);
-        if let Some(mark) = mark {
-            self.memberships
-                .settle(partition, home.column(), mark, &mine);
-        }
-        Ok(mine)
+        let read = move |view: &View, _| conversations::all(view, &of);
+        self.kept(&self.memberships, (&home, home.column()), read)
+            .await
     }
 
     /// What is on the list, as memory knows it, in no order.

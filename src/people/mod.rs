@@ -38,7 +38,8 @@ use crate::ids::{HistoryId, PartitionId, Position, TableId};
 use crate::metrics::Metrics;
 use crate::relay::{Relay, Target};
 use crate::table::{
-    Catalog, DropContext, Entry, Partitions, Purpose, Retention, Rules, TableRules, Txn, View,
+    Catalog, DropContext, Entry, Partitions, Purpose, ReadError, Retention, Rules, TableRules, Txn,
+    View,
 };
 use crate::timeline::{Columns, Error, Limits, Timelines};
 
@@ -47,7 +48,7 @@ use followers::Followers;
 use inboxes::Inboxes;
 use lists::Lists;
 use memberships::Mine;
-use memory::Memory;
+use memory::{Kept, Looked, Memory};
 use places::Places;
 use tables::Home;
 
@@ -95,9 +96,7 @@ impl People {
         ];
         (targets, jobs)
     }
-}
 
-impl People {
     /// The people on these partitions.
     #[must_use]
     pub fn new(partitions: Partitions, timelines: Timelines, relay: Relay) -> People {
@@ -269,6 +268,26 @@ impl People {
         let now_ms = self.timelines.now_ms();
         let read = move |view: &View| Ok(read(view, now_ms));
         self.partitions.read(self.place(home), read).await?
+    }
+
+    /// What memory, or else the store, knows of an owner's rows at a user.
+    async fn kept<K: Kept + Send + Sync + 'static>(
+        &self,
+        memory: &Memory<K>,
+        (home, owner): (&Home, &[u8]),
+        read: impl FnOnce(&View, u64) -> Result<K, ReadError> + Send + 'static,
+    ) -> Result<Arc<K>, Error> {
+        let partition = self.place(home);
+        let mark = match memory.look_up(partition, owner) {
+            Looked::Known(kept) => return Ok(kept),
+            Looked::Read(mark) => mark,
+        };
+        let kept = self.read(home, move |view, now_ms| Ok(read(view, now_ms)?));
+        let kept = Arc::new(kept.await?);
+        if let Some(mark) = mark {
+            memory.settle(partition, owner, mark, &kept);
+        }
+        Ok(kept)
     }
 
     fn place(&self, home: &Home) -> PartitionId {

@@ -252,7 +252,7 @@ const POSITION_BYTES: usize = 128;
 /// Whether a position may be dropped: its device was not used for too long. A position that was written since then
 /// belongs to a device that has come back, whose row is not yet where merges read.
 pub(super) fn is_over(columns: &[u8], entry: &Entry, context: &DropContext<'_>) -> bool {
-    let is_over = || {
+    let is_over = || -> Result<bool, Malformed> {
         if entry.kind != EntryKind::Put {
             return Ok(false);
         }
@@ -264,5 +264,5 @@ pub(super) fn is_over(columns: &[u8], entry: &Entry, context: &DropContext<'_>) 
         let is_old = written.saturating_add(UNUSED_MS_MAX) <= context.now_ms;
         Ok(is_old && DeviceRow::decode(&device)?.is_gone(context.now_ms))
     };
-    is_over().unwrap_or_else(|_: Malformed| false)
+    is_over().unwrap_or(false)
 }
