@@ -14,14 +14,12 @@ use crate::ids::TableId;
 use crate::ordered::{self, Malformed, Reader};
 use crate::table::Key;
 
-pub(super) use crate::timeline::CONVERSATIONS;
+use crate::timeline::Timelines;
+pub(super) use crate::timeline::{CONVERSATIONS, INBOX};
 
 pub(super) const POSITIONS: TableId = TableId(33);
 pub(super) const DEVICES: TableId = TableId(34);
 pub(super) const FOLLOWS: TableId = TableId(35);
-
-/// What the ID of an inbox begins with.
-pub(super) const INBOX: &str = "$inbox/";
 
 /// Where everything of a user lies: the ID of their inbox, plain and as the first key column of their rows.
 #[derive(Clone, Debug)]
@@ -32,7 +30,7 @@ pub(super) struct Home {
 
 impl Home {
     pub(super) fn new(user: &str) -> Home {
-        let name = format!("{INBOX}{user}");
+        let name = Timelines::inbox_of(user);
         let mut column = Vec::with_capacity(ordered::text_bytes(name.len()));
         ordered::push_string(&mut column, &name);
         Home { name, column }

@@ -109,7 +109,7 @@ impl Subscriptions {
         conversations.is_looking = false;
         let Ok(side) = looked else {
             // Nothing of it was sent; the client has to subscribe anew.
-            let inbox = format!("$inbox/{}", conversations.asked.user);
+            let inbox = Timelines::inbox_of(&conversations.asked.user);
             self.end_conversations(conversations);
             outbox.push(outbound::ended(&inbox, "", Ended::Unavailable, form));
             return;
