@@ -17,7 +17,7 @@ use super::memberships::Mine;
 use super::tables::{Home, last_text};
 
 /// Bytes of a user's own attributes of one conversation, as compact JSON.
-pub const ATTRIBUTES_BYTES_MAX: u64 = 16 << 10;
+const ATTRIBUTES_BYTES_MAX: u64 = 16 << 10;
 
 /// What the relay found of a membership.
 #[derive(Clone, Debug)]

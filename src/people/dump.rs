@@ -75,12 +75,7 @@ pub fn dump_people<E: From<ReadError>>(
     for row in all(view, DEVICES) {
         let row = row?;
         let ([user, device], row) = read(&row, DeviceRow::decode)?;
-        let device = Device {
-            device,
-            used_at: row.used,
-            positions: row.count,
-        };
-        each(&user, DumpedPerson::Device(device))?;
+        each(&user, DumpedPerson::Device(row.named(device)))?;
     }
     for row in all(view, POSITIONS) {
         let row = row?;

@@ -3,8 +3,8 @@
 //! Owns: which follow leads to which write. Promises: a timeline's followers are those whose follow of this incarnation
 //! is the last one. Must not: know the relay's steps.
 
-use crate::ids::{PartitionId, Position, TableId};
-use crate::relay::{Anew, CannotDerive, Derived, Target};
+use crate::ids::{PartitionId, Position};
+use crate::relay::{Anew, CannotDerive, Derived, Kind, Target};
 use crate::table::{Batch, Partitions, ReadError, View};
 use crate::timeline::Timelines;
 
@@ -18,8 +18,11 @@ pub(super) struct Followers {
     timelines: Timelines,
 }
 
-/// Its number in the keys of cursors.
-pub(super) const NUMBER: u32 = 3;
+pub(super) const KIND: Kind = Kind {
+    number: 3,
+    name: "followers",
+    tables: &[FOLLOWS],
+};
 /// Follows in a page of what is made anew.
 const PAGE_FOLLOWS: usize = 1_000;
 
@@ -56,16 +59,8 @@ impl Followers {
 }
 
 impl Target for Followers {
-    fn number(&self) -> u32 {
-        NUMBER
-    }
-
-    fn name(&self) -> &'static str {
-        "followers"
-    }
-
-    fn tables(&self) -> &[TableId] {
-        &[FOLLOWS]
+    fn kind(&self) -> Kind {
+        KIND
     }
 
     fn derive(

@@ -26,7 +26,7 @@ use super::tables::{FOLLOWS, Home, last_text};
 use super::{People, SMALL_BYTES};
 
 /// How many timelines a user may follow.
-pub const FOLLOWS_MAX: u64 = 10_000;
+const FOLLOWS_MAX: u64 = 10_000;
 
 /// A timeline that a user follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,8 +137,8 @@ fn unfollow(txn: &mut Txn<'_>, home: &Home, timeline: &str) -> Result<bool, Read
     Ok(true)
 }
 
-/// Notes from where on a timeline's messages come into the inbox: it knows the follow of this number now. `is_anew`:
-/// what came before may not be there.
+/// Stores from which sequence on a timeline's messages come into the inbox: the timeline knows the follow of this
+/// number now. `is_anew`: messages below may be missing there, so a higher sequence replaces the stored one.
 pub(super) fn confirm(
     txn: &mut Txn<'_>,
     home: &Home,
@@ -299,7 +299,7 @@ impl People {
         .await
     }
 
-    /// Ends that; `false` if the user did not follow it.
+    /// Has a user follow a timeline no longer; `false` if they did not.
     pub async fn unfollow(&self, user: &str, timeline: &str) -> Result<bool, Error> {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
         self.submit(Purpose::MakesRoom, &home.clone(), SMALL_BYTES, move |txn| {
@@ -318,7 +318,7 @@ impl People {
             .await
     }
 
-    /// A page of those behind a timeline's name, and where the next one begins.
+    /// A page of the timelines that a user follows, behind a name, and where the next page begins.
     pub async fn following(
         &self,
         user: &str,

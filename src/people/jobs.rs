@@ -30,7 +30,7 @@ const JOBS: TableId = TableId(41);
 /// Members and as many followers that a slice looks at. Tests have few users.
 const SLICE_USERS: usize = if cfg!(test) { 2 } else { 1_000 };
 /// About what an entry writes.
-const ENTRY_BYTES: usize = 256;
+pub(super) const ENTRY_BYTES: usize = 256;
 /// With so many jobs in a partition, messages that go into inboxes are refused.
 const JOBS_MAX: usize = 1_000;
 /// Timelines whose jobs are in turns.

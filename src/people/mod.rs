@@ -52,15 +52,14 @@ use memory::{Kept, Looked, Memory};
 use places::Places;
 use tables::Home;
 
-pub use conversations::ATTRIBUTES_BYTES_MAX;
 pub use device::SyncDevice;
 pub use dump::{DumpedPerson, StoredConversation, dump_people};
 pub use feed::{FeedPage, FeedRange};
-pub use follows::{FOLLOWS_MAX, Follow, Followed};
+pub use follows::{Follow, Followed};
 pub use jobs::Jobs;
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
 pub use own_side::{OwnPosition, OwnSide};
-pub use positions::{DEVICES_MAX, POSITIONS_MAX, SetPositions};
+pub use positions::{DEVICES_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
 pub use sync::{SyncConversations, SyncedConversations};
 pub use verify::{Changed, Report, StoredPartition, StoredPeople, VerifiedPeople};
@@ -190,7 +189,7 @@ impl People {
         for (source, position) in ends {
             let reached = self
                 .relay
-                .reached(lists::NUMBER, *source, destination, *position);
+                .reached(lists::KIND.number, *source, destination, *position);
             if !reached.await {
                 return;
             }

@@ -21,7 +21,7 @@ use super::tables::{Home, device_of, last_text};
 /// Devices of a user.
 pub const DEVICES_MAX: usize = 100;
 /// Positions of a device.
-pub const POSITIONS_MAX: u64 = 10_000;
+const POSITIONS_MAX: u64 = 10_000;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// The last use of a device is written once a day: a poll that finds nothing writes nothing.
@@ -178,12 +178,8 @@ fn devices(rows: &impl Source, home: &Home) -> Result<Vec<(String, DeviceRow)>, 
 pub(super) fn live(view: &View, home: &Home, now_ms: u64) -> Result<Vec<Device>, ReadError> {
     let mut devices = devices(view, home)?;
     devices.retain(|(_, row)| !row.is_gone(now_ms));
-    let device = |(device, row): (String, DeviceRow)| Device {
-        device,
-        used_at: row.used,
-        positions: row.count,
-    };
-    Ok(devices.into_iter().map(device).collect())
+    let named = |(name, row): (String, DeviceRow)| row.named(name);
+    Ok(devices.into_iter().map(named).collect())
 }
 
 /// A device's positions behind a timeline's name, in order.

@@ -29,7 +29,7 @@ use crate::table::{Partitions, Tail};
 pub use cursor::{StoredCursor, stored_cursors};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::{Broken, Faults, Point};
-pub use target::{Anew, CannotDerive, Derived, Effect, Target};
+pub use target::{Anew, CannotDerive, Derived, Effect, Kind, Target};
 
 use cursor::CursorKey;
 use route::Route;
@@ -63,7 +63,6 @@ pub struct Relay {
 }
 
 struct Inner {
-    partitions: Partitions,
     backlog_bytes_max: i64,
     targets: Vec<Followed>,
     gates: Vec<Arc<Gate>>,
@@ -117,7 +116,7 @@ impl Relay {
         let targets: Arc<[Arc<dyn Target>]> = targets.into();
         let stop = CancellationToken::new();
         let follow = |target: &Arc<dyn Target>| Followed {
-            number: target.number(),
+            number: target.kind().number,
             done: Vec::new(),
             metrics: Vec::new(),
         };
@@ -126,13 +125,11 @@ impl Relay {
         for source in partitions.ids() {
             let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
             gates.push(Arc::clone(&gate));
+            let own = |target: &Arc<dyn Target>| metrics.relay(target.kind().name, source.0);
             let mut routes = Vec::new();
             for (index, target) in targets.iter().enumerate() {
-                let key = CursorKey::new(target.number(), source, partitions.history());
+                let key = CursorKey::new(target.kind().number, source, partitions.history());
                 let followed = &mut followed[index];
-                followed
-                    .metrics
-                    .push(metrics.relay(target.name(), source.0));
                 let mut done = Vec::new();
                 for destination in partitions.ids() {
                     let (send, receive) = watch::channel(Position::ZERO);
@@ -140,14 +137,14 @@ impl Relay {
                     done.push(receive);
                 }
                 followed.done.push(done);
+                followed.metrics.push(own(target));
             }
-            let name = |target: &Arc<dyn Target>| metrics.relay(target.name(), source.0);
             let source = Source {
                 source,
                 partitions: partitions.clone(),
                 tail: partitions.tail(source),
                 targets: Arc::clone(&targets),
-                metrics: targets.iter().map(name).collect(),
+                metrics: targets.iter().map(own).collect(),
                 routes,
                 gate,
                 panics: metrics.server.panics.clone(),
@@ -160,7 +157,6 @@ impl Relay {
         }
         Relay {
             inner: Arc::new(Inner {
-                partitions: partitions.clone(),
                 backlog_bytes_max: i64::try_from(options.backlog_bytes_max).unwrap_or(i64::MAX),
                 targets: followed,
                 gates,
@@ -177,8 +173,8 @@ impl Relay {
         (0..gate.done.len()).all(|target| gate.backlog(target) <= self.inner.backlog_bytes_max)
     }
 
-    /// [`Relay::has_room`] as a function that does not keep the relay alive, for what the relay's targets hold. Once the
-    /// relay is gone it answers yes.
+    /// [`Relay::has_room`] as a function that does not keep the relay alive, for what its targets hold. Once the relay
+    /// is gone it answers yes.
     pub fn room(&self) -> impl Fn(PartitionId) -> bool + Send + Sync + 'static {
         let inner = Arc::downgrade(&self.inner);
         move |source| {
@@ -220,12 +216,6 @@ impl Relay {
                 metrics.lag_seconds.set(age_ms as f64 / 1e3);
             }
         }
-    }
-
-    /// The partition whose changes those of a key are.
-    #[must_use]
-    pub fn place(&self, partition_key: &str) -> PartitionId {
-        self.inner.partitions.place(partition_key.as_bytes())
     }
 
     /// Stops the tasks. What they have not derived comes after the next start.

@@ -41,10 +41,17 @@ pub(super) struct Piece {
     /// `None` = there must be no cursor.
     pub(super) from: Option<At>,
     pub(super) to: At,
-    pub(super) bytes: usize,
-    pub(super) effects: Vec<Effect>,
+    bytes: usize,
+    effects: Arc<Vec<Effect>>,
     /// [`Route::done_bytes`] when it is written.
     done_bytes: i64,
+}
+
+impl Piece {
+    /// With about how many bytes they hold and will write.
+    pub(super) fn effects(&self) -> (usize, Arc<Vec<Effect>>) {
+        (self.bytes, Arc::clone(&self.effects))
+    }
 }
 
 /// How far a route has come.
@@ -227,12 +234,13 @@ impl Route {
                 place: 0,
             },
             bytes: 0,
-            effects: Vec::new(),
+            effects: Arc::default(),
             done_bytes: self.read_bytes,
         };
+        let mut effects = Vec::new();
         while let Some(next) = self.waiting.pop_front() {
             piece.bytes += next.bytes;
-            piece.effects.push(next.effect);
+            effects.push(next.effect);
             if piece.bytes < PIECE_BYTES {
                 continue;
             }
@@ -251,6 +259,7 @@ impl Route {
             break;
         }
         self.waiting_bytes -= piece.bytes;
+        piece.effects = Arc::new(effects);
         Some(piece)
     }
 

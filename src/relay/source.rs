@@ -140,7 +140,7 @@ impl Source {
                         && route.is_open()
                         && (first..=batch.position).contains(&next)
                 };
-                let is_touched = one.tables().iter().any(|table| tables.contains(table));
+                let is_touched = one.kind().tables.iter().any(|table| tables.contains(table));
                 if is_touched && self.routes.iter().any(is_at) {
                     touched.push((index, target, Arc::clone(one), Arc::clone(batch)));
                 }
@@ -162,7 +162,7 @@ impl Source {
                     Some(Ok(())) => {}
                     Some(Err(CannotDerive::Read(error))) => return Err(error),
                     Some(Err(CannotDerive::Malformed)) => {
-                        let (target, position) = (one.name(), batch.position.0);
+                        let (target, position) = (one.kind().name, batch.position.0);
                         tracing::error!(target, partition = %source, position, "a committed batch can't be read");
                         derived.clear();
                     }
@@ -229,24 +229,21 @@ impl Source {
                 faults: Arc::clone(&self.faults),
             };
             let cursor = route.cursor;
-            running.push(match work {
-                Work::Open => step.open().map(move |outcome| (index, outcome)).boxed(),
-                Work::Anew(since) => {
-                    let anew = step.anew(cursor, since);
-                    anew.map(move |outcome| (index, outcome)).boxed()
-                }
-                Work::Write(piece) => {
-                    let write = step.write(piece);
-                    write.map(move |outcome| (index, outcome)).boxed()
-                }
-            });
+            running.push(Box::pin(async move {
+                let outcome = match work {
+                    Work::Open => step.open().await,
+                    Work::Anew(since) => step.anew(cursor, since).await,
+                    Work::Write(piece) => step.write(piece).await,
+                };
+                (index, outcome)
+            }));
         }
     }
 
     fn finish(&mut self, index: usize, outcome: Outcome) -> Result<(), End> {
         let since = self.tail.position();
         let route = &mut self.routes[index];
-        let target = self.targets[route.target].name();
+        let target = self.targets[route.target].kind().name;
         match outcome {
             Outcome::Follows {
                 cursor,

@@ -62,16 +62,21 @@ impl From<ReadError> for CannotDerive {
     }
 }
 
+/// What tells a target from others.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// In the keys of cursors: part of the format on disk, never used again for another target.
+    pub number: u32,
+    /// In metrics and logs.
+    pub name: &'static str,
+    /// The tables whose change records lead to something: batches without any are passed over.
+    pub tables: &'static [TableId],
+}
+
 /// Something that is derived from the changes of all partitions.
 pub trait Target: Send + Sync + 'static {
-    /// Its number in the keys of cursors: part of the format on disk, never used again for another.
-    fn number(&self) -> u32;
-
-    /// Its name in metrics and logs.
-    fn name(&self) -> &'static str;
-
-    /// The tables whose change records lead to something: batches without any are passed over.
-    fn tables(&self) -> &[TableId];
+    /// Which one it is.
+    fn kind(&self) -> Kind;
 
     /// Adds what a batch of `source` leads to, in order, to `out`. A cursor may be in the middle of a batch, so the
     /// same batch always gives the same places, whatever `view`, one of the source at or behind the batch, shows.

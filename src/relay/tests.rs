@@ -95,16 +95,12 @@ impl Toy {
 }
 
 impl Target for Toy {
-    fn number(&self) -> u32 {
-        NUMBER
-    }
-
-    fn name(&self) -> &'static str {
-        "toy"
-    }
-
-    fn tables(&self) -> &[TableId] {
-        &[POSTS]
+    fn kind(&self) -> Kind {
+        Kind {
+            number: NUMBER,
+            name: "toy",
+            tables: &[POSTS],
+        }
     }
 
     fn derive(

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::cursor::{At, CursorKey, Found};
+use super::published;
 use super::route::Piece;
 use super::target::{Effect, Target};
 #[cfg(any(test, feature = "faults"))]
@@ -108,7 +109,7 @@ impl Step {
                     position: since,
                     place: 0,
                 });
-                let written = self.submit(cursor, to, bytes, Arc::new(effects)).await;
+                let written = self.submit(cursor, to, (bytes, Arc::new(effects))).await;
                 #[cfg(any(test, feature = "faults"))]
                 if self.faults.ends(Point::Anew) {
                     return Outcome::Ended;
@@ -129,19 +130,21 @@ impl Step {
     pub(super) async fn write(self, piece: Arc<Piece>) -> Outcome {
         #[cfg(any(test, feature = "faults"))]
         if self.faults.broken == Some(Broken::CursorFirst) {
-            let nothing = Arc::new(Vec::new());
-            drop(self.submit(piece.from, Some(piece.to), 0, nothing).await);
+            drop(
+                self.submit(piece.from, Some(piece.to), (0, Arc::default()))
+                    .await,
+            );
             if self.faults.ends(Point::Submitted) {
                 return Outcome::Ended;
             }
-            let (to, bytes) = (Some(piece.to), piece.bytes);
-            return self.submit(to, to, bytes, piece).await;
+            let to = Some(piece.to);
+            return self.submit(to, to, piece.effects()).await;
         }
-        let (from, to, bytes) = (piece.from, Some(piece.to), piece.bytes);
-        let submitted = self.submit(from, to, bytes, Arc::clone(&piece));
+        let (from, to) = (piece.from, Some(piece.to));
+        let submitted = self.submit(from, to, piece.effects());
         #[cfg(any(test, feature = "faults"))]
         if self.faults.repeats {
-            drop(self.submit(from, to, bytes, piece));
+            drop(self.submit(from, to, piece.effects()));
         }
         #[cfg(any(test, feature = "faults"))]
         if self.faults.ends(Point::Submitted) {
@@ -157,13 +160,12 @@ impl Step {
     }
 
     /// Queues a write: all effects and the cursor's move, if the cursor is `from`.
-    fn submit<E: Effects>(
+    fn submit(
         &self,
         from: Option<At>,
         to: Option<At>,
-        bytes: usize,
-        effects: Arc<E>,
-    ) -> impl Future<Output = Outcome> + Send + use<E> {
+        (bytes, effects): (usize, Arc<Vec<Effect>>),
+    ) -> impl Future<Output = Outcome> + Send + use<> {
         let key = self.key.clone();
         #[cfg(any(test, feature = "faults"))]
         let checks = self.faults.broken != Some(Broken::NoCheck);
@@ -173,7 +175,7 @@ impl Step {
             if checks && key.load(txn)? != from {
                 return Ok(false);
             }
-            for effect in effects.all() {
+            for effect in &*effects {
                 effect(txn)?;
             }
             if let Some(to) = to {
@@ -203,28 +205,11 @@ impl Step {
 /// About what the cursor and the closure hold in the queue.
 const CURSOR_BYTES: usize = 256;
 
-/// What a write runs.
-trait Effects: Send + Sync + 'static {
-    fn all(&self) -> &[Effect];
-}
-
-impl Effects for Vec<Effect> {
-    fn all(&self) -> &[Effect] {
-        self
-    }
-}
-
-impl Effects for Piece {
-    fn all(&self) -> &[Effect] {
-        &self.effects
-    }
-}
-
 /// What the partition had published at a position, as it counts since its start; `None` if the log does not reach back
 /// so far. Reads the log from there on.
 fn count(tail: &Tail, after: Position) -> Result<Option<i64>, ReadError> {
     let (mut at, mut bytes) = (after, 0i64);
-    let (end, published) = (tail.position(), tail.bytes());
+    let (end, published) = (tail.position(), published(tail));
     while at < end {
         let batches = match tail.batches(at, COUNTED_BYTES) {
             Ok(batches) => batches,
@@ -236,7 +221,6 @@ fn count(tail: &Tail, after: Position) -> Result<Option<i64>, ReadError> {
             at = batch.position;
         }
     }
-    let published = i64::try_from(published).expect("a log is far below 2^63 bytes");
     Ok(Some(published - bytes))
 }
 

@@ -117,8 +117,8 @@ macro_rules! methods {
         }
 
         impl Reply {
-            /// What is sent where there is room for the shortest answer only; `None` = a refusal, for the client can ask
-            /// again.
+            /// What is sent where there is room for the shortest answer only; `None` = a refusal, for the client
+            /// can ask again.
             pub(crate) fn shortened(self) -> Option<Reply> {
                 match self { $(Reply::$method(reply) => shortened!($effect, reply).map(Reply::$method),)* }
             }
@@ -138,10 +138,13 @@ pub(crate) trait Shorten {
     fn shorten(&mut self);
 }
 
-// The word of each method in the list below says whether it has an effect, and how its answer gives way in a batch whose
-// answers pass the limit: `changes` = it has, and its answer is always short; `claims` = the same, but the parameters say
-// how short ([`Claim`]); `shortens` = the same, but what may be long in its answer is left out ([`Shorten`]); `answers` =
-// it has none, and a refusal takes the place of its answer; `counts` = it has none, and its answer is always short.
+// The word of each method in the list below says whether it has an effect, and how its answer gives way in a batch
+// whose answers pass the limit:
+//   changes   it has an effect, and its answer is always short
+//   claims    the same, but the parameters say how short: [`Claim`]
+//   shortens  the same, but what may be long in its answer is left out: [`Shorten`]
+//   answers   it has none, and a refusal takes the place of its answer
+//   counts    it has none, and its answer is always short
 
 macro_rules! has_effect {
     (answers) => {
