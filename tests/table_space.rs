@@ -110,6 +110,7 @@ impl Bed {
             },
             reserved: Throughput::default(),
             stream: None,
+            local_transactions: true,
         };
         tables.create(table).await.unwrap();
         let table = tables.describe("short").await.unwrap();

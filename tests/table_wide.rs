@@ -65,6 +65,7 @@ impl Bed {
             },
             reserved: Throughput::default(),
             stream: None,
+            local_transactions: true,
         };
         tables.create(table("wide", 1)).await.unwrap();
         tables.create(table("deep", VERSIONS)).await.unwrap();

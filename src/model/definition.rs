@@ -72,6 +72,8 @@ pub struct NewTable {
     pub reserved: Throughput,
     /// Its stream, if it is to have one.
     pub stream: Option<StreamSpec>,
+    /// Whether it takes local transactions.
+    pub local_transactions: bool,
 }
 
 /// A table as the catalog keeps it.
@@ -100,6 +102,13 @@ pub struct Definition {
     /// Its stream, if it has one.
     #[serde(default)]
     pub stream: Option<Stream>,
+    /// Whether it takes local transactions.
+    #[serde(default = "yes")]
+    pub local_transactions: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A change of a table: only what is given changes.

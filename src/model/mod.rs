@@ -17,6 +17,7 @@ mod options;
 mod read;
 mod row;
 mod stream;
+mod transaction;
 mod value;
 mod write;
 
@@ -36,5 +37,6 @@ pub use row::{Cell, Consumed, FoundCell, FoundRow, RowRef, RowSink, column, unit
 pub use stream::{
     ChangeKind, ChangeRef, ChangeSink, ChangedCell, STREAM_HOURS_MAX, Stream, StreamSpec,
 };
+pub use transaction::TransactionId;
 pub use value::{Value, ValueRef, json_bytes, json_text_bytes};
 pub use write::{CellChange, PutCell, ReturnContent, RowChange, RowWrite};

@@ -18,6 +18,7 @@ use super::primary_key::check;
 use super::range::{RangePage, Span, others};
 use super::read::{Got, get};
 use super::schema::Table;
+use super::transaction::Transactions;
 use super::write::{Checked, Written};
 
 /// The most tables.
@@ -37,6 +38,7 @@ struct Inner {
     clock: Arc<Clock>,
     /// Held while a stream may begin, and while it is decided what of the logs streams need.
     streams: tokio::sync::Mutex<()>,
+    transactions: Arc<Transactions>,
 }
 
 impl Tables {
@@ -50,8 +52,10 @@ impl Tables {
     ) -> Result<Tables, ReadError> {
         catalog.load(&partitions.view(HOME)?)?;
         let by_name = |table: Table| (table.name.clone(), Arc::new(table));
+        let transactions = Transactions::new(&partitions, Arc::clone(&clock));
         Ok(Tables {
             inner: Arc::new(Inner {
+                transactions,
                 partitions,
                 catalog,
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
@@ -84,6 +88,7 @@ impl Tables {
                 primary_key: new.primary_key,
                 defined_columns: new.defined_columns,
                 options: new.options,
+                local_transactions: new.local_transactions,
                 reserved: new.reserved,
                 created_us: now,
                 increased_us: now,
@@ -192,13 +197,10 @@ impl Tables {
             .look_ahead(Checked::new(Arc::clone(table), write)?)
             .await?;
         let partition = self.place(&row.table, &row.key);
-        let done =
-            self.inner
-                .partitions
-                .submit(row.purpose(), partition, row.bytes(), move |txn| {
-                    row.apply(txn)
-                });
-        Ok(done.await?)
+        let (partitions, transactions) = (self.partitions(), Arc::clone(self.transactions()));
+        let (purpose, bytes) = (row.purpose(), row.bytes());
+        let write = move |txn: &mut Txn<'_>| transactions.write(row, txn);
+        Ok(partitions.submit(purpose, partition, bytes, write).await?)
     }
 
     /// Reads a row of a table as [`Tables::describe`] gives it.
@@ -288,6 +290,15 @@ impl Tables {
     /// Waits until no stream may begin and nobody decides what streams need of the logs, and keeps it so.
     pub(super) async fn begin_streams(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.inner.streams.lock().await
+    }
+
+    /// Brings the gauges of transactions up to date.
+    pub fn observe(&self) {
+        self.inner.transactions.observe();
+    }
+
+    pub(super) fn transactions(&self) -> &Arc<Transactions> {
+        &self.inner.transactions
     }
 
     pub(super) fn partitions(&self) -> &Partitions {

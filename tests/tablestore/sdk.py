@@ -31,6 +31,7 @@ STATUS = {
     "OTSObjectNotExist": 404,
     "OTSTrimmedDataAccess": 404,
     "OTSMethodNotAllowed": 405,
+    "OTSRowOperationConflict": 409,
     "OTSObjectAlreadyExist": 409,
     "OTSRequestBodyTooLarge": 413,
 }

@@ -19,6 +19,7 @@ use super::super::{
 };
 use super::model::{Asked, Did, ModelKey, ModelTable};
 use super::stream::{Follower, ORIGINAL};
+use super::transactions::{OpenModel, Step, step};
 use crate::ids::{Clock, PartitionId, TableId};
 use crate::metrics::Metrics;
 use crate::model::{
@@ -51,17 +52,17 @@ impl Retention for NoRetention {
 
 /// A row's change, in small numbers that the world makes real.
 #[derive(Clone, Debug)]
-struct Write {
-    table: usize,
-    key: (u8, u8),
+pub(super) struct Write {
+    pub(super) table: usize,
+    pub(super) key: (u8, u8),
     numbered: bool,
-    change: RowChange,
+    pub(super) change: RowChange,
     existence: Existence,
     is_tested: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Asks {
+pub(super) struct Asks {
     columns: Vec<String>,
     start: Option<String>,
     end: Option<String>,
@@ -80,6 +81,7 @@ enum Command {
     Wait(u64),
     Options(usize, Option<i64>, Option<i64>),
     Recreate(usize, TableOptions),
+    Transaction(Step),
     Flush,
     Settle,
 }
@@ -144,11 +146,11 @@ fn changes() -> impl Strategy<Value = Vec<CellChange>> {
     })
 }
 
-fn key() -> impl Strategy<Value = (u8, u8)> {
+pub(super) fn key() -> impl Strategy<Value = (u8, u8)> {
     prop_oneof![3 => (0u8..2, 0u8..3), 1 => (0u8..4, 0u8..8)]
 }
 
-fn write() -> impl Strategy<Value = Write> {
+pub(super) fn write() -> impl Strategy<Value = Write> {
     let change = prop_oneof![
         3 => proptest::collection::vec(put(), 0..5).prop_map(RowChange::Put),
         6 => changes().prop_map(RowChange::Update),
@@ -172,7 +174,7 @@ fn write() -> impl Strategy<Value = Write> {
     )
 }
 
-fn asks() -> impl Strategy<Value = Asks> {
+pub(super) fn asks() -> impl Strategy<Value = Asks> {
     use proptest::option::of;
     let columns = prop_oneof![
         2 => Just(Vec::new()),
@@ -231,6 +233,7 @@ fn command() -> impl Strategy<Value = Command> {
         3 => (table(), of(prop_oneof![1 => Just(-1i64), 2 => 1i64..9]), of(1i64..4))
             .prop_map(|(a, b, c)| Command::Options(a, b, c)),
         3 => (table(), options()).prop_map(|(a, b)| Command::Recreate(a, b)),
+        120 => step().prop_map(Command::Transaction),
         6 => Just(Command::Flush),
         2 => Just(Command::Settle),
     ]
@@ -282,18 +285,20 @@ fn new_table(table: usize, options: TableOptions, hours: u32) -> NewTable {
         options,
         reserved: Throughput::default(),
         stream: StreamSpec::new(hours.into(), vec![ORIGINAL.to_owned()]).ok(),
+        local_transactions: true,
     }
 }
 
-struct World {
-    tables: Tables,
+pub(super) struct World {
+    pub(super) tables: Tables,
     partitions: Partitions,
     clock: Arc<Clock>,
-    now: u64,
-    models: Vec<ModelTable>,
     /// Copies by the tables' streams; `None` = its options changed, of which no stream tells.
     followers: Vec<Option<Follower>>,
     hours: u32,
+    pub(super) now: u64,
+    pub(super) models: Vec<ModelTable>,
+    pub(super) open: Vec<OpenModel>,
     metrics: Arc<Metrics>,
 }
 
@@ -341,6 +346,7 @@ impl World {
             models: Vec::new(),
             followers: Vec::new(),
             hours,
+            open: Vec::new(),
             metrics: Arc::clone(metrics),
         };
         for (at, (_, _, is_numbered)) in TABLES.into_iter().enumerate() {
@@ -377,6 +383,7 @@ impl World {
             models: self.models,
             followers: self.followers,
             hours: self.hours,
+            open: self.open.into_iter().map(OpenModel::ended).collect(),
             metrics: self.metrics,
         }
     }
@@ -385,7 +392,7 @@ impl World {
         self.now.cast_signed()
     }
 
-    fn first(&self, table: usize, number: u8) -> KeyValue {
+    pub(super) fn first(&self, table: usize, number: u8) -> KeyValue {
         match TABLES[table].1 {
             KeyType::String => {
                 KeyValue::String(["a", "b", "a\0", ""][usize::from(number) % 4].into())
@@ -395,7 +402,7 @@ impl World {
         }
     }
 
-    fn values(&self, table: usize, key: (u8, u8)) -> ModelKey {
+    pub(super) fn values(&self, table: usize, key: (u8, u8)) -> ModelKey {
         let second = i64::from(key.1) - i64::from(!TABLES[table].2);
         vec![self.first(table, key.0), KeyValue::Integer(second)]
     }
@@ -405,7 +412,7 @@ impl World {
         self.now() + version
     }
 
-    fn real(&self, write: &Write) -> RowWrite {
+    pub(super) fn real(&self, write: &Write) -> RowWrite {
         let mut values = self.values(write.table, write.key);
         let mut change = write.change.clone();
         let mut condition = Condition {
@@ -445,7 +452,7 @@ impl World {
         }
     }
 
-    fn predict(&mut self, table: usize, write: &RowWrite) -> Result<Did, Error> {
+    pub(super) fn predict(&mut self, table: usize, write: &RowWrite) -> Result<Did, Error> {
         let now = self.now();
         let asked = Asked {
             key: write.key.iter().map(|(_, value)| value.clone()).collect(),
@@ -457,10 +464,13 @@ impl World {
                 .as_ref()
                 .map(|_| passes as fn(&FoundRow) -> bool),
         };
+        if self.is_locked(table, &asked.key[0]) {
+            return Err(Error::RowConflict);
+        }
         self.models[table].write(asked, now)
     }
 
-    fn selection(&self, asks: Asks) -> Selection {
+    pub(super) fn selection(&self, asks: Asks) -> Selection {
         Selection {
             columns: asks.columns.into_iter().collect(),
             start: asks.start,
@@ -474,7 +484,12 @@ impl World {
     }
 
     /// What a read of a row should give.
-    fn found(&self, table: usize, key: &[KeyValue], asked: &Selection) -> Option<FoundRow> {
+    pub(super) fn found(
+        &self,
+        table: usize,
+        key: &[KeyValue],
+        asked: &Selection,
+    ) -> Option<FoundRow> {
         let model = &self.models[table];
         let row = model.row(key, self.now())?;
         let filter = asked
@@ -532,10 +547,12 @@ impl World {
                 assert_eq!(again, Err(Error::TableExists));
                 let follower = Follower::new(&self.tables, name, options.clone()).await;
                 self.followers[table] = Some(follower);
+                self.end_all(table);
                 let model = &mut self.models[table];
                 (model.options, model.rows, model.last) =
                     (options, BTreeMap::new(), BTreeMap::new());
             }
+            Command::Transaction(step) => self.step(step).await,
             Command::Flush => self.each_partition(Partitions::rotate).await,
             Command::Settle => self.each_partition(Partitions::settle).await,
         }
@@ -557,7 +574,7 @@ impl World {
         tokio::task::spawn_blocking(acting).await.unwrap();
     }
 
-    async fn table(&self, table: usize) -> Arc<Table> {
+    pub(super) async fn table(&self, table: usize) -> Arc<Table> {
         self.tables.describe(TABLES[table].0).await.unwrap()
     }
 
@@ -704,6 +721,9 @@ impl World {
         expected.time_to_live_s = ttl.unwrap_or(expected.time_to_live_s);
         expected.max_versions = versions.unwrap_or(expected.max_versions);
         assert_eq!(options, expected);
+        if options != self.models[table].options {
+            self.end_all(table);
+        }
         // A slice of compaction that began before goes by the options of then.
         self.each_partition(Partitions::settle).await;
         let range = GetRange {
@@ -724,17 +744,17 @@ impl World {
     }
 }
 
-fn row(got: Got<Vec<FoundRow>>) -> Option<FoundRow> {
+pub(super) fn row(got: Got<Vec<FoundRow>>) -> Option<FoundRow> {
     assert!(got.rows.len() <= 1);
     got.rows.into_iter().next()
 }
 
-fn named(values: Vec<KeyValue>) -> PrimaryKey {
+pub(super) fn named(values: Vec<KeyValue>) -> PrimaryKey {
     let names = ["k1", "k2"].map(str::to_owned);
     names.into_iter().zip(values).collect()
 }
 
-fn same(done: Result<Written, Error>, predicted: Result<Did, Error>) {
+pub(super) fn same(done: Result<Written, Error>, predicted: Result<Did, Error>) {
     let done = done.map(|written| {
         assert!(written.consumed.write > 0);
         let row = written.row.unwrap();

@@ -81,6 +81,7 @@ impl Bed {
             options,
             reserved: Throughput::default(),
             stream: None,
+            local_transactions: true,
         };
         self.runtime.block_on(self.tables.create(table)).unwrap();
         let table = self.tables.describe(name);

@@ -46,6 +46,7 @@ impl Bed {
             options: TableOptions::default(),
             reserved: Throughput::default(),
             stream: None,
+            local_transactions: true,
         });
         made.await.unwrap();
         Bed {

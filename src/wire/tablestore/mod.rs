@@ -22,6 +22,7 @@ pub mod reply;
 pub mod signature;
 mod stream;
 mod table;
+mod transaction;
 mod write;
 
 pub use batch::{BatchGetRow, BatchWriteRow, TableReads, TableWrites};
@@ -32,6 +33,7 @@ pub use reply::Reply;
 pub use stream::{
     DescribeStream, GetShardIterator, GetStreamRecord, Records, RecordsReply, StreamReply,
 };
+pub use transaction::StartTransaction;
 pub use write::WriteRow;
 
 #[cfg(test)]

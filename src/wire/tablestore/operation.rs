@@ -14,8 +14,9 @@ use super::proto;
 use super::read::{GetRange, GetRow};
 use super::stream::{DescribeStream, GetShardIterator, GetStreamRecord};
 use super::table::{defined_columns, missing, new_table, table_name, table_update};
+use super::transaction::{StartTransaction, the_transaction};
 use super::write::{Kind, Parts, WriteRow};
-use crate::model::{DefinedColumn, NewTable, TableUpdate, check_column_name};
+use crate::model::{DefinedColumn, NewTable, TableUpdate, TransactionId, check_column_name};
 
 listed! {
     /// What can be asked for.
@@ -57,6 +58,12 @@ listed! {
         GetShardIterator,
         /// Reads changes from a place on.
         GetStreamRecord,
+        /// Begins a local transaction.
+        StartLocalTransaction,
+        /// Makes a local transaction's writes take effect.
+        CommitTransaction,
+        /// Forgets a local transaction's writes.
+        AbortTransaction,
     }
 }
 
@@ -83,10 +90,13 @@ impl Operation {
             Operation::DescribeStream => "DescribeStream",
             Operation::GetShardIterator => "GetShardIterator",
             Operation::GetStreamRecord => "GetStreamRecord",
+            Operation::StartLocalTransaction => "StartLocalTransaction",
+            Operation::CommitTransaction => "CommitTransaction",
+            Operation::AbortTransaction => "AbortTransaction",
         }
     }
 
-    /// Whether it is about rows, and not about tables or streams.
+    /// Whether it is about rows, and not about tables, streams or transactions as a whole.
     #[must_use]
     pub fn is_of_rows(self) -> bool {
         !matches!(
@@ -102,6 +112,9 @@ impl Operation {
                 | Operation::DescribeStream
                 | Operation::GetShardIterator
                 | Operation::GetStreamRecord
+                | Operation::StartLocalTransaction
+                | Operation::CommitTransaction
+                | Operation::AbortTransaction
         )
     }
 
@@ -173,6 +186,12 @@ pub enum Request {
     GetShardIterator(GetShardIterator),
     /// GetStreamRecord.
     GetStreamRecord(GetStreamRecord),
+    /// StartLocalTransaction.
+    StartTransaction(StartTransaction),
+    /// CommitTransaction, and which.
+    CommitTransaction(TransactionId),
+    /// AbortTransaction, and which.
+    AbortTransaction(TransactionId),
 }
 
 impl Request {
@@ -227,6 +246,18 @@ impl Request {
             | Operation::DescribeStream
             | Operation::GetShardIterator
             | Operation::GetStreamRecord => of_stream(operation, body),
+            Operation::StartLocalTransaction => {
+                let message = proto::StartLocalTransactionRequest::decode(body)?;
+                StartTransaction::from_message(message).map(Request::StartTransaction)
+            }
+            Operation::CommitTransaction => {
+                let message = proto::CommitTransactionRequest::decode(body)?;
+                the_transaction(message.transaction_id).map(Request::CommitTransaction)
+            }
+            Operation::AbortTransaction => {
+                let message = proto::AbortTransactionRequest::decode(body)?;
+                the_transaction(message.transaction_id).map(Request::AbortTransaction)
+            }
         }
     }
 }

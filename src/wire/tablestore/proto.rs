@@ -138,8 +138,7 @@ pub struct CreateTableRequest {
     pub enable_local_txn: ::core::option::Option<bool>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CreateTableResponse {
-}
+pub struct CreateTableResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UpdateTableRequest {
     #[prost(string, optional, tag = "1")]
@@ -187,8 +186,7 @@ pub struct DescribeTableResponse {
     pub creation_time: ::core::option::Option<i64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListTableRequest {
-}
+pub struct ListTableRequest {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTableResponse {
     #[prost(string, repeated, tag = "1")]
@@ -200,8 +198,7 @@ pub struct DeleteTableRequest {
     pub table_name: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteTableResponse {
-}
+pub struct DeleteTableResponse {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AddDefinedColumnRequest {
     #[prost(string, optional, tag = "1")]
@@ -210,8 +207,7 @@ pub struct AddDefinedColumnRequest {
     pub columns: ::prost::alloc::vec::Vec<DefinedColumnSchema>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AddDefinedColumnResponse {
-}
+pub struct AddDefinedColumnResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteDefinedColumnRequest {
     #[prost(string, optional, tag = "1")]
@@ -220,8 +216,7 @@ pub struct DeleteDefinedColumnRequest {
     pub columns: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteDefinedColumnResponse {
-}
+pub struct DeleteDefinedColumnResponse {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PrimaryKeyType {
@@ -612,6 +607,37 @@ pub struct GetRangeResponse {
     /// Absent when the range is exhausted.
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub next_start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartLocalTransactionRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// A row with the partition key's column alone.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub key: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartLocalTransactionResponse {
+    #[prost(string, required, tag = "1")]
+    pub transaction_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommitTransactionRequest {
+    #[prost(string, optional, tag = "1")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommitTransactionResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbortTransactionRequest {
+    #[prost(string, optional, tag = "1")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbortTransactionResponse {
+    /// The SDK for Node reads the answer as if it were the request; others pass over it.
+    #[prost(string, required, tag = "1")]
+    pub transaction_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

@@ -10,12 +10,14 @@ use prost::Message;
 use super::failure::Failure;
 use super::proto;
 use super::stream::{self, RecordsReply, StreamReply};
-use crate::model::{ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions};
+use crate::model::{
+    ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
+};
 
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// CreateTable, DeleteTable, AddDefinedColumn, DeleteDefinedColumn: it is done.
+    /// It is done: the operations on tables that answer nothing, CommitTransaction.
     Done,
     /// ListTable.
     Tables(Vec<String>),
@@ -39,6 +41,10 @@ pub enum Reply {
     Iterator(String),
     /// GetStreamRecord.
     Records(RecordsReply),
+    /// StartLocalTransaction.
+    Started(TransactionId),
+    /// AbortTransaction, and which.
+    Aborted(TransactionId),
 }
 
 /// What is answered about one row.
@@ -117,6 +123,14 @@ impl Reply {
                 let (read, write) = (reply.read, 0);
                 stream::records(reply, consumed(Consumed { read, write })).encode_to_vec()
             }
+            Reply::Aborted(id) => proto::AbortTransactionResponse {
+                transaction_id: id.to_string(),
+            }
+            .encode_to_vec(),
+            Reply::Started(id) => proto::StartLocalTransactionResponse {
+                transaction_id: id.to_string(),
+            }
+            .encode_to_vec(),
         };
         bytes.into()
     }
