@@ -1,7 +1,8 @@
 //! Streams of tables: what is asked of one, what the catalog keeps of it, and the changes that its readers get.
 //!
 //! Owns: the rules of a stream's definition (its JSON is a format on disk), and a change as it leaves the log,
-//! borrowed. Promises: what [`StreamSpec::new`] gives keeps every documented rule. Must not: know where changes are stored.
+//! borrowed. Promises: what [`StreamSpec::new`] gives keeps every documented rule. Must not: know where changes are
+//! stored.
 
 use serde::{Deserialize, Serialize};
 

@@ -245,7 +245,7 @@ def test_records_say_what_was_done(client, make_table):
     name = make_table(max_version=3)
     _, begin = enabled(client, name)
     before = time.time_ns() // 1000
-    put(client, name, "a", [("text", "x"), ("old", 1.5, int(time.time() * 1000) - 5), ("flag", True), ("raw", b"\0")])
+    put(client, name, "a", [("text", "x"), ("old", 1.5, int(time.time() * 1000) - 5), ("flag", True), ("raw", bytearray(b"\0"))])
     update(client, name, "a", PUT=[("text", "y")], INCREMENT=[("n", 7)])
     update(client, name, "a", DELETE=[("old", None, 1)], DELETE_ALL=["flag"])
     client.delete_row(name, Row(key("a")), IGNORE)

@@ -1,8 +1,8 @@
 //! How much of the logs is kept for the readers of streams.
 //!
 //! Owns: the streams' hold on each log. Promises: a change is kept for as long as its stream says, unless that takes
-//! more of the disk than it may: then the oldest go first, which is logged before and when it happens; no stream is enabled
-//! while it is decided what streams need. Must not: remove anything; the log does when nobody holds it.
+//! more of the disk than it may: then the oldest go first, which is logged before and when it happens; no stream is
+//! enabled while it is decided what streams need. Must not: remove anything; the log does when nobody holds it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -138,7 +138,8 @@ pub struct CreateTableRequest {
     pub enable_local_txn: ::core::option::Option<bool>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CreateTableResponse {}
+pub struct CreateTableResponse {
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UpdateTableRequest {
     #[prost(string, optional, tag = "1")]
@@ -186,7 +187,8 @@ pub struct DescribeTableResponse {
     pub creation_time: ::core::option::Option<i64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListTableRequest {}
+pub struct ListTableRequest {
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTableResponse {
     #[prost(string, repeated, tag = "1")]
@@ -198,7 +200,8 @@ pub struct DeleteTableRequest {
     pub table_name: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteTableResponse {}
+pub struct DeleteTableResponse {
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AddDefinedColumnRequest {
     #[prost(string, optional, tag = "1")]
@@ -207,7 +210,8 @@ pub struct AddDefinedColumnRequest {
     pub columns: ::prost::alloc::vec::Vec<DefinedColumnSchema>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AddDefinedColumnResponse {}
+pub struct AddDefinedColumnResponse {
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteDefinedColumnRequest {
     #[prost(string, optional, tag = "1")]
@@ -216,7 +220,8 @@ pub struct DeleteDefinedColumnRequest {
     pub columns: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteDefinedColumnResponse {}
+pub struct DeleteDefinedColumnResponse {
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PrimaryKeyType {
@@ -627,7 +632,8 @@ pub struct CommitTransactionRequest {
     pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CommitTransactionResponse {}
+pub struct CommitTransactionResponse {
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AbortTransactionRequest {
     #[prost(string, optional, tag = "1")]
