@@ -129,10 +129,12 @@ impl Server {
         show_limits(config, connections_max, &metrics);
         let admin = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
+            let tables = tables.clone();
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
             Arc::new(Admin::new(move || {
                 partitions.observe(clock.now_ms());
+                tables.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
                 metrics.render()
