@@ -109,6 +109,7 @@ impl Bed {
                 ..TableOptions::default()
             },
             reserved: Throughput::default(),
+            local_transactions: true,
         };
         tables.create(table).await.unwrap();
         let table = tables.describe("short").await.unwrap();

@@ -64,6 +64,7 @@ impl Bed {
                 ..TableOptions::default()
             },
             reserved: Throughput::default(),
+            local_transactions: true,
         };
         tables.create(table("wide", 1)).await.unwrap();
         tables.create(table("deep", VERSIONS)).await.unwrap();

@@ -12,7 +12,7 @@ use super::registry::Registry;
 
 /// All metrics.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    GROUPS.iter().flat_map(|(_, metrics)| *metrics)
+    super::groups_of_metrics().flat_map(|(_, metrics)| *metrics)
 }
 
 groups! {

@@ -70,6 +70,8 @@ pub struct NewTable {
     pub options: TableOptions,
     /// Its reserved throughput.
     pub reserved: Throughput,
+    /// Whether it takes local transactions.
+    pub local_transactions: bool,
 }
 
 /// A table as the catalog keeps it.
@@ -95,6 +97,13 @@ pub struct Definition {
     /// When reserved throughput was last lowered, µs since 1970; 0 = never.
     #[serde(default)]
     pub decreased_us: u64,
+    /// Whether it takes local transactions.
+    #[serde(default = "yes")]
+    pub local_transactions: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A change of a table: only what is given changes.

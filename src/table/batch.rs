@@ -65,8 +65,9 @@ impl Tables {
                 let purpose = purpose(rows.iter().map(|(_, row)| row));
                 // Each takes effect or not by itself, and what they come to together needs no bound.
                 let rows = rows.into_iter().map(|(_, row)| Some(row)).collect();
-                let write = |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
-                    row.take().expect("a member runs once").apply(txn)
+                let transactions = Arc::clone(self.transactions());
+                let write = move |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
+                    transactions.write(row.take().expect("a member runs once"), txn)
                 };
                 let partitions = self.partitions();
                 let done = partitions.submit_all(purpose, partition, bytes, rows, write);
@@ -96,8 +97,9 @@ impl Tables {
         let partition = self.place(&first.table, &first.key);
         let bytes = rows.iter().map(Checked::bytes).sum();
         let (purpose, partitions) = (purpose(&rows), self.partitions());
+        let transactions = Arc::clone(self.transactions());
         let done = partitions.submit(purpose, partition, bytes, move |txn| {
-            let write = |row: Checked| row.apply(txn);
+            let write = |row: Checked| transactions.write(row, txn);
             rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
         });
         match done.await {
@@ -168,7 +170,7 @@ impl Tables {
 
 /// Checks all rows. What is wrong with a row's place (a table that takes no writes, its primary key) fails the row, all
 /// else the batch.
-fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Error> {
+pub(super) fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Error> {
     let checked = |(table, write)| match Checked::new(table, write) {
         Err(
             error @ (Error::ReadOnlyTable
@@ -183,7 +185,7 @@ fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Erro
 }
 
 /// What a batch is for: rows that go make room, if there is nothing else in it.
-fn purpose<'a>(rows: impl IntoIterator<Item = &'a Checked>) -> Purpose {
+pub(super) fn purpose<'a>(rows: impl IntoIterator<Item = &'a Checked>) -> Purpose {
     match rows
         .into_iter()
         .all(|row| row.purpose() == Purpose::MakesRoom)

@@ -33,10 +33,23 @@ impl Table {
         key: &[KeyValue],
         columns: Option<&[&str]>,
     ) -> Result<Option<Bytes>, ReadError> {
-        match (&self.virtual_rows, columns) {
-            (Some(rows), _) => rows.row(view, key),
-            (None, Some(columns)) => Ok(view.columns(&key_of(self.id, key), Some(columns))?.value),
-            (None, None) => Source::row(view, &key_of(self.id, key)),
+        match &self.virtual_rows {
+            Some(rows) => rows.row(view, key),
+            None => self.stored_row(view, key, columns),
+        }
+    }
+
+    /// The same of a table whose rows are stored.
+    pub(super) fn stored_row(
+        &self,
+        rows: &impl Source,
+        key: &[KeyValue],
+        columns: Option<&[&str]>,
+    ) -> Result<Option<Bytes>, ReadError> {
+        let key = key_of(self.id, key);
+        match columns {
+            Some(columns) => Ok(rows.columns(&key, Some(columns))?.value),
+            None => rows.row(&key),
         }
     }
 
@@ -50,11 +63,20 @@ impl Table {
     ) -> Walk<'v> {
         match &self.virtual_rows {
             Some(rows) => rows.rows(view, low, high, direction),
-            None => {
-                let (low, high) = (key_of(self.id, low), key_of(self.id, high));
-                let rows = scan(view, &low, &high, direction);
-                Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
-            }
+            None => self.stored_rows(view, low, high, direction),
         }
+    }
+
+    /// The same of a table whose rows are stored.
+    pub(super) fn stored_rows<'v>(
+        &self,
+        rows: &'v impl Source,
+        low: &[KeyValue],
+        high: &[KeyValue],
+        direction: Direction,
+    ) -> Walk<'v> {
+        let (low, high) = (key_of(self.id, low), key_of(self.id, high));
+        let rows = scan(rows, &low, &high, direction);
+        Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
     }
 }

@@ -211,8 +211,8 @@ impl HeadRow {
         txn.memo::<Lately>().note(name, head);
     }
 
-    /// Reads a standing timeline's row.
-    pub(super) fn standing(rows: &impl Source, name: &Name) -> Result<Option<HeadRow>, ReadError> {
+    /// Reads the row of a timeline that exists.
+    pub(super) fn existing(rows: &impl Source, name: &Name) -> Result<Option<HeadRow>, ReadError> {
         Ok(HeadRow::load(rows, name)?.filter(|head| !head.dropped))
     }
 

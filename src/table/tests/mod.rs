@@ -7,6 +7,8 @@ mod condition;
 mod model;
 mod reclaim;
 mod row_size;
+mod serializable;
+mod transactions;
 
 pub(super) use commands::PLANTED_OFFSET_S;
 pub(super) use condition::evaluated;

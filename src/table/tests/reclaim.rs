@@ -80,6 +80,7 @@ impl Bed {
             defined_columns: Vec::new(),
             options,
             reserved: Throughput::default(),
+            local_transactions: true,
         };
         self.runtime.block_on(self.tables.create(table)).unwrap();
         let table = self.tables.describe(name);

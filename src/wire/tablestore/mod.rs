@@ -21,6 +21,7 @@ mod refusal;
 pub mod reply;
 pub mod signature;
 mod table;
+mod transaction;
 mod write;
 
 pub use batch::{BatchGetRow, BatchWriteRow, TableReads, TableWrites};
@@ -28,6 +29,7 @@ pub use failure::{Code, Failure};
 pub use operation::{Operation, Request};
 pub use read::{GetRange, GetRow};
 pub use reply::Reply;
+pub use transaction::StartTransaction;
 pub use write::WriteRow;
 
 #[cfg(test)]

@@ -42,9 +42,6 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     if !message.index_metas.is_empty() {
         return Err(Failure::invalid("Indexes are not supported."));
     }
-    if message.enable_local_txn.unwrap_or(false) {
-        return Err(Failure::invalid("Local transactions are not supported."));
-    }
     if message.sse_spec.is_some_and(|spec| spec.enable()) {
         let text = "Server side encryption is not supported.";
         return Err(Failure::invalid(text));
@@ -60,6 +57,8 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
         defined_columns,
         options,
         reserved,
+        // Not all SDKs can ask for them.
+        local_transactions: message.enable_local_txn.unwrap_or(true),
     })
 }
 
