@@ -128,8 +128,7 @@ impl Server {
             &tasks,
         );
         let timers = Timers::start(&timelines, &metrics, &tasks);
-        let streams = CancellationToken::new();
-        tasks.spawn(hold_for_streams(config, &tables, &metrics, streams.clone()));
+        let streams = hold_for_streams(config, &tables, &metrics, &tasks);
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -248,19 +247,22 @@ async fn open_store(
     .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// Holds the logs for the streams of tables until `stop`.
+/// Holds the logs for the streams of tables until what is returned is cancelled.
 fn hold_for_streams(
     config: &Config,
     tables: &Tables,
     metrics: &Arc<Metrics>,
-    stop: CancellationToken,
-) -> impl Future<Output = ()> + Send + use<> {
+    tasks: &TaskTracker,
+) -> CancellationToken {
     let (tables, metrics) = (tables.clone(), Arc::clone(metrics));
     let bytes_max = config.stream_log_bytes();
-    async move {
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    tasks.spawn(async move {
         let holding = tables.hold_for_streams(bytes_max, &metrics);
-        stop.run_until_cancelled(holding).await;
-    }
+        stopped.run_until_cancelled(holding).await;
+    });
+    stop
 }
 
 /// Has messages that go into inboxes refused while too many are still on their way there.
