@@ -7,6 +7,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::batch::{BatchGetRow, BatchWriteRow};
+use super::export::ExportTable;
 use super::failure::{Code, Failure};
 use super::fields::walk;
 use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
@@ -55,6 +56,8 @@ listed! {
         CommitTransaction,
         /// Forgets a local transaction's writes.
         AbortTransaction,
+        /// Ours: a step of an export.
+        ExportTable,
     }
 }
 
@@ -80,6 +83,7 @@ impl Operation {
             Operation::StartLocalTransaction => "StartLocalTransaction",
             Operation::CommitTransaction => "CommitTransaction",
             Operation::AbortTransaction => "AbortTransaction",
+            Operation::ExportTable => "ExportTable",
         }
     }
 
@@ -98,6 +102,7 @@ impl Operation {
                 | Operation::StartLocalTransaction
                 | Operation::CommitTransaction
                 | Operation::AbortTransaction
+                | Operation::ExportTable
         )
     }
 
@@ -106,7 +111,10 @@ impl Operation {
     pub fn is_read(self) -> bool {
         matches!(
             self,
-            Operation::GetRow | Operation::BatchGetRow | Operation::GetRange
+            Operation::GetRow
+                | Operation::BatchGetRow
+                | Operation::GetRange
+                | Operation::ExportTable
         )
     }
 
@@ -164,6 +172,8 @@ pub enum Request {
     CommitTransaction(TransactionId),
     /// AbortTransaction, and which.
     AbortTransaction(TransactionId),
+    /// ExportTable.
+    ExportTable(ExportTable),
 }
 
 impl Request {
@@ -225,6 +235,10 @@ impl Request {
             Operation::AbortTransaction => {
                 let message = proto::AbortTransactionRequest::decode(body)?;
                 the_transaction(message.transaction_id).map(Request::AbortTransaction)
+            }
+            Operation::ExportTable => {
+                ExportTable::from_message(proto::ExportTableRequest::decode(body)?)
+                    .map(Request::ExportTable)
             }
         }
     }
