@@ -7,6 +7,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::batch::{BatchGetRow, BatchWriteRow};
+use super::export::ExportTable;
 use super::failure::{Code, Failure};
 use super::fields::walk;
 use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
@@ -64,6 +65,8 @@ listed! {
         CommitTransaction,
         /// Forgets a local transaction's writes.
         AbortTransaction,
+        /// Ours: a step of an export.
+        ExportTable,
     }
 }
 
@@ -93,6 +96,7 @@ impl Operation {
             Operation::StartLocalTransaction => "StartLocalTransaction",
             Operation::CommitTransaction => "CommitTransaction",
             Operation::AbortTransaction => "AbortTransaction",
+            Operation::ExportTable => "ExportTable",
         }
     }
 
@@ -115,6 +119,7 @@ impl Operation {
                 | Operation::StartLocalTransaction
                 | Operation::CommitTransaction
                 | Operation::AbortTransaction
+                | Operation::ExportTable
         )
     }
 
@@ -127,6 +132,7 @@ impl Operation {
                 | Operation::BatchGetRow
                 | Operation::GetRange
                 | Operation::GetStreamRecord
+                | Operation::ExportTable
         )
     }
 
@@ -192,6 +198,8 @@ pub enum Request {
     CommitTransaction(TransactionId),
     /// AbortTransaction, and which.
     AbortTransaction(TransactionId),
+    /// ExportTable.
+    ExportTable(ExportTable),
 }
 
 impl Request {
@@ -257,6 +265,10 @@ impl Request {
             Operation::AbortTransaction => {
                 let message = proto::AbortTransactionRequest::decode(body)?;
                 the_transaction(message.transaction_id).map(Request::AbortTransaction)
+            }
+            Operation::ExportTable => {
+                ExportTable::from_message(proto::ExportTableRequest::decode(body)?)
+                    .map(Request::ExportTable)
             }
         }
     }

@@ -45,6 +45,8 @@ pub enum Reply {
     Started(TransactionId),
     /// AbortTransaction, and which.
     Aborted(TransactionId),
+    /// ExportTable.
+    Exported(proto::ExportTableResponse),
 }
 
 /// What is answered about one row.
@@ -123,6 +125,7 @@ impl Reply {
                 let (read, write) = (reply.read, 0);
                 stream::records(reply, consumed(Consumed { read, write })).encode_to_vec()
             }
+            Reply::Exported(page) => page.encode_to_vec(),
             Reply::Aborted(id) => proto::AbortTransactionResponse {
                 transaction_id: id.to_string(),
             }
