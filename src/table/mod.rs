@@ -58,9 +58,7 @@ pub use read::Got;
 pub use row::{Row, RowWriter};
 pub use rules::{Retention, TableRules};
 pub use schema::Table;
-pub use stream::{
-    CHANGES_MAX, ChangePage, Place, Shard, ShardId, ShardIterator, ShardPage, read_changes,
-};
+pub use stream::{CHANGES_MAX, Place, Shard, ShardId, ShardIterator, ShardPage};
 pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{VirtualRows, Walk};
 pub use write::Written;

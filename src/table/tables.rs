@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ids::Clock;
+use crate::ids::{Clock, PartitionId};
 use crate::model::{
     DefinedColumn, Definition, Error, GetRange, NewTable, PrimaryKey, RowSink, RowWrite, Selection,
     Stream, TableUpdate, Throughput, check_defined_columns,
@@ -18,6 +18,7 @@ use super::primary_key::check;
 use super::range::{RangePage, Span, others};
 use super::read::{Got, get};
 use super::schema::Table;
+use super::stream::Index;
 use super::transaction::Transactions;
 use super::write::{Checked, Written};
 
@@ -38,6 +39,8 @@ struct Inner {
     clock: Arc<Clock>,
     /// Held while a stream may begin, and while it is decided what of the logs streams need.
     streams: tokio::sync::Mutex<()>,
+    /// By partition: which batches of its log change which tables.
+    stream_indexes: Vec<Arc<Index>>,
     transactions: Arc<Transactions>,
 }
 
@@ -51,6 +54,7 @@ impl Tables {
         clock: Arc<Clock>,
     ) -> Result<Tables, ReadError> {
         catalog.load(&partitions.view(HOME)?)?;
+        let stream_indexes = partitions.ids().map(|_| Arc::default()).collect();
         let by_name = |table: Table| (table.name.clone(), Arc::new(table));
         let transactions = Transactions::new(&partitions, Arc::clone(&clock));
         Ok(Tables {
@@ -61,6 +65,7 @@ impl Tables {
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
                 clock,
                 streams: tokio::sync::Mutex::default(),
+                stream_indexes,
             }),
         })
     }
@@ -285,6 +290,11 @@ impl Tables {
 
     pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         Ok(self.inner.catalog.snapshot(&self.inner.partitions).await?)
+    }
+
+    /// The index of a partition's log.
+    pub(super) fn stream_index(&self, partition: PartitionId) -> Arc<Index> {
+        Arc::clone(&self.inner.stream_indexes[usize::from(partition.0)])
     }
 
     /// Waits until no stream may begin and nobody decides what streams need of the logs, and keeps it so.

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use super::super::tables::Tables;
 use super::stream_of;
@@ -36,12 +37,20 @@ pub(in crate::table) struct Held {
 }
 
 impl Tables {
-    /// Holds the logs for the streams, again and again. Together they hold about `log_bytes_max` at most. Cancel-safe.
+    /// Holds the logs for the streams, again and again, and notes what is committed in their indexes. Together they hold about `log_bytes_max` at most. Cancel-safe.
     pub async fn hold_for_streams(self, log_bytes_max: u64, metrics: &Metrics) {
         let figures = |partition: PartitionId| metrics.streams(partition.0);
         let figures: Vec<metrics::Streams> = self.partitions().ids().map(figures).collect();
         let share = log_bytes_max / figures.len().max(1) as u64;
         let mut was_near = vec![false; figures.len()];
+        let noting = self.partitions().ids().map(|partition| {
+            let (index, tail) = (
+                self.stream_index(partition),
+                self.partitions().tail(partition),
+            );
+            async move { index.follow(tail).await }
+        });
+        let mut noting = std::pin::pin!(join_all(noting));
         loop {
             match self.hold_logs(share).await {
                 Ok(held) => {
@@ -57,7 +66,9 @@ impl Tables {
                     );
                 }
             }
-            sleep(EVERY).await;
+            if timeout(EVERY, &mut noting).await.is_ok() {
+                return; // all partitions have closed
+            }
         }
     }
 
@@ -69,6 +80,7 @@ impl Tables {
         for partition in self.partitions().ids() {
             let tail = self.partitions().tail(partition);
             let needs = needs.clone();
+            self.stream_index(partition).forget_below(tail.first());
             let hold = move || hold(&tail, partition, &needs, share);
             all.push(self.partitions().read(partition, move |_| hold()).await?);
         }

@@ -6,15 +6,18 @@
 //! not. Must not: know a wire.
 
 mod hold;
+mod index;
 mod noted;
 mod place;
 mod read;
 
 use std::sync::Arc;
 
+pub(super) use index::Index;
 pub(super) use noted::Noted;
 pub use place::{Place, ShardId, ShardIterator};
-pub use read::{CHANGES_MAX, ChangePage, read_changes};
+pub use read::CHANGES_MAX;
+use read::read_changes;
 
 use super::schema::Table;
 use super::tables::Tables;
@@ -134,7 +137,8 @@ impl Tables {
             return Err(Error::StreamTrimmed);
         }
         let tail = self.partitions().tail(shard.partition);
-        let read = move || read_changes::<Changes>(&tail, &table, place, count_max);
+        let index = self.stream_index(shard.partition);
+        let read = move || read_changes::<Changes>(&tail, &index, &table, place, count_max);
         let page = self
             .partitions()
             .read(shard.partition, move |_| read())

@@ -14,6 +14,7 @@ use super::super::key::split_key;
 use super::super::primary_key;
 use super::super::row::{ROW, Row};
 use super::super::schema::Table;
+use super::index::Index;
 use super::place::Place;
 use crate::ids::{Position, TableId};
 use crate::model::{Cell, ChangeKind, ChangeRef, ChangeSink, ChangedCell};
@@ -25,27 +26,29 @@ pub const CHANGES_MAX: usize = 5_000;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// And when so much log was looked at, whatever was in it.
 const SCANNED_BYTES_MAX: usize = 32 << 20;
-/// How much of the log is read at once.
+/// How much of the log is read at once; behind what others wrote less, since little of the table may be there.
 const READ_BYTES: usize = 1 << 20;
+const JUMP_BYTES: usize = 64 << 10;
 
 /// Changes of a table, in the order of their commits.
 #[derive(Clone, Debug)]
-pub struct ChangePage<Changes> {
+pub(super) struct ChangePage<Changes> {
     /// The changes.
-    pub changes: Changes,
+    pub(super) changes: Changes,
     /// Behind the last of them, and behind all that was looked at.
-    pub next: Place,
+    pub(super) next: Place,
     /// How many there are.
-    pub count: usize,
+    pub(super) count: usize,
     /// The bytes that they count.
-    pub bytes: usize,
+    pub(super) bytes: usize,
     /// Whether the page ended before the log did.
-    pub is_more: bool,
+    pub(super) is_more: bool,
 }
 
-/// Reads a page of a table's changes from `from` on. May block on the disk.
-pub fn read_changes<Changes: ChangeSink>(
+/// Reads a page of a table's changes from `from` on, past what is known to be of others. May block on the disk.
+pub(super) fn read_changes<Changes: ChangeSink>(
     tail: &Tail,
+    index: &Index,
     table: &Table,
     from: Place,
     count_max: usize,
@@ -60,10 +63,19 @@ pub fn read_changes<Changes: ChangeSink>(
     let count_max = count_max.min(CHANGES_MAX);
     let mut scanned = 0;
     loop {
-        let batches = tail.batches(Position(page.next.position.0 - 1), READ_BYTES)?;
+        let at = index.next(table.id, page.next.position, tail.position());
+        let bytes = match at > page.next.position {
+            true => JUMP_BYTES,
+            false => READ_BYTES,
+        };
+        if at > page.next.position {
+            page.next = Place::before(at);
+        }
+        let batches = tail.batches(Position(at.0 - 1), bytes)?;
         if batches.is_empty() {
             return Ok(page);
         }
+        index.note(&batches);
         for batch in &batches {
             if page.count >= count_max || scanned >= SCANNED_BYTES_MAX {
                 page.is_more = true;

@@ -9,6 +9,7 @@ mod reclaim;
 mod row_size;
 mod serializable;
 mod stream;
+mod stream_speed;
 mod streams;
 mod transactions;
 

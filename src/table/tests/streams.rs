@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::{Catalog, Partitions, ShardIterator, ShardPage, TableRules, Tables};
+use super::super::{Catalog, Partitions, ShardIterator, ShardPage, Table, TableRules, Tables};
 use super::commands::{NoRetention, START_MS};
 use super::stream::Changed;
 use crate::ids::Clock;
@@ -16,16 +16,16 @@ use crate::model::{
 };
 use crate::partition::{LogOptions, Options};
 
-const NAME: &str = "followed";
+pub(super) const NAME: &str = "followed";
 
-struct Bed {
-    tables: Tables,
-    partitions: Partitions,
+pub(super) struct Bed {
+    pub(super) tables: Tables,
+    pub(super) partitions: Partitions,
     clock: Arc<Clock>,
 }
 
 impl Bed {
-    async fn open(dir: &Path, log: LogOptions) -> Bed {
+    pub(super) async fn open(dir: &Path, log: LogOptions) -> Bed {
         let (catalog, clock) = (Catalog::default(), Arc::new(Clock::fixed(START_MS)));
         let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
         let options = Options {
@@ -35,8 +35,19 @@ impl Bed {
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let opened = Tables::open(partitions.clone(), catalog, Vec::new(), Arc::clone(&clock));
         let tables = opened.unwrap();
-        let made = tables.create(NewTable {
-            name: NAME.to_owned(),
+        let bed = Bed {
+            tables,
+            partitions,
+            clock,
+        };
+        bed.make(NAME).await;
+        bed
+    }
+
+    /// Makes a table without a stream.
+    pub(super) async fn make(&self, name: &str) -> Arc<Table> {
+        let made = self.tables.create(NewTable {
+            name: name.to_owned(),
             primary_key: vec![KeyColumn {
                 name: "k".to_owned(),
                 kind: KeyType::Integer,
@@ -49,15 +60,11 @@ impl Bed {
             local_transactions: true,
         });
         made.await.unwrap();
-        Bed {
-            tables,
-            partitions,
-            clock,
-        }
+        self.tables.describe(name).await.unwrap()
     }
 
     /// Asks for a stream, or for none; gives its ID.
-    async fn specify(&self, spec: Option<StreamSpec>) -> String {
+    pub(super) async fn specify(&self, spec: Option<StreamSpec>) -> String {
         let update = TableUpdate {
             stream: Some(spec),
             ..TableUpdate::default()
@@ -67,7 +74,7 @@ impl Bed {
         stream.map(|stream| stream.id.clone()).unwrap_or_default()
     }
 
-    async fn begin(&self, id: &str, since_us: Option<u64>) -> ShardIterator {
+    pub(super) async fn begin(&self, id: &str, since_us: Option<u64>) -> ShardIterator {
         let shard = self.tables.shards()[0].id.to_string();
         let begin = self.tables.shard_iterator(id, &shard, since_us).await;
         begin.unwrap()
@@ -84,16 +91,16 @@ impl Bed {
     }
 }
 
-fn hours(hours: i64) -> Option<StreamSpec> {
+pub(super) fn hours(hours: i64) -> Option<StreamSpec> {
     StreamSpec::new(hours, vec!["n".to_owned()]).ok()
 }
 
-fn write(key: i64, change: RowChange) -> RowWrite {
+pub(super) fn write(key: i64, change: RowChange) -> RowWrite {
     let key: PrimaryKey = vec![("k".to_owned(), KeyValue::Integer(key))];
     RowWrite::new(key, change, Condition::default()).unwrap()
 }
 
-fn put(number: i64) -> RowChange {
+pub(super) fn put(number: i64) -> RowChange {
     RowChange::Put(vec![PutCell {
         name: "n".to_owned(),
         version: None,
