@@ -15,7 +15,7 @@ use super::storage::{File, Storage};
 use crate::ids::Position;
 
 /// Every so many bytes of a segment, its index has an entry.
-const INDEX_STEP_BYTES: u64 = 256 * 1024;
+const INDEX_STEP_BYTES: u64 = 32 * 1024;
 
 /// "Not known yet" for a segment's first commit time.
 const UNKNOWN: u64 = u64::MAX;

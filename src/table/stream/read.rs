@@ -26,9 +26,11 @@ pub const CHANGES_MAX: usize = 5_000;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// And when so much log was looked at, whatever was in it.
 const SCANNED_BYTES_MAX: usize = 32 << 20;
-/// How much of the log is read at once; behind what others wrote less, since little of the table may be there.
+/// How much of the log is read at once.
 const READ_BYTES: usize = 1 << 20;
+/// And behind so many batches of others, since little of the table may be there. Fewer are read along.
 const JUMP_BYTES: usize = 64 << 10;
+const JUMP_BATCHES: u64 = 8;
 
 /// Changes of a table, in the order of their commits.
 #[derive(Clone, Debug)]
@@ -64,14 +66,11 @@ pub(super) fn read_changes<Changes: ChangeSink>(
     let mut scanned = 0;
     loop {
         let at = index.next(table.id, page.next.position, tail.position());
-        let bytes = match at > page.next.position {
-            true => JUMP_BYTES,
-            false => READ_BYTES,
-        };
-        if at > page.next.position {
-            page.next = Place::before(at);
+        let mut bytes = READ_BYTES;
+        if at.0 >= page.next.position.0 + JUMP_BATCHES {
+            (page.next, bytes) = (Place::before(at), JUMP_BYTES);
         }
-        let batches = tail.batches(Position(at.0 - 1), bytes)?;
+        let batches = tail.batches(Position(page.next.position.0 - 1), bytes)?;
         if batches.is_empty() {
             return Ok(page);
         }
