@@ -37,7 +37,8 @@ pub(in crate::table) struct Held {
 }
 
 impl Tables {
-    /// Holds the logs for the streams, again and again, and notes what is committed in their indexes. Together they hold about `log_bytes_max` at most. Cancel-safe.
+    /// Holds the logs for the streams, again and again, and notes what is committed in their indexes. Together they
+    /// hold about `log_bytes_max` at most. Cancel-safe.
     pub async fn hold_for_streams(self, log_bytes_max: u64, metrics: &Metrics) {
         let figures = |partition: PartitionId| metrics.streams(partition.0);
         let figures: Vec<metrics::Streams> = self.partitions().ids().map(figures).collect();

@@ -2,8 +2,8 @@
 //!
 //! Owns: the index of one partition. Promises: it never says that a batch has nothing of a table when it has; what it
 //! does not know is read, and noted then. It takes 64 bytes for each block of 64 batches and 16 for each table in it,
-//! [`BYTES_MAX`] at most; past that the oldest blocks are forgotten, and noted again when they are read. Must not: hold a
-//! batch, or be in the way of a commit.
+//! [`BYTES_MAX`] at most; past that the oldest blocks are forgotten, and noted again when they are read. Must not:
+//! hold a batch, or be in the way of a commit.
 //!
 //! So a reader of a table that changes seldom passes over what others write. What a change costs it, whatever lies
 //! before it, is one look into the log: the batch, and if that is on disk some 300 KiB around it.
