@@ -22,7 +22,7 @@ use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
-use crate::table::{Catalog, Tables};
+use crate::table::{Backfill, Catalog, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
 use crate::wire::Dialect;
@@ -35,6 +35,7 @@ pub struct Server {
     relay: Relay,
     jobs: Arc<Jobs>,
     timers: Timers,
+    backfill: Backfill,
     partitions: Partitions,
     admin: Arc<Admin>,
     tasks: TaskTracker,
@@ -129,6 +130,7 @@ impl Server {
             &tasks,
         );
         let timers = Timers::start(&timelines, &metrics, &tasks);
+        let backfill = Backfill::start(&tables, &metrics, &tasks);
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -166,6 +168,7 @@ impl Server {
             relay,
             jobs,
             timers,
+            backfill,
             partitions,
             admin,
             tasks,
@@ -188,6 +191,7 @@ impl Server {
             relay,
             jobs,
             timers,
+            backfill,
             partitions,
             admin,
             tasks,
@@ -205,6 +209,7 @@ impl Server {
         // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
         //    feed any more.
         timers.stop();
+        backfill.stop();
         feed.stop();
         relay.stop();
         jobs.stop();

@@ -13,6 +13,7 @@ mod handles;
 mod members;
 mod reference;
 mod registry;
+mod tables;
 
 use std::io;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
+pub use tables::Backfill;
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +126,12 @@ impl Metrics {
             log: Log::bind(&self.registry, &by),
             all: Arc::clone(self),
         }
+    }
+
+    /// The metrics of bringing rows into indexes.
+    #[must_use]
+    pub fn backfill(&self) -> Backfill {
+        Backfill::bind(&self.registry, &[])
     }
 
     /// The metrics of the feed's follower of a partition.

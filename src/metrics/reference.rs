@@ -6,14 +6,14 @@
 use std::fmt::Write as _;
 
 use super::Metric;
-use super::catalogue::GROUPS;
+use super::catalogue::groups;
 use super::registry::BUCKETS;
 
 /// The page.
 #[must_use]
 pub fn reference() -> String {
     let mut out = String::from(HEAD);
-    for (title, metrics) in GROUPS {
+    for (title, metrics) in groups() {
         let _ = write!(
             out,
             "\n## {title}\n\n| metric | kind | what | when it moves |\n|---|---|---|---|\n"

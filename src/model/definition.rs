@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
-use super::{Error, KeyColumn, KeyType, OptionsUpdate, TableOptions};
+use super::{Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate, TableOptions};
 use crate::ids::TableId;
 
 /// The type of a defined column.
@@ -70,6 +70,8 @@ pub struct NewTable {
     pub options: TableOptions,
     /// Its reserved throughput.
     pub reserved: Throughput,
+    /// Its secondary indexes.
+    pub indexes: Vec<IndexMeta>,
 }
 
 /// A table as the catalog keeps it.
@@ -84,6 +86,9 @@ pub struct Definition {
     /// Its defined columns.
     #[serde(default)]
     pub defined_columns: Vec<DefinedColumn>,
+    /// Its secondary indexes.
+    #[serde(default)]
+    pub indexes: Vec<IndexDefinition>,
     /// Its options.
     pub options: TableOptions,
     /// Its reserved throughput.

@@ -11,6 +11,7 @@ mod check;
 mod definition;
 mod error;
 mod filter;
+mod index;
 mod key;
 pub mod limits;
 mod options;
@@ -28,6 +29,7 @@ pub use error::Error;
 pub use filter::{
     Cast, ColumnPage, Comparator, Condition, Existence, Filter, Predicate, Relation, Transfer,
 };
+pub use index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
 pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};
 pub use options::{OptionsUpdate, TableOptions};
 pub use read::{Direction, GetRange, Selection};

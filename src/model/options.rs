@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::limits::VERSION_OFFSET_S_MAX;
+use super::limits::{VERSION_BYTES, VERSION_OFFSET_S_MAX};
 
 /// What decides which versions of a table's cells live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct TableOptions {
     pub allow_update: bool,
     /// Whether an update gives the columns that it does not name its version too, so that rows expire as a whole.
     pub update_full_row: bool,
+    /// Versions below this have expired under earlier options of a table with indexes, and stay so.
+    #[serde(default = "nothing")]
+    pub expired_before_ms: i64,
 }
 
 impl Default for TableOptions {
@@ -31,8 +34,14 @@ impl Default for TableOptions {
             max_version_offset_s: 86_400,
             allow_update: true,
             update_full_row: false,
+            expired_before_ms: nothing(),
         }
     }
+}
+
+/// Before all times.
+fn nothing() -> i64 {
+    i64::MIN
 }
 
 /// A change of options: only what is given changes.
@@ -83,11 +92,21 @@ impl TableOptions {
         self.allow_update = allow_update.unwrap_or(self.allow_update);
     }
 
+    /// Bytes that a version's time counts: none where a column has one version, and for ever.
+    #[must_use]
+    pub fn version_bytes(&self) -> usize {
+        match (self.max_versions, self.time_to_live_s) {
+            (1, -1) => 0,
+            _ => VERSION_BYTES,
+        }
+    }
+
     /// Whether a version has expired.
     #[must_use]
     pub fn is_expired(&self, version: i64, now_ms: i64) -> bool {
-        self.time_to_live_s > 0
-            && now_ms >= version.saturating_add(self.time_to_live_s.saturating_mul(1_000))
+        let life_ms = self.time_to_live_s.saturating_mul(1_000);
+        (self.time_to_live_s > 0 && now_ms >= version.saturating_add(life_ms))
+            || version < self.expired_before_ms
     }
 
     /// Whether a version may be written now.

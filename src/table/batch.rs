@@ -65,8 +65,9 @@ impl Tables {
                 let purpose = purpose(rows.iter().map(|(_, row)| row));
                 // Each takes effect or not by itself, and what they come to together needs no bound.
                 let rows = rows.into_iter().map(|(_, row)| Some(row)).collect();
-                let write = |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
-                    row.take().expect("a member runs once").apply(txn)
+                let catalog = self.catalog().clone();
+                let write = move |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
+                    row.take().expect("a member runs once").apply(&catalog, txn)
                 };
                 let partitions = self.partitions();
                 let done = partitions.submit_all(purpose, partition, bytes, rows, write);
@@ -96,8 +97,9 @@ impl Tables {
         let partition = self.place(&first.table, &first.key);
         let bytes = rows.iter().map(Checked::bytes).sum();
         let (purpose, partitions) = (purpose(&rows), self.partitions());
+        let catalog = self.catalog().clone();
         let done = partitions.submit(purpose, partition, bytes, move |txn| {
-            let write = |row: Checked| row.apply(txn);
+            let write = |row: Checked| row.apply(&catalog, txn);
             rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
         });
         match done.await {
@@ -131,7 +133,8 @@ impl Tables {
         let mut groups: BTreeMap<PartitionId, Vec<(usize, Vec<KeyValue>)>> = BTreeMap::new();
         for (at, key) in keys.into_iter().enumerate() {
             answers.push(Err(Error::Internal));
-            match check(&table.primary_key, key) {
+            let readable = table.check_readable();
+            match readable.and_then(|()| check(&table.primary_key, key)) {
                 Ok(key) => groups
                     .entry(self.place(table, &key))
                     .or_default()
@@ -172,6 +175,7 @@ fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Erro
     let checked = |(table, write)| match Checked::new(table, write) {
         Err(
             error @ (Error::ReadOnlyTable
+            | Error::IndexWrite
             | Error::KeySize { .. }
             | Error::KeyName { .. }
             | Error::KeyType { .. }
@@ -210,6 +214,6 @@ fn check_atomic(first: &Checked, rows: &[Checked]) -> Result<(), Error> {
 
 impl Tables {
     pub(super) fn place(&self, table: &Table, key: &[KeyValue]) -> PartitionId {
-        table.place(self.partitions(), &key[0])
+        table.place(self.partitions(), key)
     }
 }

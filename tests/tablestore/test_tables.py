@@ -222,6 +222,13 @@ def test_what_is_not_there_yet_is_refused_and_not_left_out(client):
     client.delete_table("split")
 
 
+def test_no_table_has_a_search_index(client, table):
+    assert client.list_search_index() == []
+    assert client.list_search_index(table) == []
+    with refused("OTSObjectNotExist", "Requested table does not exist."):
+        client.list_search_index("nowhere")
+
+
 def test_a_table_without_updates_takes_none(client, make_table):
     name = make_table(allow_update=False)
     put(client, name, "a", [("c", 1)])

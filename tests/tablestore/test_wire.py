@@ -159,7 +159,6 @@ def test_operations_that_are_none(server, client, untouched):
     for operation in ["Nothing", "putrow", "Search", "CreateIndex", "StartLocalTransaction", "SQLQuery", "ListStream"]:
         assert attempt(server, client, operation, body) == (400, PARAMETER, f"Unsupported operation: {operation}.")
     for unsupported in [
-        client.list_search_index,
         lambda: client.start_local_transaction(untouched, key("kept")),
         lambda: client.abort_transaction("x"),
         lambda: client.exe_sql_query("select 1"),

@@ -206,6 +206,7 @@ fn options() -> impl Strategy<Value = TableOptions> {
             max_version_offset_s,
             allow_update: true,
             update_full_row,
+            ..TableOptions::default()
         },
     )
 }
@@ -276,6 +277,7 @@ fn new_table(table: usize, options: TableOptions) -> NewTable {
         ],
         defined_columns: Vec::new(),
         options,
+        indexes: Vec::new(),
         reserved: Throughput::default(),
     }
 }
@@ -289,7 +291,7 @@ struct World {
     metrics: Arc<Metrics>,
 }
 
-fn open(
+pub(super) fn open(
     dir: &Path,
     partitions: u16,
     clock: &Arc<Clock>,

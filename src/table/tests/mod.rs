@@ -4,9 +4,11 @@
 
 mod commands;
 mod condition;
+mod indexes;
 mod model;
 mod reclaim;
 mod row_size;
 
 pub(super) use commands::PLANTED_OFFSET_S;
 pub(super) use condition::evaluated;
+pub(super) use indexes::PLANTED_INDEX_OFFSET_S;

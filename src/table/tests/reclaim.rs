@@ -79,6 +79,7 @@ impl Bed {
             }],
             defined_columns: Vec::new(),
             options,
+            indexes: Vec::new(),
             reserved: Throughput::default(),
         };
         self.runtime.block_on(self.tables.create(table)).unwrap();

@@ -10,6 +10,7 @@ mod cells;
 mod failure;
 mod fields;
 mod filter;
+mod index;
 pub mod limits;
 mod operation;
 pub mod plainbuffer;
@@ -25,6 +26,7 @@ mod write;
 
 pub use batch::{BatchGetRow, BatchWriteRow, TableReads, TableWrites};
 pub use failure::{Code, Failure};
+pub use index::CreateIndex;
 pub use operation::{Operation, Request};
 pub use read::{GetRange, GetRow};
 pub use reply::Reply;

@@ -8,13 +8,15 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::failure::Failure;
+use super::index::index_message;
 use super::proto;
 use crate::model::{ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions};
 
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// CreateTable, DeleteTable, AddDefinedColumn, DeleteDefinedColumn: it is done.
+    /// CreateTable, DeleteTable, AddDefinedColumn, DeleteDefinedColumn, CreateIndex, DropIndex: it is done.
+    /// ListSearchIndex: none.
     Done,
     /// ListTable.
     Tables(Vec<String>),
@@ -183,7 +185,7 @@ fn description(table: &Definition) -> proto::DescribeTableResponse {
         stream_details: Some(proto::StreamDetails::default()),
         // One split: this server.
         shard_splits: Vec::new(),
-        index_metas: Vec::new(),
+        index_metas: table.indexes.iter().map(index_message).collect(),
         creation_time: Some(table.created_us.cast_signed()),
     }
 }

@@ -1,12 +1,13 @@
 //! What requests say about tables: making, changing and naming them, and their defined columns.
 //!
-//! Owns: the messages of definitions and options, and what this server does not have (streams, indexes): it is refused,
+//! Owns: the messages of definitions and options, and what this server does not have (streams): it is refused,
 //! never left out in silence. Promises: a definition that leaves this module keeps every rule. Must not: know which
 //! tables there are.
 
 use std::collections::BTreeSet;
 
 use super::failure::Failure;
+use super::index::index_meta;
 use super::proto;
 use crate::model::limits::DEFINED_COLUMNS_MAX;
 use crate::model::{
@@ -39,9 +40,8 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     options.change(&given);
     options.update_full_row = message_options.update_full_row.unwrap_or(false);
     no_stream(message.stream_spec)?;
-    if !message.index_metas.is_empty() {
-        return Err(Failure::invalid("Indexes are not supported."));
-    }
+    let indexes = message.index_metas.into_iter().map(index_meta);
+    let indexes = indexes.collect::<Result<Vec<_>, _>>()?;
     if message.enable_local_txn.unwrap_or(false) {
         return Err(Failure::invalid("Local transactions are not supported."));
     }
@@ -60,6 +60,7 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
         defined_columns,
         options,
         reserved,
+        indexes,
     })
 }
 
