@@ -2,7 +2,7 @@
 
 import pytest
 from tablestore import (
-    PK_AUTO_INCR, CapacityUnit, ReservedThroughput, Row, SecondaryIndexMeta, SSEKeyType, SSESpecification, TableMeta,
+    PK_AUTO_INCR, CapacityUnit, ReservedThroughput, Row, SSEKeyType, SSESpecification, TableMeta,
     TableOptions,
 )
 
@@ -205,11 +205,6 @@ def test_updates_that_no_table_takes(client, table):
 
 
 def test_what_is_not_there_yet_is_refused_and_not_left_out(client):
-    index = SecondaryIndexMeta("by_c", ["c"], [])
-    with invalid("Indexes are not supported."):
-        client.create_table(
-            TableMeta("refused", STRING_KEY, [("c", "STRING")]), TableOptions(), NOTHING_RESERVED, [index]
-        )
     with invalid("Server side encryption is not supported."):
         client.create_table(
             TableMeta("refused", STRING_KEY), TableOptions(), NOTHING_RESERVED,
