@@ -15,6 +15,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::num::TryFromIntError;
 
 const INF_MIN: u8 = 0x02;
 const INTEGER_ZERO: u8 = 0x20;
@@ -41,9 +42,16 @@ pub(crate) enum Column<'a> {
     InfMax,
 }
 
-/// Bytes that are not an encoded column of the asked type.
+/// Bytes that are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub struct Malformed;
+
+/// A number that its place does not hold.
+impl From<TryFromIntError> for Malformed {
+    fn from(_: TryFromIntError) -> Malformed {
+        Malformed
+    }
+}
 
 /// Appends the bound below every value.
 pub(crate) fn push_inf_min(out: &mut Vec<u8>) {
@@ -151,7 +159,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn i64(&mut self) -> Result<i64, Malformed> {
         let tag = *self.rest.first().ok_or(Malformed)?;
         if tag >= INTEGER_ZERO {
-            return i64::try_from(self.u64()?).map_err(|_| Malformed);
+            return Ok(i64::try_from(self.u64()?)?);
         }
         let length = INTEGER_ZERO - tag;
         let magnitude = !self.integer(length, u64::MAX)?;

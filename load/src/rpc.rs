@@ -288,7 +288,7 @@ impl Client {
                     let result = answer.outcome.map_err(CallError::Refused);
                     found = Some(result.and_then(|result| read(result).map_err(CallError::Lost)));
                 }
-                // Of who it is to ask: without that the call means something else.
+                // The answer to `session.open`, which goes ahead of a call: without it the call is of another user.
                 Some(answer) => {
                     let refused = answer.outcome.err().map(CallError::Refused);
                     found = refused.map(Err).or(found.take());

@@ -25,9 +25,9 @@ pub struct Cursor {
     pub(super) doubt: u64,
     /// Another epoch that is in the log and that the store did not confirm.
     pub(super) foreign: Option<Arc<str>>,
-    /// Nothing below is for its user; 0 = they see everything.
+    /// Its user may read messages from this sequence on; 0 = all.
     pub(super) floor: u64,
-    /// The topic's turn of its readers up to which its user was looked at.
+    /// Its user's right to read was checked when [`super::readers::Readers::turn`] was this.
     pub(super) turn: u32,
     /// The last page ended early: there is more in the store, whatever the log says.
     pub(super) more: bool,
@@ -94,7 +94,7 @@ pub enum Next {
     Read {
         /// The doubt that this read settles.
         doubt: u64,
-        /// The turn of the readers that it settles.
+        /// The number of changes of readers that it takes into account.
         turn: u32,
         /// The epoch that this read checks.
         foreign: Option<Arc<str>>,

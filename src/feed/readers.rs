@@ -9,18 +9,19 @@ use std::collections::VecDeque;
 /// A user, and their own floor after a change; `None` = they are no member any more.
 pub(super) type Moved = (Box<str>, Option<u64>);
 
-/// The number of changes that the log has brought, and who was concerned by the last of them.
+/// How many changes of a timeline's readers the log has brought, and which users the last ones concern.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
+    /// The number of the last change.
     turn: u32,
-    /// Up to this turn nothing is remembered.
+    /// The changes up to this one are not remembered.
     forgotten: u32,
-    /// With the turn of each.
+    /// Each with the number of its change.
     moves: VecDeque<(u32, Moved)>,
 }
 
 impl Readers {
-    /// Rises with every change. A look at the store that begins later knows all changes up to it.
+    /// The number of the last change. A look at the store that begins later sees all changes up to it.
     pub(super) fn turn(&self) -> u32 {
         self.turn
     }

@@ -11,8 +11,8 @@ pub enum Fault {
     AckBeforeLog,
     /// Answers "done" between the write of the batch and its sync.
     AckBeforeSync,
-    /// Lets a while pass from a batch's being shown to those who follow the log to its rows' being shown to readers.
-    /// Breaks nothing, as long as nobody is told of a batch before its rows are there.
+    /// Waits between showing a batch to those who follow the log and showing its rows to readers. Breaks nothing, as
+    /// long as followers get no batch whose rows can't be read yet.
     LateTail,
 }
 

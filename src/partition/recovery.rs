@@ -48,6 +48,8 @@ pub(super) fn start(
     let (tail_watch, tail_watched) = watch::channel(position);
     let (wake, work) = sync_channel(16);
     let stores = (image.clone(), log.reader());
+    let folder = image_folder.parent().unwrap_or(image_folder);
+    let reserve = Reserve::new(folder, options.reserve_bytes);
     let shared = Shared::new(
         queue,
         options.metrics.partition(id.0),
@@ -55,11 +57,7 @@ pub(super) fn start(
         memtables,
         stores,
         Arc::clone(&rules),
-        Reserve::new(
-            image_folder.parent().unwrap_or(image_folder),
-            options.reserve_bytes,
-        ),
-        Hold::new(options.holds_log),
+        (reserve, Hold::new(options.holds_log)),
     );
     let shared = Arc::new(shared);
     let flusher = Flusher {

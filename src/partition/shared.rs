@@ -97,8 +97,7 @@ impl Shared {
         memtables: Vec<Arc<Memtable>>,
         (image, log): (Image, log::LogReader),
         rules: Arc<dyn Rules>,
-        reserve: Reserve,
-        hold: Hold,
+        (reserve, hold): (Reserve, Hold),
     ) -> Shared {
         let tail = tail_watched.borrow().0;
         Shared {

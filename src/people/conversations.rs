@@ -5,9 +5,9 @@
 //! whether a membership has ended since; the timeline does.
 
 use crate::entry::EntryKind;
-use crate::model::{Direction, json_bytes};
+use crate::model::json_bytes;
 use crate::table::{
-    DropContext, Entry, ReadError, Source, Txn, View, damaged, put, scan, split_key,
+    self, DropContext, Entry, ReadError, Source, Txn, View, put, read_row, scan_all,
 };
 use crate::timeline::{Columns, Error, MemberRow};
 
@@ -17,7 +17,7 @@ use super::memberships::Mine;
 use super::tables::{Home, last_text};
 
 /// Bytes of a user's own attributes of one conversation, as compact JSON.
-pub const ATTRIBUTES_BYTES_MAX: u64 = 16 << 10;
+const ATTRIBUTES_BYTES_MAX: u64 = 16 << 10;
 
 /// What the relay found of a membership.
 #[derive(Clone, Debug)]
@@ -53,28 +53,22 @@ pub(super) fn load(
     timeline: &str,
 ) -> Result<Option<ConversationRow>, ReadError> {
     let key = home.conversation_key(timeline);
-    let Some(value) = rows.row(&key)? else {
-        return Ok(None);
-    };
-    let row = ConversationRow::decode(&value);
-    row.map(Some)
-        .map_err(|_| damaged(key.as_bytes(), "not a conversation"))
+    table::load(rows, &key, WHAT, ConversationRow::decode)
 }
 
 /// All of a user's.
 pub(super) fn all(view: &View, home: &Home) -> Result<Mine, ReadError> {
-    let (from, to) = home.conversations();
     let mut mine = Mine::default();
-    for row in scan(view, &from, &to, Direction::Forward) {
-        let (key, value) = row?;
-        let not_one = || damaged(&key, "not a conversation");
-        let (_, columns) = split_key(&key).ok_or_else(not_one)?;
-        let timeline = last_text(columns).map_err(|_| not_one())?;
-        let row = ConversationRow::decode(&value).map_err(|_| not_one())?;
-        mine.set(&timeline, &row);
+    for row in scan_all(view, &home.conversations()) {
+        read_row(&row?, WHAT, |columns, value| {
+            mine.set(&last_text(columns)?, &ConversationRow::decode(value)?);
+            Ok(())
+        })?;
     }
     Ok(mine)
 }
+
+const WHAT: &str = "not a conversation";
 
 fn store(txn: &mut Txn<'_>, home: &Home, timeline: &str, mut row: ConversationRow) {
     row.position = txn.position().0;

@@ -86,8 +86,14 @@ fn text(kind: u8, user: &str, history: HistoryId, payload: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode([&check(user, &rest)[..], &rest].concat())
 }
 
-/// Takes a text apart down to its payload.
-fn open(kind: u8, user: &str, history: HistoryId, text: &str) -> Read<Vec<u8>> {
+/// Takes a text apart; `read` its payload.
+fn open<T>(
+    kind: u8,
+    user: &str,
+    history: HistoryId,
+    text: &str,
+    read: impl FnOnce(&mut Input<'_>) -> Option<T>,
+) -> Read<T> {
     let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) else {
         return Read::Wrong;
     };
@@ -98,7 +104,9 @@ fn open(kind: u8, user: &str, history: HistoryId, text: &str) -> Read<Vec<u8>> {
         return Read::Wrong;
     }
     match rest[1..].split_first_chunk::<8>() {
-        Some((of, payload)) if *of == history_bytes(history) => Read::Here(payload.to_vec()),
+        Some((of, payload)) if *of == history_bytes(history) => {
+            read(&mut Input(payload)).map_or(Read::Wrong, Read::Here)
+        }
         Some(_) => Read::Elsewhere,
         None => Read::Wrong,
     }
@@ -113,23 +121,13 @@ impl Behind {
     }
 
     pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Behind> {
-        let payload = match open(LIST, user, history, given) {
-            Read::Here(payload) => payload,
-            Read::Elsewhere => return Read::Elsewhere,
-            Read::Wrong => return Read::Wrong,
-        };
-        let mut input = Input(&payload);
-        let mut behind = || {
-            let pinned = input.take::<1>()?[0] != 0;
-            let activity = u64::from_be_bytes(input.take()?);
-            let timeline = input.text()?;
+        open(LIST, user, history, given, |input| {
             Some(Behind {
-                pinned,
-                activity,
-                timeline,
+                pinned: input.take::<1>()?[0] != 0,
+                activity: u64::from_be_bytes(input.take()?),
+                timeline: input.text()?,
             })
-        };
-        behind().map_or(Read::Wrong, Read::Here)
+        })
     }
 }
 
@@ -142,21 +140,14 @@ impl Older {
     }
 
     pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Older> {
-        let payload = match open(FEED, user, history, given) {
-            Read::Here(payload) => payload,
-            Read::Elsewhere => return Read::Elsewhere,
-            Read::Wrong => return Read::Wrong,
-        };
-        let mut input = Input(&payload);
-        let mut older = || {
+        open(FEED, user, history, given, |input| {
             Some(Older {
                 timestamp: u64::from_be_bytes(input.take()?),
                 sequence: u64::from_be_bytes(input.take()?),
                 inbox: u64::from_be_bytes(input.take()?),
                 timeline: input.text()?,
             })
-        };
-        older().map_or(Read::Wrong, Read::Here)
+        })
     }
 }
 
@@ -176,30 +167,20 @@ impl Since {
     }
 
     pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Since> {
-        let payload = match open(SYNC, user, history, given) {
-            Read::Here(payload) => payload,
-            Read::Elsewhere => return Read::Elsewhere,
-            Read::Wrong => return Read::Wrong,
-        };
-        let mut input = Input(&payload);
-        let mut since = || {
+        open(SYNC, user, history, given, |input| {
             let made_at = u64::from_be_bytes(input.take()?);
             let [flags] = input.take()?;
             let count = u16::from_be_bytes(input.take()?);
             let since = input.positions(count)?;
-            let until = match flags & UNTIL {
-                0 => Vec::new(),
-                _ => input.positions(count)?,
-            };
+            let until = if flags & UNTIL == 0 { 0 } else { count };
             Some(Since {
                 made_at,
                 is_all: flags & ALL != 0,
                 since,
-                until,
+                until: input.positions(until)?,
                 after: input.text()?,
             })
-        };
-        since().map_or(Read::Wrong, Read::Here)
+        })
     }
 }
 

@@ -6,9 +6,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use crate::table::View;
 use crate::timeline::{Error, SyncAsker, SyncPosition, SyncState, Synced};
 
-use super::memory::Looked;
 use super::places::{PlaceRef, Places};
 use super::positions::{self, SetPositions};
 use super::tables::Home;
@@ -67,21 +67,10 @@ impl People {
     /// What memory, or else the store, knows of a device's positions; none of one that is gone.
     pub(super) async fn places_of(&self, user: &str, device: &str) -> Result<Arc<Places>, Error> {
         let home = Home::new(user);
-        let (partition, columns) = (self.place(&home), home.device_columns(device));
-        let places = match self.places.look_up(partition, &columns) {
-            Looked::Known(places) => places,
-            Looked::Read(mark) => {
-                let (of, name) = (home.clone(), device.to_owned());
-                let read = self.read(&home, move |view, now_ms| {
-                    Ok(positions::all(view, &of, &name, now_ms)?)
-                });
-                let places = Arc::new(read.await?);
-                if let Some(mark) = mark {
-                    self.places.settle(partition, &columns, mark, &places);
-                }
-                places
-            }
-        };
+        let (of, name) = (home.clone(), device.to_owned());
+        let read = move |view: &View, now_ms| positions::all(view, &of, &name, now_ms);
+        let owner = home.device_columns(device);
+        let places = self.kept(&self.places, (&home, &owner), read).await?;
         let now_ms = self.timelines.now_ms();
         match places.device {
             Some(row) if row.is_gone(now_ms) => Ok(Arc::default()),
@@ -102,10 +91,9 @@ impl People {
 
 /// Where a device is in each of its user's conversations; both are in the order of names.
 fn positions_of<'m>(mine: &'m Mine, places: &'m Places, rewind: u64) -> Vec<SyncPosition<'m>> {
-    let standing = mine.iter().filter(|(_, entry)| !entry.is_ended());
     let mut places = places.iter().peekable();
     let mut positions = Vec::with_capacity(mine.iter().len());
-    for (timeline, _) in standing {
+    for (timeline, _) in mine.current() {
         let mut place = None;
         while let Some((name, found)) = places.peek() {
             match (*name).cmp(timeline) {

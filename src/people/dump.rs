@@ -6,9 +6,8 @@
 use bytes::Bytes;
 
 use crate::ids::TableId;
-use crate::model::Direction;
 use crate::ordered::Reader;
-use crate::table::{Key, Malformed, ReadError, View, damaged, scan, split_key};
+use crate::table::{Key, Malformed, ReadError, Rows, View, read_row, scan_all};
 use crate::timeline::Columns;
 
 use super::conversation_row::ConversationRow;
@@ -76,12 +75,7 @@ pub fn dump_people<E: From<ReadError>>(
     for row in all(view, DEVICES) {
         let row = row?;
         let ([user, device], row) = read(&row, DeviceRow::decode)?;
-        let device = Device {
-            device,
-            used_at: row.used,
-            positions: row.count,
-        };
-        each(&user, DumpedPerson::Device(device))?;
+        each(&user, DumpedPerson::Device(row.named(device)))?;
     }
     for row in all(view, POSITIONS) {
         let row = row?;
@@ -93,23 +87,20 @@ pub fn dump_people<E: From<ReadError>>(
 }
 
 /// All rows of a table.
-pub(super) fn all(view: &View, table: TableId) -> crate::table::Rows<'_> {
-    let of = || Key::new(table, &[], 1);
-    let (from, to) = (of().below_all(), of().above_all());
-    scan(view, &from, &to, Direction::Forward)
+pub(super) fn all(view: &View, table: TableId) -> Rows<'_> {
+    scan_all(view, &Key::new(table, &[], 1))
 }
 
 /// The texts of a row's key, the first one without `$inbox/`, and its value.
 pub(super) fn read<T, const N: usize>(
-    (key, value): &(Bytes, Bytes),
+    row: &(Bytes, Bytes),
     decode: impl FnOnce(&[u8]) -> Result<T, Malformed>,
 ) -> Result<([String; N], T), ReadError> {
-    let read = || {
-        let (_, columns) = split_key(key).ok_or(Malformed)?;
+    read_row(row, "not what lies at a user", |columns, value| {
         let mut reader = Reader::new(columns);
         let mut texts = [const { String::new() }; N];
         for text in &mut texts {
-            *text = reader.string().map_err(|_| Malformed)?.into_owned();
+            *text = reader.string()?.into_owned();
         }
         let user = texts[0].strip_prefix(INBOX).ok_or(Malformed)?;
         texts[0] = user.to_owned();
@@ -117,6 +108,5 @@ pub(super) fn read<T, const N: usize>(
             true => Ok((texts, decode(value)?)),
             false => Err(Malformed),
         }
-    };
-    read().map_err(|_: Malformed| damaged(key, "not what lies at a user"))
+    })
 }

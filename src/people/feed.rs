@@ -18,9 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ids::PartitionId;
-use crate::model::Value;
 use crate::timeline::{
-    AskNewest, Error, FeedMessage, Message, Place, Pulse, Range, Stretch, Timelines,
+    AskNewest, Columns, Error, FeedMessage, Place, Pulse, Range, StoredEntry, Stretch, Timelines,
 };
 
 use super::People;
@@ -121,25 +120,13 @@ impl Sources {
     }
 
     /// The place of a message that an entry of the inbox names, if it is to be taken from there.
-    fn place_of(&self, timelines: &Timelines, entry: &Message) -> Option<Place> {
-        let value = |name: &str| {
-            let columns = entry.entry.as_ref()?;
-            let at = columns.binary_search_by(|(one, _)| one.as_str().cmp(name));
-            Some(&columns[at.ok()?].1)
-        };
-        let number = |name| match value(name)? {
-            Value::Integer(number) => u64::try_from(*number).ok(),
-            _ => None,
-        };
-        let (Value::String(timeline), Value::String(epoch)) = (value("timeline")?, value("epoch")?)
-        else {
-            return None;
-        };
-        let at = self.find(timeline).ok()?;
-        let (source, sequence) = (&self.all[at], number("sequence")?);
-        let is_its = sequence >= source.inbox_from.max(source.from)
-            && timelines.is_epoch(epoch, timeline, self.timelines[at].1);
-        is_its.then_some(Place::new(number("timestamp")?, at, sequence))
+    fn place_of(&self, timelines: &Timelines, entry: Columns) -> Option<Place> {
+        let entry = StoredEntry::read(entry)?;
+        let at = self.find(&entry.timeline).ok()?;
+        let source = &self.all[at];
+        let is_its = entry.sequence >= source.inbox_from.max(source.from)
+            && timelines.is_epoch(&entry.epoch, &entry.timeline, self.timelines[at].1);
+        is_its.then_some(Place::new(entry.timestamp, at, entry.sequence))
     }
 }
 
@@ -347,12 +334,13 @@ impl People {
             };
             entries.looked += page.messages.len();
             entries.next = page.next;
-            for entry in &page.messages {
-                entries.came_at = entry.timestamp;
-                if let Some(place) = sources.place_of(&self.timelines, entry)
+            for message in page.messages {
+                entries.came_at = message.timestamp;
+                if let Some(entry) = message.entry
+                    && let Some(place) = sources.place_of(&self.timelines, entry)
                     && place > behind
                 {
-                    entries.waiting.insert(place, entry.sequence);
+                    entries.waiting.insert(place, message.sequence);
                 }
             }
         }

@@ -3,8 +3,8 @@
 //! Owns: which follow leads to which write. Promises: a timeline's followers are those whose follow of this incarnation
 //! is the last one. Must not: know the relay's steps.
 
-use crate::ids::{PartitionId, Position, TableId};
-use crate::relay::{Anew, Derived, Target};
+use crate::ids::{PartitionId, Position};
+use crate::relay::{Anew, CannotDerive, Derived, Kind, Target};
 use crate::table::{Batch, Partitions, ReadError, View};
 use crate::timeline::Timelines;
 
@@ -12,14 +12,17 @@ use super::follows::{self, FollowChange};
 use super::lists::EFFECT_BYTES;
 use super::tables::FOLLOWS;
 
-/// Follows follows.
+/// The target: it follows the log's changes of follows.
 pub(super) struct Followers {
     partitions: Partitions,
     timelines: Timelines,
 }
 
-/// Its number in the keys of cursors.
-pub(super) const NUMBER: u32 = 3;
+pub(super) const KIND: Kind = Kind {
+    number: 3,
+    name: "followers",
+    tables: &[FOLLOWS],
+};
 /// Follows in a page of what is made anew.
 const PAGE_FOLLOWS: usize = 1_000;
 
@@ -56,31 +59,18 @@ impl Followers {
 }
 
 impl Target for Followers {
-    fn number(&self) -> u32 {
-        NUMBER
-    }
-
-    fn name(&self) -> &'static str {
-        "followers"
-    }
-
-    fn tables(&self) -> &[TableId] {
-        &[FOLLOWS]
+    fn kind(&self) -> Kind {
+        KIND
     }
 
     fn derive(
         &self,
-        source: PartitionId,
+        _: PartitionId,
         batch: &Batch,
         _: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError> {
-        let Ok(changes) = follows::changes(batch) else {
-            let position = batch.position.0;
-            tracing::error!(partition = %source, position, "a committed batch has a follow that can't be read");
-            return Ok(());
-        };
-        for change in changes {
+    ) -> Result<(), CannotDerive> {
+        for change in follows::changes(batch)? {
             out.push(self.derived(change, out.len() as u64));
         }
         Ok(())
@@ -97,9 +87,6 @@ impl Target for Followers {
     ) -> Result<Anew, ReadError> {
         let (follows, next) = follows::page(view, from, PAGE_FOLLOWS)?;
         let derived = follows.into_iter().map(|change| self.derived(change, 0));
-        Ok(Anew {
-            derived: derived.collect(),
-            next,
-        })
+        Ok(Anew::page(derived, next))
     }
 }

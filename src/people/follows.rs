@@ -13,20 +13,20 @@ use std::sync::{Arc, OnceLock};
 
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
-use crate::model::{Direction, ValueRef};
+use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    Action, Batch, Change, Malformed, Purpose, ReadError, Row, RowWriter, Source, Txn, View,
-    damaged, delete, put, record, scan, split_key,
+    self, Action, Batch, Malformed, Purpose, ReadError, Row, RowPage, RowWriter, Source, Txn, View,
+    changed_rows, delete, load, put, read_row, record, scan_all,
 };
 use crate::timeline::{Error, Target, Timelines};
 
-use super::memory::{Kept, Looked};
+use super::memory::Kept;
 use super::tables::{FOLLOWS, Home, last_text};
 use super::{People, SMALL_BYTES};
 
 /// How many timelines a user may follow.
-pub const FOLLOWS_MAX: u64 = 10_000;
+const FOLLOWS_MAX: u64 = 10_000;
 
 /// A timeline that a user follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,7 @@ const FROM: &str = "$from";
 const INBOX_FROM: &str = "$inbox";
 const INCARNATION: &str = "$inc";
 const NUMBER: &str = "$number";
+const WHAT: &str = "not a follow";
 
 impl Follow {
     pub(super) fn encode(&self) -> RowWriter {
@@ -92,13 +93,8 @@ impl Follow {
         home: &Home,
         timeline: &str,
     ) -> Result<Option<Follow>, ReadError> {
-        let key = home.follow_key(timeline);
-        let Some(value) = rows.row(&key)? else {
-            return Ok(None);
-        };
-        let follow = Follow::decode(timeline.to_owned(), &value);
-        let follow = follow.map_err(|_| damaged(key.as_bytes(), "not a follow"))?;
-        Ok(Some(follow))
+        let decode = |value: &[u8]| Follow::decode(timeline.to_owned(), value);
+        load(rows, &home.follow_key(timeline), WHAT, decode)
     }
 
     fn store(&self, txn: &mut Txn<'_>, home: &Home, action: Action) {
@@ -141,8 +137,8 @@ fn unfollow(txn: &mut Txn<'_>, home: &Home, timeline: &str) -> Result<bool, Read
     Ok(true)
 }
 
-/// Notes from where on a timeline's messages come into the inbox: it knows the follow of this number now. `is_anew`:
-/// what came before may not be there.
+/// Stores from which sequence on a timeline's messages come into the inbox: the timeline knows the follow of this
+/// number now. `is_anew`: messages below may be missing there, so a higher sequence replaces the stored one.
 pub(super) fn confirm(
     txn: &mut Txn<'_>,
     home: &Home,
@@ -172,13 +168,8 @@ pub(super) struct FollowChange {
 /// The follows that a batch began or ended, in order.
 pub(super) fn changes(batch: &Batch) -> Result<Vec<FollowChange>, Malformed> {
     let mut found = Vec::new();
-    for record in batch.changes() {
-        let change = Change::decode(record)?;
-        if !is_news(&change) {
-            continue;
-        }
-        for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
-            let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
+    for (action, columns, entry) in changed_rows(batch, FOLLOWS)? {
+        if action != Action::Update {
             let value = (entry.kind == EntryKind::Put).then_some(entry.value);
             found.push(change_of(columns, value)?);
         }
@@ -186,34 +177,21 @@ pub(super) fn changes(batch: &Batch) -> Result<Vec<FollowChange>, Malformed> {
     Ok(found)
 }
 
-fn is_news(change: &Change<'_>) -> bool {
-    change.table == FOLLOWS && change.action != Action::Update
-}
-
 /// All follows of a partition as if they had just begun, from a key's columns on, and where the next page begins.
 pub(super) fn page(
     view: &View,
     from: Option<&[u8]>,
     limit: usize,
-) -> Result<(Vec<FollowChange>, Option<Vec<u8>>), ReadError> {
-    let (start, end) = Home::all_follows(from);
-    let mut found = Vec::new();
-    for row in scan(view, &start, &end, Direction::Forward) {
-        let (key, value) = row?;
-        let not_one = || damaged(&key, "not a follow");
-        let (_, columns) = split_key(&key).ok_or_else(not_one)?;
-        if found.len() == limit {
-            return Ok((found, Some(columns.to_vec())));
-        }
-        found.push(change_of(columns, Some(&value)).map_err(|_| not_one())?);
-    }
-    Ok((found, None))
+) -> Result<RowPage<FollowChange>, ReadError> {
+    table::page(view, FOLLOWS, (from, limit), WHAT, |columns, value| {
+        change_of(columns, Some(value))
+    })
 }
 
 fn change_of(columns: &[u8], value: Option<&[u8]>) -> Result<FollowChange, Malformed> {
     let mut reader = Reader::new(columns);
-    let inbox = reader.string().map_err(|_| Malformed)?;
-    let timeline = reader.string().map_err(|_| Malformed)?.into_owned();
+    let inbox = reader.string()?;
+    let timeline = reader.string()?.into_owned();
     let user = Home::user_of(&inbox).ok_or(Malformed)?.to_owned();
     let follow = value.map(|value| Follow::decode(timeline.clone(), value));
     Ok(FollowChange {
@@ -271,7 +249,7 @@ impl Kept for Followed {
     }
 
     fn take(&mut self, _: TableId, columns: &[u8], entry: KeyedEntry<'_>) -> Result<(), Malformed> {
-        let timeline = last_text(columns).map_err(|_| Malformed)?;
+        let timeline = last_text(columns)?;
         self.names = OnceLock::new();
         match entry.kind {
             EntryKind::Put => self.set(Follow::decode(timeline, entry.value)?),
@@ -321,7 +299,7 @@ impl People {
         .await
     }
 
-    /// Ends that; `false` if the user did not follow it.
+    /// Has a user follow a timeline no longer; `false` if they did not.
     pub async fn unfollow(&self, user: &str, timeline: &str) -> Result<bool, Error> {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
         self.submit(Purpose::MakesRoom, &home.clone(), SMALL_BYTES, move |txn| {
@@ -334,24 +312,13 @@ impl People {
     /// since.
     pub async fn follows(&self, user: &str) -> Result<Arc<Followed>, Error> {
         let home = Home::new(user);
-        let partition = self.place(&home);
-        let mark = match self.followed.look_up(partition, home.column()) {
-            Looked::Known(known) => return Ok(known),
-            Looked::Read(mark) => mark,
-        };
         let of = home.clone();
-        let all = self.read(&home, move |view, _| Ok(all(view, &of)?)).await?;
-        let all = Arc::new(Followed {
-            all,
-            names: OnceLock::new(),
-        });
-        if let Some(mark) = mark {
-            self.followed.settle(partition, home.column(), mark, &all);
-        }
-        Ok(all)
+        let read = move |view: &View, _| all(view, &of);
+        self.kept(&self.followed, (&home, home.column()), read)
+            .await
     }
 
-    /// A page of those behind a timeline's name, and where the next one begins.
+    /// A page of the timelines that a user follows, behind a name, and where the next page begins.
     pub async fn following(
         &self,
         user: &str,
@@ -375,17 +342,15 @@ impl People {
     }
 }
 
-fn all(view: &View, home: &Home) -> Result<Vec<Follow>, ReadError> {
-    let (from, to) = home.follows(None);
-    let mut follows = Vec::new();
-    for row in scan(view, &from, &to, Direction::Forward) {
-        let (key, value) = row?;
-        let not_one = || damaged(&key, "not a follow");
-        let (_, columns) = split_key(&key).ok_or_else(not_one)?;
-        let timeline = last_text(columns).map_err(|_| not_one())?;
-        follows.push(Follow::decode(timeline, &value).map_err(|_| not_one())?);
-    }
-    Ok(follows)
+fn all(view: &View, home: &Home) -> Result<Followed, ReadError> {
+    let read = |columns: &[u8], value: &[u8]| Follow::decode(last_text(columns)?, value);
+    let rows = scan_all(view, &home.follows());
+    Ok(Followed {
+        all: rows
+            .map(|row| read_row(&row?, WHAT, read))
+            .collect::<Result<_, _>>()?,
+        names: OnceLock::new(),
+    })
 }
 
 #[cfg(test)]

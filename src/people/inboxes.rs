@@ -7,16 +7,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ids::{PartitionId, Position, TableId};
+use crate::ids::{PartitionId, Position};
 use crate::metrics::Counter;
-use crate::relay::{Anew, Derived, Target};
+use crate::relay::{Anew, CannotDerive, Derived, Kind, Target};
 use crate::table::{Batch, Partitions, ReadError, Txn, View};
 use crate::timeline::{Inbox, InboxEntry, InboxWriter, POSTS, Post, Timelines, posts};
 
-use super::jobs::{Job, Jobs};
+use super::jobs::{ENTRY_BYTES, Job, Jobs};
 use super::lists::confirmed;
 
-/// Follows messages.
+/// The target: it follows the log's messages that go into inboxes.
 pub(super) struct Inboxes {
     partitions: Partitions,
     timelines: Timelines,
@@ -24,12 +24,13 @@ pub(super) struct Inboxes {
     lately: Mutex<Lately>,
 }
 
-/// Its number in the keys of cursors.
-const NUMBER: u32 = 2;
+const KIND: Kind = Kind {
+    number: 2,
+    name: "inboxes",
+    tables: &[POSTS],
+};
 /// A message that more get is a job. Tests have few users.
 const INLINE_MAX: usize = if cfg!(test) { 2 } else { 1_000 };
-/// About what an entry writes.
-const ENTRY_BYTES: usize = 256;
 /// Followers in a page of what is made anew.
 const PAGE_FOLLOWERS: usize = 1_000;
 /// Recipients of all timelines that are remembered.
@@ -146,16 +147,8 @@ impl Few {
 }
 
 impl Target for Inboxes {
-    fn number(&self) -> u32 {
-        NUMBER
-    }
-
-    fn name(&self) -> &'static str {
-        "inboxes"
-    }
-
-    fn tables(&self) -> &[TableId] {
-        &[POSTS]
+    fn kind(&self) -> Kind {
+        KIND
     }
 
     fn derive(
@@ -164,13 +157,8 @@ impl Target for Inboxes {
         batch: &Batch,
         view: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError> {
-        let Ok(posts) = posts(batch) else {
-            let position = batch.position.0;
-            tracing::error!(partition = %source, position, "a committed batch has a message that can't be read");
-            return Ok(());
-        };
-        for (place, post) in (0u64..).zip(posts) {
+    ) -> Result<(), CannotDerive> {
+        for (place, post) in (0u64..).zip(posts(batch)?) {
             let parts = self.parts(view, &post)?;
             let entry = self.timelines.inbox_entry(source, &post);
             let job = Arc::new(Job { source, post });
@@ -198,9 +186,6 @@ impl Target for Inboxes {
         let (followers, next) = Timelines::follower_page(view, from, PAGE_FOLLOWERS)?;
         let derived = followers.into_iter();
         let derived = derived.map(|change| confirmed(&self.partitions, change, 0, true));
-        Ok(Anew {
-            derived: derived.collect(),
-            next,
-        })
+        Ok(Anew::page(derived, next))
     }
 }

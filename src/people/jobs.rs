@@ -21,8 +21,8 @@ use crate::metrics::{self, Counter, Metrics};
 use crate::model::{Direction, ValueRef};
 use crate::ordered::Reader;
 use crate::table::{
-    Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter, Source as _, StoreError,
-    SubmitError, Txn, View, damaged, delete, put, scan, split_key,
+    Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter, StoreError, SubmitError, Txn,
+    View, delete, load, put, read_row, scan, scan_all, split_key,
 };
 use crate::timeline::{Inbox, Post, Timelines};
 
@@ -30,7 +30,7 @@ const JOBS: TableId = TableId(41);
 /// Members and as many followers that a slice looks at. Tests have few users.
 const SLICE_USERS: usize = if cfg!(test) { 2 } else { 1_000 };
 /// About what an entry writes.
-const ENTRY_BYTES: usize = 256;
+pub(super) const ENTRY_BYTES: usize = 256;
 /// With so many jobs in a partition, messages that go into inboxes are refused.
 const JOBS_MAX: usize = 1_000;
 /// Timelines whose jobs are in turns.
@@ -59,6 +59,7 @@ struct Found {
 const AFTER: &str = "$after";
 const TIMESTAMP: &str = "$at";
 const VERSION: &str = "$version";
+const WHAT: &str = "not a job";
 
 impl Job {
     fn all_of(source: PartitionId, timeline: &str, incarnation: u64) -> Key {
@@ -92,14 +93,11 @@ impl Job {
 impl Found {
     fn decode(columns: &[u8], value: &[u8]) -> Result<Found, Malformed> {
         let mut key = Reader::new(columns);
-        let mut number = || key.u64().map_err(|_| Malformed);
-        let source = u16::try_from(number()?).map_err(|_| Malformed)?;
-        let timeline = key.string().map_err(|_| Malformed)?.into_owned();
-        let mut number = || key.u64().map_err(|_| Malformed);
+        let source = PartitionId(u16::try_from(key.u64()?)?);
         let mut post = Post {
-            timeline,
-            incarnation: number()?,
-            sequence: number()?,
+            timeline: key.string()?.into_owned(),
+            incarnation: key.u64()?,
+            sequence: key.u64()?,
             timestamp: 0,
             version: 0,
         };
@@ -113,19 +111,16 @@ impl Found {
                 _ => return Err(Malformed),
             }
         }
-        let source = PartitionId(source);
         let job = Job { source, post };
         Ok(Found { job, after })
     }
 
     fn load(txn: &Txn<'_>, job: &Job) -> Result<Option<Found>, ReadError> {
         let key = job.key();
-        let Some(value) = txn.row(&key)? else {
-            return Ok(None);
-        };
-        let bad = || damaged(key.as_bytes(), "not a job");
-        let (_, columns) = split_key(key.as_bytes()).ok_or_else(bad)?;
-        Found::decode(columns, &value).map(Some).map_err(|_| bad())
+        load(txn, &key, WHAT, |value| {
+            let (_, columns) = split_key(key.as_bytes()).ok_or(Malformed)?;
+            Found::decode(columns, value)
+        })
     }
 }
 
@@ -223,8 +218,7 @@ impl Jobs {
         if desk.done.load(Ordering::SeqCst) == desk.noted.load(Ordering::SeqCst) {
             return Ok(false);
         }
-        let (from, to) = (job.of_timeline().below_all(), job.of_timeline().above_all());
-        let first = scan(txn, &from, &to, Direction::Forward).next();
+        let first = scan_all(txn, &job.of_timeline()).next();
         Ok(first.transpose()?.is_some())
     }
 
@@ -331,10 +325,7 @@ fn first_jobs(view: &View) -> Result<Vec<Found>, ReadError> {
         let Some(row) = scan(view, &from, &end, Direction::Forward).next() else {
             break;
         };
-        let (key, value) = row?;
-        let bad = || damaged(&key, "not a job");
-        let (_, columns) = split_key(&key).ok_or_else(bad)?;
-        let found = Found::decode(columns, &value).map_err(|_| bad())?;
+        let found = read_row(&row?, WHAT, Found::decode)?;
         from = found.job.of_timeline().above_all();
         jobs.push(found);
     }
@@ -343,16 +334,6 @@ fn first_jobs(view: &View) -> Result<Vec<Found>, ReadError> {
 
 fn count(view: &View) -> Result<u64, ReadError> {
     let all = Key::new(JOBS, &[], 1);
-    let rows = scan(
-        view,
-        &all.clone().below_all(),
-        &all.above_all(),
-        Direction::Forward,
-    );
-    let mut count = 0;
-    for row in rows.take(JOBS_MAX) {
-        row?;
-        count += 1;
-    }
-    Ok(count)
+    let rows = scan_all(view, &all).take(JOBS_MAX);
+    rows.map(|row| row.map(|_| 1)).sum()
 }

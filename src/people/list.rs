@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
-use crate::table::Purpose;
+use crate::table::{Purpose, View};
 use crate::timeline::{Columns, Conversation, Error, Pulse};
 
 use super::conversation_row::{ConversationRow, Membership};
 use super::conversations;
 use super::cursor::{Behind, Read, Since};
 use super::memberships::{Entry, Mine};
-use super::memory::Looked;
 use super::tables::Home;
 use super::{People, SMALL_BYTES, direct};
 
@@ -247,39 +246,28 @@ impl People {
     /// The timelines of a user's conversations.
     pub async fn names(&self, user: &str) -> Result<Vec<String>, Error> {
         let mine = self.mine(user).await?;
-        let standing = mine.iter().filter(|(_, one)| !one.is_ended());
-        Ok(standing.map(|(name, _)| name.to_owned()).collect())
+        Ok(mine.current().map(|(name, _)| name.to_owned()).collect())
     }
 
     /// What memory, or else the store, knows of a user's conversations.
     pub(super) async fn mine(&self, user: &str) -> Result<Arc<Mine>, Error> {
         let home = Home::new(user);
-        let partition = self.place(&home);
-        let mark = match self.memberships.look_up(partition, home.column()) {
-            Looked::Known(mine) => return Ok(mine),
-            Looked::Read(mark) => mark,
-        };
         let of = home.clone();
-        let read = self.read(&home, move |view, _| Ok(conversations::all(view, &of)?));
-        let mine = Arc::new(read.await?);
-        if let Some(mark) = mark {
-            self.memberships
-                .settle(partition, home.column(), mark, &mine);
-        }
-        Ok(mine)
+        let read = move |view: &View, _| conversations::all(view, &of);
+        self.kept(&self.memberships, (&home, home.column()), read)
+            .await
     }
 
     /// What is on the list, as memory knows it, in no order.
     async fn places<'m>(&self, mine: &'m Mine) -> Result<Vec<Place<'m>>, Error> {
-        let standing: Vec<(&str, &Entry)> =
-            mine.iter().filter(|(_, one)| !one.is_ended()).collect();
-        let names: Vec<&str> = standing.iter().map(|(name, _)| *name).collect();
+        let current: Vec<(&str, &Entry)> = mine.current().collect();
+        let names: Vec<&str> = current.iter().map(|(name, _)| *name).collect();
         let matter = |at: usize, _: PartitionId, pulse: Option<Pulse>| {
-            pulse.is_some_and(|pulse| standing[at].1.is_listed(&pulse))
+            pulse.is_some_and(|pulse| current[at].1.is_listed(&pulse))
         };
         let pulses = self.timelines.pulses(&names, matter).await?;
         let place = |(at, pulse): (usize, Option<Pulse>)| {
-            let ((name, entry), pulse) = (standing[at], pulse?);
+            let ((name, entry), pulse) = (current[at], pulse?);
             let activity = pulse.last_at.max(entry.joined_at);
             Some(Place {
                 name,

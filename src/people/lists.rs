@@ -3,8 +3,8 @@
 //! Owns: which change leads to which write. Promises: a user's rows follow each of their memberships, and what of it
 //! only they see; a follow learns that the timeline knows it. Must not: know the relay's steps.
 
-use crate::ids::{PartitionId, Position, TableId};
-use crate::relay::{Anew, Derived, Target};
+use crate::ids::{PartitionId, Position};
+use crate::relay::{Anew, CannotDerive, Derived, Kind, Target};
 use crate::table::{Batch, Partitions, ReadError, Txn, View};
 use crate::timeline::{
     FOLLOWERS, FollowerChange, MEMBERS, MemberChange, Timelines, followings, memberships,
@@ -14,13 +14,16 @@ use super::conversations::{self, Joined, Relayed};
 use super::follows;
 use super::tables::Home;
 
-/// Follows members and followers.
+/// The target: it follows the log's changes of members and followers.
 pub(super) struct Lists {
     partitions: Partitions,
 }
 
-/// Its number in the keys of cursors.
-pub(super) const NUMBER: u32 = 1;
+pub(super) const KIND: Kind = Kind {
+    number: 1,
+    name: "lists",
+    tables: &[MEMBERS, FOLLOWERS],
+};
 /// About what a change holds in the queue, beside its names.
 pub(super) const EFFECT_BYTES: usize = 192;
 /// Members in a page of what is made anew.
@@ -33,27 +36,15 @@ impl Lists {
     }
 
     fn member(&self, change: MemberChange, place: u64, is_anew: bool) -> Derived {
-        let MemberChange {
-            timeline,
-            incarnation,
-            user,
-            row,
-            ..
-        } = change;
-        let home = Home::new(&user);
         let relayed = Relayed {
-            incarnation,
-            member: row.as_ref().map(Joined::of),
+            incarnation: change.incarnation,
+            member: change.row.as_ref().map(Joined::of),
             is_anew,
         };
-        Derived {
-            destination: self.partitions.place(home.name().as_bytes()),
-            place,
-            bytes: EFFECT_BYTES + 2 * home.name().len() + timeline.len(),
-            effect: Box::new(move |txn: &mut Txn<'_>| {
-                conversations::relay(txn, &home, &timeline, &relayed)
-            }),
-        }
+        let of = (&*change.user, change.timeline);
+        at_user(&self.partitions, of, place, move |txn, home, timeline| {
+            conversations::relay(txn, home, timeline, &relayed)
+        })
     }
 }
 
@@ -64,52 +55,47 @@ pub(super) fn confirmed(
     place: u64,
     is_anew: bool,
 ) -> Derived {
-    let FollowerChange {
-        timeline,
-        user,
-        number,
-        from,
-    } = change;
-    let home = Home::new(&user);
+    let (of, known) = (
+        (&*change.user, change.timeline),
+        (change.number, change.from),
+    );
+    at_user(partitions, of, place, move |txn, home, timeline| {
+        follows::confirm(txn, home, timeline, known, is_anew)
+    })
+}
+
+/// A write at a user about a timeline.
+fn at_user(
+    partitions: &Partitions,
+    (user, timeline): (&str, String),
+    place: u64,
+    write: impl Fn(&mut Txn<'_>, &Home, &str) -> Result<(), ReadError> + Send + Sync + 'static,
+) -> Derived {
+    let home = Home::new(user);
     Derived {
         destination: partitions.place(home.name().as_bytes()),
         place,
         bytes: EFFECT_BYTES + 2 * home.name().len() + timeline.len(),
-        effect: Box::new(move |txn: &mut Txn<'_>| {
-            follows::confirm(txn, &home, &timeline, (number, from), is_anew)
-        }),
+        effect: Box::new(move |txn: &mut Txn<'_>| write(txn, &home, &timeline)),
     }
 }
 
 impl Target for Lists {
-    fn number(&self) -> u32 {
-        NUMBER
-    }
-
-    fn name(&self) -> &'static str {
-        "lists"
-    }
-
-    fn tables(&self) -> &[TableId] {
-        &[MEMBERS, FOLLOWERS]
+    fn kind(&self) -> Kind {
+        KIND
     }
 
     fn derive(
         &self,
-        source: PartitionId,
+        _: PartitionId,
         batch: &Batch,
         _: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError> {
-        let (Ok(members), Ok(followers)) = (memberships(batch, |_| true), followings(batch)) else {
-            let position = batch.position.0;
-            tracing::error!(partition = %source, position, "a committed batch has a member or follower that can't be read");
-            return Ok(());
-        };
-        for change in members {
+    ) -> Result<(), CannotDerive> {
+        for change in memberships(batch, |_| true)? {
             out.push(self.member(change, out.len() as u64, false));
         }
-        for change in followers {
+        for change in followings(batch)? {
             out.push(confirmed(&self.partitions, change, out.len() as u64, false));
         }
         Ok(())
@@ -126,9 +112,6 @@ impl Target for Lists {
         let derived = members
             .into_iter()
             .map(|change| self.member(change, 0, true));
-        Ok(Anew {
-            derived: derived.collect(),
-            next,
-        })
+        Ok(Anew::page(derived, next))
     }
 }

@@ -72,6 +72,11 @@ impl Mine {
         self.entries.iter().map(|entry| (self.name(entry), entry))
     }
 
+    /// Those that have not ended.
+    pub(super) fn current(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.iter().filter(|(_, entry)| !entry.is_ended())
+    }
+
     fn name(&self, entry: &Entry) -> &str {
         let at = entry.at as usize;
         &self.names[at..at + usize::from(entry.name_bytes)]
@@ -132,8 +137,8 @@ impl Kept for Mine {
 
     fn take(&mut self, _: TableId, columns: &[u8], entry: KeyedEntry<'_>) -> Result<(), Malformed> {
         let mut reader = Reader::new(columns);
-        reader.skip().map_err(|_| Malformed)?;
-        let timeline = reader.string().map_err(|_| Malformed)?;
+        reader.skip()?;
+        let timeline = reader.string()?;
         match entry.kind {
             EntryKind::Put => self.set(&timeline, &ConversationRow::decode(entry.value)?),
             EntryKind::Tombstone => self.remove(&timeline),

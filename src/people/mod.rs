@@ -38,7 +38,8 @@ use crate::ids::{HistoryId, PartitionId, Position, TableId};
 use crate::metrics::Metrics;
 use crate::relay::{Relay, Target};
 use crate::table::{
-    Catalog, DropContext, Entry, Partitions, Purpose, Retention, Rules, TableRules, Txn, View,
+    Catalog, DropContext, Entry, Partitions, Purpose, ReadError, Retention, Rules, TableRules, Txn,
+    View,
 };
 use crate::timeline::{Columns, Error, Limits, Timelines};
 
@@ -47,19 +48,18 @@ use followers::Followers;
 use inboxes::Inboxes;
 use lists::Lists;
 use memberships::Mine;
-use memory::Memory;
+use memory::{Kept, Looked, Memory};
 use places::Places;
 use tables::Home;
 
-pub use conversations::ATTRIBUTES_BYTES_MAX;
 pub use device::SyncDevice;
 pub use dump::{DumpedPerson, StoredConversation, dump_people};
 pub use feed::{FeedPage, FeedRange};
-pub use follows::{FOLLOWS_MAX, Follow, Followed};
+pub use follows::{Follow, Followed};
 pub use jobs::Jobs;
 pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
-pub use own_side::{OwnSide, Told};
-pub use positions::{DEVICES_MAX, POSITIONS_MAX, SetPositions};
+pub use own_side::{OwnPosition, OwnSide};
+pub use positions::{DEVICES_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
 pub use sync::{SyncConversations, SyncedConversations};
 pub use verify::{Changed, Report, StoredPartition, StoredPeople, VerifiedPeople};
@@ -95,9 +95,7 @@ impl People {
         ];
         (targets, jobs)
     }
-}
 
-impl People {
     /// The people on these partitions.
     #[must_use]
     pub fn new(partitions: Partitions, timelines: Timelines, relay: Relay) -> People {
@@ -191,7 +189,7 @@ impl People {
         for (source, position) in ends {
             let reached = self
                 .relay
-                .reached(lists::NUMBER, *source, destination, *position);
+                .reached(lists::KIND.number, *source, destination, *position);
             if !reached.await {
                 return;
             }
@@ -269,6 +267,26 @@ impl People {
         let now_ms = self.timelines.now_ms();
         let read = move |view: &View| Ok(read(view, now_ms));
         self.partitions.read(self.place(home), read).await?
+    }
+
+    /// What memory, or else the store, knows of an owner's rows at a user.
+    async fn kept<K: Kept + Send + Sync + 'static>(
+        &self,
+        memory: &Memory<K>,
+        (home, owner): (&Home, &[u8]),
+        read: impl FnOnce(&View, u64) -> Result<K, ReadError> + Send + 'static,
+    ) -> Result<Arc<K>, Error> {
+        let partition = self.place(home);
+        let mark = match memory.look_up(partition, owner) {
+            Looked::Known(kept) => return Ok(kept),
+            Looked::Read(mark) => mark,
+        };
+        let kept = self.read(home, move |view, now_ms| Ok(read(view, now_ms)?));
+        let kept = Arc::new(kept.await?);
+        if let Some(mark) = mark {
+            memory.settle(partition, owner, mark, &kept);
+        }
+        Ok(kept)
     }
 
     fn place(&self, home: &Home) -> PartitionId {

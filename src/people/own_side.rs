@@ -1,7 +1,7 @@
-//! What changes at a user, for who follows all of their conversations.
+//! What changes in a user's own rows, for a client that follows all of their conversations.
 //!
-//! Owns: the order in which such changes are told. Promises: each change of the user's rows once, in pages that fit a
-//! frame; what comes while a page is made is in the next. Must not: know subscriptions.
+//! Owns: the order in which such changes are returned. Promises: each change once, in pages that fit a frame; a change
+//! that is made while a page is read is in the next one. Must not: know subscriptions.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::list::{Found, Shown};
 use super::stored::Place;
 use super::tables::Home;
 
-/// Up to where the changes at a user were told.
+/// Up to where the changes at a user were returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Told {
+pub struct OwnPosition {
     /// In the log of the user's partition.
     position: u64,
-    /// Of rows that were written together, up to this name.
+    /// Of the rows that were written together there, up to this name.
     name: String,
 }
 
@@ -25,29 +25,29 @@ pub struct Told {
 #[derive(Debug, Default)]
 pub struct OwnSide {
     /// Conversations whose rows have changed, or at first all of them, and where the device is.
-    pub standing: Vec<(String, Option<Place>)>,
+    pub current: Vec<(String, Option<Place>)>,
     /// What they show; nothing at first.
     pub shown: Vec<Shown>,
     /// Conversations that have ended.
     pub removed: Vec<String>,
     /// What to ask with next.
-    pub told: Told,
+    pub reached: OwnPosition,
     /// There is more.
     pub more: bool,
 }
 
 impl People {
-    /// What has changed at a user since `told`; at first all conversations. `device`: whose positions are wanted.
+    /// What has changed at a user after `after`; `None` = all conversations. `device`: whose positions are wanted.
     pub async fn own_side(
         &self,
         user: &str,
         device: Option<&str>,
-        told: Option<&Told>,
+        after: Option<&OwnPosition>,
         bytes_max: usize,
     ) -> Result<OwnSide, Error> {
         let partition = self.place(&Home::new(user));
         let mut side = OwnSide {
-            told: Told {
+            reached: OwnPosition {
                 position: self.partitions.tail(partition).position().0 + 1,
                 name: String::new(),
             },
@@ -59,35 +59,38 @@ impl People {
             None => Arc::default(),
         };
         let place = |name: &str| places.get(name);
-        let Some(told) = told else {
-            let standing = mine.iter().filter(|(_, entry)| !entry.is_ended());
-            side.standing = standing
-                .map(|(name, _)| (name.to_owned(), place(name)))
-                .collect();
+        let Some(after) = after else {
+            let current = mine
+                .current()
+                .map(|(name, _)| (name.to_owned(), place(name)));
+            side.current = current.collect();
             return Ok(side);
         };
-        let mut changed: Vec<(Told, bool)> = Vec::new();
-        for (name, entry) in mine.iter().filter(|(_, one)| one.position >= told.position) {
-            let at = Told {
+        let mut changed: Vec<(OwnPosition, bool)> = Vec::new();
+        for (name, entry) in mine
+            .iter()
+            .filter(|(_, one)| one.position >= after.position)
+        {
+            let at = OwnPosition {
                 position: entry.position,
                 name: name.to_owned(),
             };
-            if at > *told {
+            if at > *after {
                 changed.push((at, entry.is_ended()));
             }
         }
         changed.sort_unstable();
         let mut bytes = 0;
         for chunk in changed.chunks(CHUNK) {
-            let standing = chunk.iter().filter(|(_, is_ended)| !is_ended);
-            let names: Vec<&str> = standing.map(|(at, _)| at.name.as_str()).collect();
+            let current = chunk.iter().filter(|(_, is_ended)| !is_ended);
+            let names: Vec<&str> = current.map(|(at, _)| at.name.as_str()).collect();
             let shown = self.shown(user, &names, None, &Columns::new()).await?;
             let mut shown = shown.into_iter();
             for (at, is_ended) in chunk {
                 match (!is_ended).then(|| shown.next()).flatten() {
                     Some(Found::Shown(one)) => {
                         bytes += one.json_bytes_max();
-                        side.standing.push((at.name.clone(), place(&at.name)));
+                        side.current.push((at.name.clone(), place(&at.name)));
                         side.shown.push(*one);
                     }
                     _ => {
@@ -97,7 +100,7 @@ impl People {
                 }
                 if bytes > bytes_max {
                     side.more = true;
-                    side.told = at.clone();
+                    side.reached = at.clone();
                     return Ok(side);
                 }
             }

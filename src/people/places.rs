@@ -153,11 +153,11 @@ impl Kept for Places {
             }
             (DEVICES, EntryKind::Tombstone) => self.device = None,
             (POSITIONS, EntryKind::Put) => {
-                let timeline = last_text(columns).map_err(|_| Malformed)?;
+                let timeline = last_text(columns)?;
                 self.set(&timeline, &Place::decode(entry.value)?);
             }
             (POSITIONS, EntryKind::Tombstone) => {
-                let timeline = last_text(columns).map_err(|_| Malformed)?;
+                let timeline = last_text(columns)?;
                 if let Ok(index) = self.find(&timeline) {
                     // The bytes of its texts stay until the device is read again.
                     self.entries.remove(index);

@@ -7,15 +7,10 @@
 //! Rows of a device that is gone leave in three ways: merges drop its positions; a new device takes its place when a
 //! user has as many as may be; if it comes back it begins anew.
 
-use std::ops::Bound;
-
-use bytes::Bytes;
-
 use crate::entry::EntryKind;
-use crate::model::Direction;
 use crate::table::{
-    DropContext, Entry, Key, Malformed, ReadError, Row, Source, Txn, View, damaged, delete, put,
-    scan, split_key,
+    self, DropContext, Entry, Key, Malformed, ReadError, Row, Source, Txn, View, delete, put,
+    read_row, scan_all, scan_behind,
 };
 use crate::timeline::Error;
 
@@ -26,7 +21,7 @@ use super::tables::{Home, device_of, last_text};
 /// Devices of a user.
 pub const DEVICES_MAX: usize = 100;
 /// Positions of a device.
-pub const POSITIONS_MAX: u64 = 10_000;
+const POSITIONS_MAX: u64 = 10_000;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// The last use of a device is written once a day: a poll that finds nothing writes nothing.
@@ -62,12 +57,8 @@ impl DeviceRow {
 
     /// A device that is not gone.
     fn load(rows: &impl Source, key: &Key, now_ms: u64) -> Result<Option<DeviceRow>, ReadError> {
-        let Some(value) = rows.row(key)? else {
-            return Ok(None);
-        };
-        let device = DeviceRow::decode(&value);
-        let device = device.map_err(|_| damaged(key.as_bytes(), "not a device"))?;
-        Ok((!device.is_gone(now_ms)).then_some(device))
+        let device = table::load(rows, key, NO_DEVICE, DeviceRow::decode)?;
+        Ok(device.filter(|device| !device.is_gone(now_ms)))
     }
 
     /// Whether its use now is to be written.
@@ -101,7 +92,7 @@ pub(super) fn set(
     for DevicePosition { timeline, place } in positions {
         let key = home.position_key(&device, &timeline);
         let before = match found {
-            Some(_) => load(txn, &key)?,
+            Some(_) => table::load(txn, &key, NO_POSITION, Place::decode)?,
             None => None,
         };
         row.count += u64::from(before.is_none());
@@ -164,68 +155,50 @@ pub(super) fn remove(txn: &mut Txn<'_>, home: &Home, device: &str) -> Result<boo
 }
 
 fn remove_rows(txn: &mut Txn<'_>, home: &Home, device: &str) -> Result<(), ReadError> {
-    let (from, to) = home.positions(device, None);
-    let rows = txn_scan(txn, &from, &to);
-    let keys: Vec<Bytes> = rows
-        .map(|row| Ok(row?.0))
-        .collect::<Result<_, ReadError>>()?;
-    for key in keys {
+    let rows: Vec<_> = scan_all(txn, &home.positions(device)).collect::<Result<_, _>>()?;
+    for (key, _) in rows {
         txn.delete(&key);
     }
     delete(txn, home.device_key(device));
     Ok(())
 }
 
-fn load(rows: &impl Source, key: &Key) -> Result<Option<Place>, ReadError> {
-    let Some(value) = rows.row(key)? else {
-        return Ok(None);
-    };
-    let place = Place::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a position"))?;
-    Ok(Some(place))
-}
-
 /// All devices that have a row.
-fn devices(txn: &Txn<'_>, home: &Home) -> Result<Vec<(String, DeviceRow)>, ReadError> {
-    let (from, to) = home.devices();
-    txn_scan(txn, &from, &to).map(device).collect()
-}
-
-fn txn_scan<'t>(txn: &'t Txn<'_>, from: &Key, to: &Key) -> crate::table::Rows<'t> {
-    let (from, to) = (from.as_bytes(), to.as_bytes());
-    txn.range(
-        Bound::Included(from),
-        Bound::Excluded(to),
-        Direction::Forward,
-    )
+fn devices(rows: &impl Source, home: &Home) -> Result<Vec<(String, DeviceRow)>, ReadError> {
+    scan_all(rows, &home.devices())
+        .map(|row| {
+            read_row(&row?, NO_DEVICE, |columns, value| {
+                Ok((last_text(columns)?, DeviceRow::decode(value)?))
+            })
+        })
+        .collect()
 }
 
 /// A user's devices that are not gone.
 pub(super) fn live(view: &View, home: &Home, now_ms: u64) -> Result<Vec<Device>, ReadError> {
-    let (from, to) = home.devices();
-    let mut devices = Vec::new();
-    for row in scan(view, &from, &to, Direction::Forward) {
-        let (name, row) = device(row)?;
-        if !row.is_gone(now_ms) {
-            devices.push(Device {
-                device: name,
-                used_at: row.used,
-                positions: row.count,
-            });
-        }
-    }
-    Ok(devices)
+    let mut devices = devices(view, home)?;
+    devices.retain(|(_, row)| !row.is_gone(now_ms));
+    let named = |(name, row): (String, DeviceRow)| row.named(name);
+    Ok(devices.into_iter().map(named).collect())
 }
 
-fn device(row: Result<(Bytes, Bytes), ReadError>) -> Result<(String, DeviceRow), ReadError> {
-    let (key, value) = row?;
-    let row = DeviceRow::decode(&value).map_err(|_| damaged(&key, "not a device"))?;
-    Ok((name_at_end(&key)?, row))
+/// A device's positions behind a timeline's name, in order.
+fn positions_behind<'v>(
+    view: &'v View,
+    home: &Home,
+    device: &str,
+    after: Option<&str>,
+) -> impl Iterator<Item = Result<DevicePosition, ReadError>> + use<'v> {
+    scan_behind(view, &home.positions(device), after).map(|row| {
+        read_row(&row?, NO_POSITION, |columns, value| {
+            let (timeline, place) = (last_text(columns)?, Place::decode(value)?);
+            Ok(DevicePosition { timeline, place })
+        })
+    })
 }
 
-fn name_at_end(key: &[u8]) -> Result<String, ReadError> {
-    let name = split_key(key).and_then(|(_, columns)| last_text(columns).ok());
-    name.ok_or_else(|| damaged(key, "not a name"))
-}
+const NO_DEVICE: &str = "not a device";
+const NO_POSITION: &str = "not a position";
 
 /// All positions of a device, for memory.
 pub(super) fn all(
@@ -238,11 +211,9 @@ pub(super) fn all(
     if places.device.is_none() {
         return Ok(places);
     }
-    let (from, to) = home.positions(device, None);
-    for row in scan(view, &from, &to, Direction::Forward) {
-        let (key, value) = row?;
-        let place = Place::decode(&value).map_err(|_| damaged(&key, "not a position"))?;
-        places.set(&name_at_end(&key)?, &place);
+    for position in positions_behind(view, home, device, None) {
+        let DevicePosition { timeline, place } = position?;
+        places.set(&timeline, &place);
     }
     Ok(places)
 }
@@ -259,17 +230,14 @@ pub(super) fn list(
     if DeviceRow::load(view, &home.device_key(device), now_ms)?.is_none() {
         return Ok((Vec::new(), true));
     }
-    let (from, to) = home.positions(device, after);
     let (mut positions, mut bytes) = (Vec::new(), 0);
-    for row in scan(view, &from, &to, Direction::Forward) {
-        let (key, value) = row?;
-        let place = Place::decode(&value).map_err(|_| damaged(&key, "not a position"))?;
-        let timeline = name_at_end(&key)?;
-        bytes += timeline.len() + place.epoch.len() + POSITION_BYTES;
+    for position in positions_behind(view, home, device, after) {
+        let position = position?;
+        bytes += position.timeline.len() + position.place.epoch.len() + POSITION_BYTES;
         if bytes > bytes_max && !positions.is_empty() {
             return Ok((positions, false));
         }
-        positions.push(DevicePosition { timeline, place });
+        positions.push(position);
     }
     Ok((positions, true))
 }
@@ -280,17 +248,17 @@ const POSITION_BYTES: usize = 128;
 /// Whether a position may be dropped: its device was not used for too long. A position that was written since then
 /// belongs to a device that has come back, whose row is not yet where merges read.
 pub(super) fn is_over(columns: &[u8], entry: &Entry, context: &DropContext<'_>) -> bool {
-    let is_over = || {
+    let is_over = || -> Result<bool, Malformed> {
         if entry.kind != EntryKind::Put {
             return Ok(false);
         }
         let written = Row::parse(&entry.value)?.base().cast_unsigned();
-        let device = device_of(columns).map_err(|_| Malformed)?;
+        let device = device_of(columns)?;
         let Some(device) = (context.read)(device.as_bytes()) else {
             return Ok(false);
         };
         let is_old = written.saturating_add(UNUSED_MS_MAX) <= context.now_ms;
         Ok(is_old && DeviceRow::decode(&device)?.is_gone(context.now_ms))
     };
-    is_over().unwrap_or_else(|_: Malformed| false)
+    is_over().unwrap_or(false)
 }

@@ -100,6 +100,15 @@ pub(super) struct DeviceRow {
 }
 
 impl DeviceRow {
+    /// With its name.
+    pub(super) fn named(self, device: String) -> Device {
+        Device {
+            device,
+            used_at: self.used,
+            positions: self.count,
+        }
+    }
+
     pub(super) fn encode(self) -> RowWriter {
         let mut row = RowWriter::new(24);
         for (name, value) in [(COUNT, self.count), (USED, self.used)] {

@@ -80,8 +80,8 @@ impl People {
         let (mut room, mut count, mut is_full) = (bytes_max, 0, false);
         let any = Columns::new();
         for chunk in names.chunks(CHUNK) {
-            let standing = chunk.iter().filter(|one| !one.is_ended);
-            let asked: Vec<&str> = standing.map(|one| one.name.as_str()).collect();
+            let current = chunk.iter().filter(|one| !one.is_ended);
+            let asked: Vec<&str> = current.map(|one| one.name.as_str()).collect();
             let shown = self.shown(&user, &asked, columns.as_deref(), &any);
             let mut shown = shown.await?.into_iter();
             for one in chunk {

@@ -14,14 +14,12 @@ use crate::ids::TableId;
 use crate::ordered::{self, Malformed, Reader};
 use crate::table::Key;
 
-pub(super) use crate::timeline::CONVERSATIONS;
+use crate::timeline::Timelines;
+pub(super) use crate::timeline::{CONVERSATIONS, INBOX};
 
 pub(super) const POSITIONS: TableId = TableId(33);
 pub(super) const DEVICES: TableId = TableId(34);
 pub(super) const FOLLOWS: TableId = TableId(35);
-
-/// What the ID of an inbox begins with.
-pub(super) const INBOX: &str = "$inbox/";
 
 /// Where everything of a user lies: the ID of their inbox, plain and as the first key column of their rows.
 #[derive(Clone, Debug)]
@@ -32,7 +30,7 @@ pub(super) struct Home {
 
 impl Home {
     pub(super) fn new(user: &str) -> Home {
-        let name = format!("{INBOX}{user}");
+        let name = Timelines::inbox_of(user);
         let mut column = Vec::with_capacity(ordered::text_bytes(name.len()));
         ordered::push_string(&mut column, &name);
         Home { name, column }
@@ -57,34 +55,18 @@ impl Home {
         self.key(CONVERSATIONS, timeline.len()).string(timeline)
     }
 
-    /// The bounds of a user's conversations.
-    pub(super) fn conversations(&self) -> (Key, Key) {
-        let key = self.key(CONVERSATIONS, 1);
-        (key.clone().below_all(), key.above_all())
+    /// What the keys of a user's conversations begin with.
+    pub(super) fn conversations(&self) -> Key {
+        self.key(CONVERSATIONS, 1)
     }
 
     pub(super) fn follow_key(&self, timeline: &str) -> Key {
         self.key(FOLLOWS, timeline.len()).string(timeline)
     }
 
-    /// The bounds of the timelines that a user follows, behind a name.
-    pub(super) fn follows(&self, after: Option<&str>) -> (Key, Key) {
-        let key = self.key(FOLLOWS, 1);
-        let from = match after {
-            Some(after) => self.follow_key(after).above_all(),
-            None => key.clone().below_all(),
-        };
-        (from, key.above_all())
-    }
-
-    /// The bounds of all follows of a partition, from a key's columns on.
-    pub(super) fn all_follows(from: Option<&[u8]>) -> (Key, Key) {
-        let all = Key::new(FOLLOWS, &[], 1);
-        let start = match from {
-            Some(from) => Key::new(FOLLOWS, from, 0),
-            None => all.clone().below_all(),
-        };
-        (start, all.above_all())
+    /// The same of their follows.
+    pub(super) fn follows(&self) -> Key {
+        self.key(FOLLOWS, 1)
     }
 
     /// The columns that a device's rows begin with.
@@ -103,21 +85,14 @@ impl Home {
         key.string(device).string(timeline)
     }
 
-    /// The bounds of a user's devices.
-    pub(super) fn devices(&self) -> (Key, Key) {
-        let key = self.key(DEVICES, 1);
-        (key.clone().below_all(), key.above_all())
+    /// The same of their devices.
+    pub(super) fn devices(&self) -> Key {
+        self.key(DEVICES, 1)
     }
 
-    /// The bounds of a device's positions behind a timeline's name.
-    pub(super) fn positions(&self, device: &str, after: Option<&str>) -> (Key, Key) {
-        let key = self.key(POSITIONS, device.len() + 4).string(device);
-        let from = match after {
-            // Nothing lies between a text and itself with a NUL behind it.
-            Some(after) => key.clone().string(&format!("{after}\0")),
-            None => key.clone().below_all(),
-        };
-        (from, key.above_all())
+    /// The same of a device's positions.
+    pub(super) fn positions(&self, device: &str) -> Key {
+        self.key(POSITIONS, device.len() + 4).string(device)
     }
 
     fn key(&self, table: TableId, more: usize) -> Key {
@@ -156,10 +131,9 @@ mod tests {
         let (_, columns) = split_key(key.as_bytes()).unwrap();
         assert_eq!(last_text(columns).unwrap(), "room-1");
         assert_eq!(device_of(columns).unwrap(), home.device_key("phone"));
-        let (from, to) = home.positions("phone", None);
+        let all = || home.positions("phone");
+        let (from, to) = (all().below_all(), all().above_all());
         assert!(from < key && key < to);
         assert!(home.position_key("phone\u{1}", "a") > to);
-        let (from, _) = home.positions("phone", Some("room-1"));
-        assert!(key < from && from < home.position_key("phone", "room-1\u{1}"));
     }
 }

@@ -1,9 +1,9 @@
 //! What must hold between what lies at users and the timelines that it is of.
 //!
-//! Owns: these rules, and what a log tells of changes that the relay has not derived yet. Promises: each contradiction
-//! is reported with its place; what the relay may still have to do is none. Must not: write.
+//! Owns: these rules, and which changes of a log the relay may not have derived yet. Promises: each contradiction is
+//! reported with its place; a difference that the relay may still mend is not reported. Must not: write.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::ids::{HistoryId, PartitionId, Position};
 use crate::relay::stored_cursors;
@@ -14,7 +14,7 @@ use super::conversation_row::{ConversationRow, Marks, Membership};
 use super::dump::{all, read};
 use super::stored::{DeviceRow, Place};
 use super::tables::{CONVERSATIONS, DEVICES, Home, POSITIONS};
-use super::{conversations, follows, lists};
+use super::{conversations, followers, follows, lists};
 
 /// What was found at users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub struct VerifiedPeople {
     pub entries: u64,
 }
 
-/// What is told of a check.
+/// Where a check writes what it finds.
 pub struct Report<'r> {
-    /// What can't be.
+    /// Takes a contradiction: the server is at fault, or the disk.
     pub problem: &'r mut dyn FnMut(String),
-    /// What a client may have caused.
+    /// Takes what is odd but may be a client's doing.
     pub note: &'r mut dyn FnMut(String),
 }
 
@@ -41,7 +41,7 @@ pub struct StoredPartition<'v> {
     pub view: &'v View,
     /// The end of its log.
     pub last: Position,
-    /// What its log tells.
+    /// What the batches of its log changed.
     pub changed: &'v Changed,
 }
 
@@ -84,10 +84,10 @@ impl Changed {
 pub struct StoredPeople<'v> {
     pub(super) partitions: Vec<StoredPartition<'v>>,
     pub(super) timelines: Vec<StoredTimelines<'v>>,
-    pub(super) history: HistoryId,
+    history: HistoryId,
     place: &'v dyn Fn(&[u8]) -> PartitionId,
-    /// By source, then destination: up to where lists were derived; `None` = it can't be said.
-    lists: Vec<Vec<Option<Position>>>,
+    /// By target, source and destination: up to where the source's log was derived from; absent = it can't be said.
+    derived: HashMap<(u32, usize, usize), Position>,
 }
 
 impl<'v> StoredPeople<'v> {
@@ -106,7 +106,7 @@ impl<'v> StoredPeople<'v> {
             partitions,
             history,
             place,
-            lists: Vec::new(),
+            derived: HashMap::new(),
         }
     }
 
@@ -126,16 +126,13 @@ impl<'v> StoredPeople<'v> {
         Ok(found)
     }
 
-    /// Checks that no cursor is beyond the log that it is in, and notes where lists are.
+    /// Checks that no cursor is beyond the log that it is in, and notes where the targets are.
     fn check_cursors(&mut self, report: &mut Report<'_>) -> Result<(), ReadError> {
         let history = self.history.to_string();
-        let count = self.partitions.len();
-        let mut lists = vec![vec![None; count]; count];
-        let mut has_other = vec![vec![false; count]; count];
+        let (mut found, mut of_others) = (HashMap::new(), HashSet::new());
         for (destination, partition) in self.partitions.iter().enumerate() {
             for cursor in stored_cursors(partition.view)? {
-                let (target, source) = (cursor.target, cursor.source);
-                let at = cursor.position;
+                let (target, source, at) = (cursor.target, cursor.source, cursor.position);
                 let Some(log) = self.partitions.get(usize::from(source.0)) else {
                     (report.problem)(format!(
                         "partition {destination}: a relay cursor of target {target} is in the log of partition {source}, \
@@ -143,47 +140,57 @@ impl<'v> StoredPeople<'v> {
                     ));
                     continue;
                 };
-                let is_of_lists = target == lists::NUMBER;
+                let route = (target, usize::from(source.0), destination);
                 if cursor.history != history {
-                    has_other[usize::from(source.0)][destination] |= is_of_lists;
-                    continue;
-                }
-                if at > log.last {
+                    of_others.insert(route);
+                } else if at > log.last {
                     (report.problem)(format!(
                         "partition {destination}: the relay cursor of target {target} is at {at} of partition {source}, \
                          whose log ends at {}",
                         log.last
                     ));
-                } else if is_of_lists {
-                    lists[usize::from(source.0)][destination] = Some(at);
+                } else {
+                    found.insert(route, at);
                 }
             }
         }
-        for (source, lists) in lists.iter_mut().enumerate() {
-            let log = &self.partitions[source];
-            for (destination, at) in lists.iter_mut().enumerate() {
-                // Without a cursor of any history nothing was derived yet. Where the log does not reach back to the
-                // cursor everything will be made anew.
-                let begin = (!has_other[source][destination]).then_some(Position::ZERO);
-                let reaches = |at: &Position| {
+        for (source, log) in self.partitions.iter().enumerate() {
+            for destination in 0..self.partitions.len() {
+                for target in [lists::KIND.number, followers::KIND.number] {
+                    let route = (target, source, destination);
+                    // Without a cursor of any history nothing was derived yet. Where the log does not reach back to
+                    // the cursor everything will be made anew.
+                    let begin = (!of_others.contains(&route)).then_some(Position::ZERO);
                     let first = log.changed.first;
-                    *at >= log.last || first.is_some_and(|first| first <= at.next())
-                };
-                *at = at.or(begin).filter(reaches);
+                    let reaches = |at: &Position| {
+                        *at >= log.last || first.is_some_and(|first| first <= at.next())
+                    };
+                    let at = found.get(&route).copied().or(begin);
+                    self.derived
+                        .extend(at.filter(reaches).map(|at| (route, at)));
+                }
             }
         }
-        self.lists = lists;
         Ok(())
     }
 
+    /// Whether a target may still have to bring a source's change at this position to a destination; `None` = the
+    /// source's log has no such change any more.
+    pub(super) fn is_pending(
+        &self,
+        target: u32,
+        (source, destination): (usize, usize),
+        changed: Option<&Position>,
+    ) -> bool {
+        let at = self.derived.get(&(target, source, destination));
+        at.is_none_or(|at| changed.is_some_and(|changed| changed > at))
+    }
+
     /// Whether the relay may still have to bring a change of a member to the user.
-    fn is_pending(&self, source: usize, destination: usize, timeline: &str, user: &str) -> bool {
-        let Some(at) = self.lists[source][destination] else {
-            return true;
-        };
+    fn is_member_pending(&self, route: (usize, usize), timeline: &str, user: &str) -> bool {
         let of = (timeline.to_owned(), user.to_owned());
-        let changed = self.partitions[source].changed.members.get(&of);
-        changed.is_some_and(|changed| *changed > at)
+        let changed = self.partitions[route.0].changed.members.get(&of);
+        self.is_pending(lists::KIND.number, route, changed)
     }
 
     pub(super) fn place_of(&self, key: &[u8]) -> usize {
@@ -201,7 +208,7 @@ impl<'v> StoredPeople<'v> {
                 let (timeline, user) = (one.timeline.as_str(), one.user.as_str());
                 let home = Home::new(user);
                 let destination = self.place_of(home.name().as_bytes());
-                if self.is_pending(source, destination, timeline, user) {
+                if self.is_member_pending((source, destination), timeline, user) {
                     continue;
                 }
                 let row = conversations::load(self.partitions[destination].view, &home, timeline)?;
@@ -261,7 +268,8 @@ impl<'v> StoredPeople<'v> {
             }
             let member = self.timelines[source].member(&timeline, &user)?;
             let stays = member.is_some_and(|member| member.joined >= joined);
-            if row.removed == 0 && !stays && !self.is_pending(source, id, &timeline, &user) {
+            if row.removed == 0 && !stays && !self.is_member_pending((source, id), &timeline, &user)
+            {
                 problem("has not ended, and the user is no member");
             }
         }

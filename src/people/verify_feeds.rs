@@ -1,12 +1,10 @@
 //! What must hold between inboxes, follows and the timelines that they lead to.
 //!
-//! Owns: these rules. Promises: each contradiction is reported with its place; what the relay may still have to do is
-//! none. Must not: write.
+//! Owns: these rules. Promises: each contradiction is reported with its place; a difference that the relay may still
+//! mend is not reported. Must not: write.
 
 use std::collections::HashMap;
 
-use crate::ids::Position;
-use crate::relay::stored_cursors;
 use crate::table::ReadError;
 use crate::timeline::StoredEntry;
 
@@ -97,17 +95,10 @@ impl StoredPeople<'_> {
             }
             let follower = self.timelines[source].follower(&timeline, &user)?;
             let of = (timeline.clone(), user.clone());
-            let is_known = self.has_brought(
-                followers::NUMBER,
-                (id, source),
-                self.partitions[id].changed.follows.get(&of),
-            )?;
-            let is_back = is_known
-                && self.has_brought(
-                    lists::NUMBER,
-                    (source, id),
-                    self.partitions[source].changed.followers.get(&of),
-                )?;
+            let changed = self.partitions[id].changed.follows.get(&of);
+            let is_known = !self.is_pending(followers::KIND.number, (id, source), changed);
+            let changed = self.partitions[source].changed.followers.get(&of);
+            let is_back = is_known && !self.is_pending(lists::KIND.number, (source, id), changed);
             match follower {
                 None if is_known => problem("is not known to the timeline"),
                 Some((number, _)) if is_known && number != follow.number => {
@@ -120,28 +111,5 @@ impl StoredPeople<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Whether a target has brought a change of a source to a destination, as far as that can be said; `None` = the
-    /// source's log tells of none.
-    fn has_brought(
-        &self,
-        target: u32,
-        (source, destination): (usize, usize),
-        changed: Option<&Position>,
-    ) -> Result<bool, ReadError> {
-        let history = self.history.to_string();
-        let cursors = stored_cursors(self.partitions[destination].view)?;
-        let cursor = cursors.iter().find(|cursor| {
-            let is_its = cursor.target == target && usize::from(cursor.source.0) == source;
-            is_its && cursor.history == history
-        });
-        let log = &self.partitions[source];
-        let Some(cursor) = cursor else {
-            return Ok(false);
-        };
-        let at = cursor.position;
-        let reaches = at >= log.last || log.changed.first.is_some_and(|first| first <= at.next());
-        Ok(reaches && changed.is_none_or(|changed| *changed <= at))
     }
 }

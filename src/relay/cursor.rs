@@ -8,18 +8,17 @@
 //! ```
 //! A cursor counts only in the history that it names: after a restore it is another one.
 
-use bytes::Bytes;
-
 use crate::ids::{HistoryId, PartitionId, Position, TableId};
-use crate::model::{Direction, ValueRef};
+use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, View, damaged, put, scan, split_key,
+    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, View, load, put, read_row, scan_all,
 };
 
 const RELAYS: TableId = TableId(40);
 const PLACE: &str = "$place";
 const POSITION: &str = "$position";
+const WHAT: &str = "not a relay's cursor";
 
 /// A place in a source's log: all of the batches up to a position, and what the next batch leads to in this destination
 /// below a place.
@@ -29,7 +28,7 @@ pub(super) struct At {
     pub(super) place: u64,
 }
 
-/// What a destination knows of a source when a lane begins.
+/// What a destination knows of a source when a route begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The cursor of this history.
@@ -57,27 +56,20 @@ pub struct StoredCursor {
 
 /// All cursors of what is written to one partition.
 pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
-    let all = Key::new(RELAYS, &[], 1);
-    let (from, to) = (all.clone().below_all(), all.above_all());
-    let read = |(key, value): (Bytes, Bytes)| {
-        let read = || {
-            let (_, columns) = split_key(&key).ok_or(Malformed)?;
-            let mut reader = Reader::new(columns);
-            let mut number = || reader.u64().map_err(|_| Malformed);
-            let (target, source) = (number()?, number()?);
-            let At { position, place } = decode(&value)?;
-            Ok(StoredCursor {
-                target: u32::try_from(target).map_err(|_| Malformed)?,
-                source: PartitionId(u16::try_from(source).map_err(|_| Malformed)?),
-                history: reader.string().map_err(|_| Malformed)?.into_owned(),
-                position,
-                place,
-            })
-        };
-        read().map_err(|_: Malformed| damaged(&key, "not a relay's cursor"))
+    let read = |columns: &[u8], value: &[u8]| {
+        let mut reader = Reader::new(columns);
+        let (target, source) = (reader.u64()?, reader.u64()?);
+        let At { position, place } = decode(value)?;
+        Ok(StoredCursor {
+            target: u32::try_from(target)?,
+            source: PartitionId(u16::try_from(source)?),
+            history: reader.string()?.into_owned(),
+            position,
+            place,
+        })
     };
-    scan(view, &from, &to, Direction::Forward)
-        .map(|row| read(row?))
+    scan_all(view, &Key::new(RELAYS, &[], 1))
+        .map(|row| read_row(&row?, WHAT, read))
         .collect()
 }
 
@@ -102,8 +94,7 @@ impl CursorKey {
         if let Some(at) = self.load(view)? {
             return Ok(Found::Here(at));
         }
-        let (from, to) = (self.all.clone().below_all(), self.all.clone().above_all());
-        let others = scan(view, &from, &to, Direction::Forward).next();
+        let others = scan_all(view, &self.all).next();
         Ok(match others.transpose()? {
             Some(_) => Found::Elsewhere,
             None => Found::Nothing,
@@ -111,12 +102,7 @@ impl CursorKey {
     }
 
     pub(super) fn load(&self, rows: &impl Source) -> Result<Option<At>, ReadError> {
-        let Some(value) = rows.row(&self.own)? else {
-            return Ok(None);
-        };
-        let at = decode(&value);
-        at.map(Some)
-            .map_err(|_| damaged(self.own.as_bytes(), "not a relay's cursor"))
+        load(rows, &self.own, WHAT, decode)
     }
 
     pub(super) fn store(&self, txn: &mut Txn<'_>, at: At) {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub enum Point {
     /// Batches were read from the log.
     Read,
-    /// What they lead to is derived and in the lanes.
+    /// What they lead to is derived and in the routes.
     Derived,
     /// A write is queued in a destination; nobody waits for it any more.
     Submitted,
@@ -68,7 +68,7 @@ pub struct Faults {
     pub broken: Option<Broken>,
     /// Each write is sent twice, as by an owner that was deposed and does not know it.
     pub repeats: bool,
-    /// One lane has forgotten its cursor.
+    /// One route has forgotten its cursor.
     pub forgot: AtomicBool,
 }
 
@@ -84,7 +84,7 @@ impl Faults {
         true
     }
 
-    /// Whether a lane that opens is to make everything anew, so that the process gets to that point; once.
+    /// Whether a route that opens is to make everything anew, so that the process gets to that point; once.
     pub(super) fn forgets(&self) -> bool {
         self.aborts && self.point == Some(Point::Anew) && !self.forgot.swap(true, Ordering::SeqCst)
     }

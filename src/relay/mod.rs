@@ -1,6 +1,6 @@
 //! The relay: derives from the changes of each partition what belongs in others.
 //!
-//! Owns: a task per source partition that follows its log, a lane to each destination for each target, and the hold on
+//! Owns: a task per source partition that follows its log, a route to each destination for each target, and the hold on
 //! the log. Promises: each effect of a change is written exactly once and in order, whatever ends when; a destination
 //! that can't write holds up only what goes to it; no log loses what was not derived from yet. Must not: know what is
 //! derived, or have a request wait for it but where it asks.
@@ -8,7 +8,7 @@
 mod cursor;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
-mod lane;
+mod route;
 mod source;
 mod target;
 #[cfg(test)]
@@ -29,10 +29,10 @@ use crate::table::{Partitions, Tail};
 pub use cursor::{StoredCursor, stored_cursors};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::{Broken, Faults, Point};
-pub use target::{Anew, Derived, Effect, Target};
+pub use target::{Anew, CannotDerive, Derived, Effect, Kind, Target};
 
 use cursor::CursorKey;
-use lane::Lane;
+use route::Route;
 use source::Source;
 
 /// What the relay may use.
@@ -63,7 +63,6 @@ pub struct Relay {
 }
 
 struct Inner {
-    partitions: Partitions,
     backlog_bytes_max: i64,
     targets: Vec<Followed>,
     gates: Vec<Arc<Gate>>,
@@ -88,7 +87,7 @@ struct Gate {
 
 impl Gate {
     fn new(tail: Tail, targets: usize) -> Gate {
-        // What was published before the lanes are open counts once they are.
+        // What was published before the routes are open counts once they are.
         let published = published(&tail);
         let done = (0..targets).map(|_| AtomicI64::new(published)).collect();
         Gate { tail, done }
@@ -117,7 +116,7 @@ impl Relay {
         let targets: Arc<[Arc<dyn Target>]> = targets.into();
         let stop = CancellationToken::new();
         let follow = |target: &Arc<dyn Target>| Followed {
-            number: target.number(),
+            number: target.kind().number,
             done: Vec::new(),
             metrics: Vec::new(),
         };
@@ -126,29 +125,27 @@ impl Relay {
         for source in partitions.ids() {
             let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
             gates.push(Arc::clone(&gate));
-            let mut lanes = Vec::new();
+            let own = |target: &Arc<dyn Target>| metrics.relay(target.kind().name, source.0);
+            let mut routes = Vec::new();
             for (index, target) in targets.iter().enumerate() {
-                let key = CursorKey::new(target.number(), source, partitions.history());
+                let key = CursorKey::new(target.kind().number, source, partitions.history());
                 let followed = &mut followed[index];
-                followed
-                    .metrics
-                    .push(metrics.relay(target.name(), source.0));
                 let mut done = Vec::new();
                 for destination in partitions.ids() {
                     let (send, receive) = watch::channel(Position::ZERO);
-                    lanes.push(Lane::new(index, destination, key.clone(), send));
+                    routes.push(Route::new(index, destination, key.clone(), send));
                     done.push(receive);
                 }
                 followed.done.push(done);
+                followed.metrics.push(own(target));
             }
-            let name = |target: &Arc<dyn Target>| metrics.relay(target.name(), source.0);
             let source = Source {
                 source,
                 partitions: partitions.clone(),
                 tail: partitions.tail(source),
                 targets: Arc::clone(&targets),
-                metrics: targets.iter().map(name).collect(),
-                lanes,
+                metrics: targets.iter().map(own).collect(),
+                routes,
                 gate,
                 panics: metrics.server.panics.clone(),
                 #[cfg(any(test, feature = "faults"))]
@@ -160,7 +157,6 @@ impl Relay {
         }
         Relay {
             inner: Arc::new(Inner {
-                partitions: partitions.clone(),
                 backlog_bytes_max: i64::try_from(options.backlog_bytes_max).unwrap_or(i64::MAX),
                 targets: followed,
                 gates,
@@ -177,7 +173,8 @@ impl Relay {
         (0..gate.done.len()).all(|target| gate.backlog(target) <= self.inner.backlog_bytes_max)
     }
 
-    /// The same to be asked by those whom the relay itself holds: it ends with the relay, and says yes from then on.
+    /// [`Relay::has_room`] as a function that does not keep the relay alive, for what its targets hold. Once the relay
+    /// is gone it answers yes.
     pub fn room(&self) -> impl Fn(PartitionId) -> bool + Send + Sync + 'static {
         let inner = Arc::downgrade(&self.inner);
         move |source| {
@@ -197,17 +194,17 @@ impl Relay {
     ) -> bool {
         let followed = self.inner.targets.iter().find(|one| one.number == target);
         let followed = followed.expect("a target of this relay");
-        let lane = &followed.done[usize::from(source.0)][usize::from(destination.0)];
-        let mut lane = lane.clone();
-        lane.wait_for(|done| *done >= position).await.is_ok()
+        let route = &followed.done[usize::from(source.0)][usize::from(destination.0)];
+        let mut route = route.clone();
+        route.wait_for(|done| *done >= position).await.is_ok()
     }
 
     /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
         for (index, target) in self.inner.targets.iter().enumerate() {
-            for (source, (lanes, metrics)) in target.done.iter().zip(&target.metrics).enumerate() {
+            for (source, (routes, metrics)) in target.done.iter().zip(&target.metrics).enumerate() {
                 let gate = &self.inner.gates[source];
-                let done = lanes.iter().map(|lane| *lane.borrow()).min();
+                let done = routes.iter().map(|route| *route.borrow()).min();
                 let done = done.unwrap_or_default();
                 metrics.position.count(done.0);
                 let backlog = gate.backlog(index).max(0).cast_unsigned();
@@ -219,12 +216,6 @@ impl Relay {
                 metrics.lag_seconds.set(age_ms as f64 / 1e3);
             }
         }
-    }
-
-    /// The partition whose changes those of a key are.
-    #[must_use]
-    pub fn place(&self, partition_key: &str) -> PartitionId {
-        self.inner.partitions.place(partition_key.as_bytes())
     }
 
     /// Stops the tasks. What they have not derived comes after the next start.

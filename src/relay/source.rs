@@ -1,7 +1,7 @@
-//! The relay's task of one partition: reads its log and feeds the lanes.
+//! The relay's task of one partition: reads its log and feeds the routes.
 //!
-//! Owns: the lanes that begin in this partition, and its log's hold. Promises: each batch is derived from once for all
-//! lanes that are at it; a lane that fails or is full holds up only itself, and the log is held for the slowest. Must
+//! Owns: the routes that begin in this partition, and its log's hold. Promises: each batch is derived from once for all
+//! routes that are at it; a route that fails or is full holds up only itself, and the log is held for the slowest. Must
 //! not: hold up commits: it only reads, and bounded much at a time.
 
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Gate;
-use super::lane::{Lane, Work};
-use super::target::{Derived, Target};
+use super::route::{Route, Work};
+use super::target::{CannotDerive, Derived, Target};
 use super::work::{Outcome, Step};
 #[cfg(any(test, feature = "faults"))]
 use super::{Faults, Point};
@@ -36,14 +36,14 @@ pub(super) struct Source {
     pub(super) targets: Arc<[Arc<dyn Target>]>,
     /// Of each target.
     pub(super) metrics: Vec<metrics::Relay>,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) routes: Vec<Route>,
     pub(super) gate: Arc<Gate>,
     pub(super) panics: Counter,
     #[cfg(any(test, feature = "faults"))]
     pub(super) faults: Arc<Faults>,
 }
 
-/// What is under way, each with its lane's number.
+/// What is under way, each with its route's number.
 type Running = FuturesUnordered<BoxFuture<'static, (usize, Outcome)>>;
 
 /// Why a task ends.
@@ -59,8 +59,8 @@ impl Source {
         let mut running = Running::new();
         loop {
             self.start_works(&mut running);
-            while let Some(Some((lane, outcome))) = running.next().now_or_never() {
-                self.finish(lane, outcome)?;
+            while let Some(Some((route, outcome))) = running.next().now_or_never() {
+                self.finish(route, outcome)?;
                 self.start_works(&mut running);
             }
             // Behind everything that has ended, for whoever waits is not woken otherwise until the next batch.
@@ -72,11 +72,11 @@ impl Source {
                 self.take(after).await?;
                 continue;
             }
-            let retry_at = self.lanes.iter().filter_map(Lane::retry_at).min();
+            let retry_at = self.routes.iter().filter_map(Route::retry_at).min();
             let mut tail = self.tail.clone();
             tokio::select! {
-                Some((lane, outcome)) = running.next(), if !running.is_empty() => {
-                    self.finish(lane, outcome)?;
+                Some((route, outcome)) = running.next(), if !running.is_empty() => {
+                    self.finish(route, outcome)?;
                 }
                 is_there = tail.past(next.unwrap_or_default()), if next.is_some() => {
                     if !is_there {
@@ -88,21 +88,21 @@ impl Source {
         }
     }
 
-    /// The lowest position that an open lane has read.
+    /// The lowest position that an open route has read.
     fn next_to_read(&self) -> Option<Position> {
-        let open = self.lanes.iter().filter(|lane| lane.is_open());
-        open.map(Lane::read).min()
+        let open = self.routes.iter().filter(|route| route.is_open());
+        open.map(Route::read).min()
     }
 
-    /// Reads the log behind `after`, and hands it to the lanes that are there.
+    /// Reads the log behind `after`, and hands it to the routes that are there.
     async fn take(&mut self, after: Position) -> Result<(), End> {
         let batches = match self.batches(after).await {
             Ok(batches) => batches,
             Err(error) => {
                 tracing::error!(partition = %self.source, error = error.0, "the relay lost its place in the log");
-                let is_lost = |lane: &&mut Lane| lane.is_open() && lane.read() == after;
-                let lost = self.lanes.iter_mut().filter(is_lost);
-                lost.for_each(Lane::close);
+                let is_lost = |route: &&mut Route| route.is_open() && route.read() == after;
+                let lost = self.routes.iter_mut().filter(is_lost);
+                lost.for_each(Route::close);
                 return Ok(());
             }
         };
@@ -127,21 +127,21 @@ impl Source {
         Ok(())
     }
 
-    /// What the batches lead to, by their indexes and those of the targets that have lanes at them.
+    /// What the batches lead to, by their indexes and those of the targets that have routes at them.
     async fn derive(&self, batches: &[Arc<Batch>]) -> Result<All, ReadError> {
         let mut touched = Vec::new();
         for (index, batch) in batches.iter().enumerate() {
             let tables = changed_tables(batch);
             for (target, one) in self.targets.iter().enumerate() {
                 let first = batches[0].position;
-                let is_at = |lane: &Lane| {
-                    let next = lane.read().next();
-                    lane.target == target
-                        && lane.is_open()
+                let is_at = |route: &Route| {
+                    let next = route.read().next();
+                    route.target == target
+                        && route.is_open()
                         && (first..=batch.position).contains(&next)
                 };
-                let is_touched = one.tables().iter().any(|table| tables.contains(table));
-                if is_touched && self.lanes.iter().any(is_at) {
+                let is_touched = one.kind().tables.iter().any(|table| tables.contains(table));
+                if is_touched && self.routes.iter().any(is_at) {
                     touched.push((index, target, Arc::clone(one), Arc::clone(batch)));
                 }
             }
@@ -157,10 +157,16 @@ impl Source {
                 let told = caught("deriving from a batch", || {
                     one.derive(source, &batch, view, &mut derived)
                 });
+                // The same batch would end the same way for ever, and with it everything behind it.
                 match told {
-                    Some(told) => told?,
+                    Some(Ok(())) => {}
+                    Some(Err(CannotDerive::Read(error))) => return Err(error),
+                    Some(Err(CannotDerive::Malformed)) => {
+                        let (target, position) = (one.kind().name, batch.position.0);
+                        tracing::error!(target, partition = %source, position, "a committed batch can't be read");
+                        derived.clear();
+                    }
                     None => {
-                        // The same batch would end the same way for ever, and with it everything behind it.
                         panics.increment(1);
                         derived.clear();
                     }
@@ -178,15 +184,15 @@ impl Source {
         Ok(all)
     }
 
-    /// Hands what a batch leads to to the lanes of a target that are at it.
+    /// Hands what a batch leads to to the routes of a target that are at it.
     fn hand_out(&mut self, target: usize, batch: &Batch, derived: Vec<Derived>) {
-        let is_at = |lane: &Lane| {
-            lane.target == target && lane.is_open() && lane.read().next() == batch.position
+        let is_at = |route: &Route| {
+            route.target == target && route.is_open() && route.read().next() == batch.position
         };
         let mut parts = by_destination(derived);
-        for lane in self.lanes.iter_mut().filter(|lane| is_at(lane)) {
-            let part = parts.remove(&lane.destination).unwrap_or_default();
-            lane.take(batch.position, batch.bytes(), part.into_iter());
+        for route in self.routes.iter_mut().filter(|route| is_at(route)) {
+            let part = parts.remove(&route.destination).unwrap_or_default();
+            route.take(batch.position, batch.bytes(), part.into_iter());
         }
     }
 
@@ -208,54 +214,51 @@ impl Source {
 
     fn start_works(&mut self, running: &mut Running) {
         let now = Instant::now();
-        for index in 0..self.lanes.len() {
-            let Some(work) = self.lanes[index].next_work(now) else {
+        for index in 0..self.routes.len() {
+            let Some(work) = self.routes[index].next_work(now) else {
                 continue;
             };
-            let lane = &self.lanes[index];
+            let route = &self.routes[index];
             let step = Step {
                 partitions: self.partitions.clone(),
-                target: Arc::clone(&self.targets[lane.target]),
+                target: Arc::clone(&self.targets[route.target]),
                 source: self.source,
-                destination: lane.destination,
-                key: lane.key.clone(),
+                destination: route.destination,
+                key: route.key.clone(),
                 #[cfg(any(test, feature = "faults"))]
                 faults: Arc::clone(&self.faults),
             };
-            let cursor = lane.cursor;
-            running.push(match work {
-                Work::Open => step.open().map(move |outcome| (index, outcome)).boxed(),
-                Work::Anew(since) => {
-                    let anew = step.anew(cursor, since);
-                    anew.map(move |outcome| (index, outcome)).boxed()
-                }
-                Work::Write(piece) => {
-                    let write = step.write(piece);
-                    write.map(move |outcome| (index, outcome)).boxed()
-                }
-            });
+            let cursor = route.cursor;
+            running.push(Box::pin(async move {
+                let outcome = match work {
+                    Work::Open => step.open().await,
+                    Work::Anew(since) => step.anew(cursor, since).await,
+                    Work::Write(piece) => step.write(piece).await,
+                };
+                (index, outcome)
+            }));
         }
     }
 
     fn finish(&mut self, index: usize, outcome: Outcome) -> Result<(), End> {
         let since = self.tail.position();
-        let lane = &mut self.lanes[index];
-        let target = self.targets[lane.target].name();
+        let route = &mut self.routes[index];
+        let target = self.targets[route.target].kind().name;
         match outcome {
             Outcome::Follows {
                 cursor,
                 published_bytes,
-            } => lane.follow(cursor, published_bytes),
+            } => route.follow(cursor, published_bytes),
             Outcome::Unknown { cursor } => {
-                tracing::info!(target, partition = %self.source, destination = %lane.destination, "making anew what was derived");
-                lane.begin_anew(cursor, since);
+                tracing::info!(target, partition = %self.source, destination = %route.destination, "making anew what was derived");
+                route.begin_anew(cursor, since);
             }
-            Outcome::Wrote => lane.wrote(),
-            Outcome::Moved => lane.moved(),
+            Outcome::Wrote => route.wrote(),
+            Outcome::Moved => route.moved(),
             Outcome::Failed(error) => {
-                self.metrics[lane.target].failures.increment(1);
-                tracing::debug!(target, partition = %self.source, destination = %lane.destination, error = error.as_str(), "kept back");
-                lane.failed();
+                self.metrics[route.target].failures.increment(1);
+                tracing::debug!(target, partition = %self.source, destination = %route.destination, error = error.as_str(), "kept back");
+                route.failed();
             }
             #[cfg(any(test, feature = "faults"))]
             Outcome::Ended => return Err(End),
@@ -263,21 +266,21 @@ impl Source {
         Ok(())
     }
 
-    /// Tells everybody how far the lanes are.
+    /// Tells everybody how far the routes are.
     fn publish(&mut self) -> Result<(), End> {
-        let held = self.lanes.iter().map(Lane::held).min();
+        let held = self.routes.iter().map(Route::held).min();
         if let Some(held) = held {
             self.tail.hold(held);
         }
         #[cfg(any(test, feature = "faults"))]
         self.reach(Point::Held)?;
         for (target, done) in self.gate.done.iter().enumerate() {
-            let lanes = self.lanes.iter().filter(|lane| lane.target == target);
-            if let Some(bytes) = lanes.map(Lane::done_bytes).min().flatten() {
+            let routes = self.routes.iter().filter(|route| route.target == target);
+            if let Some(bytes) = routes.map(Route::done_bytes).min().flatten() {
                 done.store(bytes, Ordering::Relaxed);
             }
         }
-        self.lanes.iter().for_each(Lane::announce);
+        self.routes.iter().for_each(Route::announce);
         Ok(())
     }
 

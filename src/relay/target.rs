@@ -4,7 +4,7 @@
 //! order, in one batch with the cursor that says so. Must not: know any target.
 
 use crate::ids::{PartitionId, Position, TableId};
-use crate::table::{Batch, ReadError, Txn, View};
+use crate::table::{Batch, Malformed, ReadError, Txn, View};
 
 /// One write that a change leads to in another partition.
 pub struct Derived {
@@ -31,16 +31,52 @@ pub struct Anew {
     pub next: Option<Vec<u8>>,
 }
 
+impl Anew {
+    /// A page of these.
+    pub fn page(derived: impl Iterator<Item = Derived>, next: Option<Vec<u8>>) -> Anew {
+        Anew {
+            derived: derived.collect(),
+            next,
+        }
+    }
+}
+
+/// Why a target can't derive.
+#[derive(Debug)]
+pub enum CannotDerive {
+    /// A record or row of the batch can't be read: it never will be, and the batch is passed over.
+    Malformed,
+    /// The view can't be read now.
+    Read(ReadError),
+}
+
+impl From<Malformed> for CannotDerive {
+    fn from(Malformed: Malformed) -> CannotDerive {
+        CannotDerive::Malformed
+    }
+}
+
+impl From<ReadError> for CannotDerive {
+    fn from(error: ReadError) -> CannotDerive {
+        CannotDerive::Read(error)
+    }
+}
+
+/// What tells a target from others.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// In the keys of cursors: part of the format on disk, never used again for another target.
+    pub number: u32,
+    /// In metrics and logs.
+    pub name: &'static str,
+    /// The tables whose change records lead to something: batches without any are passed over.
+    pub tables: &'static [TableId],
+}
+
 /// Something that is derived from the changes of all partitions.
 pub trait Target: Send + Sync + 'static {
-    /// Its number in the keys of cursors: part of the format on disk, never used again for another.
-    fn number(&self) -> u32;
-
-    /// Its name in metrics and logs.
-    fn name(&self) -> &'static str;
-
-    /// The tables whose change records lead to something: batches without any are passed over.
-    fn tables(&self) -> &[TableId];
+    /// Which one it is.
+    fn kind(&self) -> Kind;
 
     /// Adds what a batch of `source` leads to, in order, to `out`. A cursor may be in the middle of a batch, so the
     /// same batch always gives the same places, whatever `view`, one of the source at or behind the batch, shows.
@@ -50,7 +86,7 @@ pub trait Target: Send + Sync + 'static {
         batch: &Batch,
         view: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError>;
+    ) -> Result<(), CannotDerive>;
 
     /// A page of the rows of `source` that changes are made of, from `from` on (`None` = from the first), and what they
     /// lead to, whatever was derived before: for when the log's story is not known from the cursor on. The changes

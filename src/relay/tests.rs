@@ -95,16 +95,12 @@ impl Toy {
 }
 
 impl Target for Toy {
-    fn number(&self) -> u32 {
-        NUMBER
-    }
-
-    fn name(&self) -> &'static str {
-        "toy"
-    }
-
-    fn tables(&self) -> &[TableId] {
-        &[POSTS]
+    fn kind(&self) -> Kind {
+        Kind {
+            number: NUMBER,
+            name: "toy",
+            tables: &[POSTS],
+        }
     }
 
     fn derive(
@@ -113,7 +109,7 @@ impl Target for Toy {
         batch: &Batch,
         _: &View,
         out: &mut Vec<Derived>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), CannotDerive> {
         for record in batch.changes() {
             let change = Change::decode(record).unwrap();
             for entry in batch.entries_in(change.indexes()).unwrap() {

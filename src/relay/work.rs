@@ -1,12 +1,13 @@
-//! What is done for a lane, step by step: looking where it is, making anew, writing.
+//! What is done for a route, step by step: looking where it is, making anew, writing.
 //!
-//! Owns: these steps as futures. Promises: what is written is written only where the cursor is the one that the lane
-//! knows, in one batch with its move. Must not: try again; the lane's source does.
+//! Owns: these steps as futures. Promises: what is written is written only where the cursor is the one that the route
+//! knows, in one batch with its move. Must not: try again; the route's source does.
 
 use std::sync::Arc;
 
 use super::cursor::{At, CursorKey, Found};
-use super::lane::Piece;
+use super::published;
+use super::route::Piece;
 use super::target::{Effect, Target};
 #[cfg(any(test, feature = "faults"))]
 use super::{Broken, Faults, Point};
@@ -27,7 +28,7 @@ pub(super) struct Step {
 
 /// What came of a step.
 pub(super) enum Outcome {
-    /// The lane can follow the log from here; see `Lane::follow`.
+    /// The route can follow the log from here; see `Route::follow`.
     Follows {
         cursor: Option<At>,
         published_bytes: i64,
@@ -36,7 +37,7 @@ pub(super) enum Outcome {
     Unknown { cursor: Option<At> },
     /// The piece is on disk.
     Wrote,
-    /// The cursor is another one than the lane knew: somebody else writes, or the answer of a write was lost.
+    /// The cursor is another one than the route knew: somebody else writes, or the answer of a write was lost.
     Moved,
     /// Not now.
     Failed(String),
@@ -108,13 +109,13 @@ impl Step {
                     position: since,
                     place: 0,
                 });
-                let written = self.submit(cursor, to, bytes, Arc::new(effects)).await;
+                let written = self.submit(cursor, to, (bytes, Arc::new(effects))).await;
                 #[cfg(any(test, feature = "faults"))]
                 if self.faults.ends(Point::Anew) {
                     return Outcome::Ended;
                 }
                 if !matches!(written, Outcome::Wrote) || is_last {
-                    // The lane opens again, and finds the cursor that it left.
+                    // The route opens again, and finds the cursor that it left.
                     return match written {
                         Outcome::Wrote => Outcome::Moved,
                         other => other,
@@ -129,19 +130,21 @@ impl Step {
     pub(super) async fn write(self, piece: Arc<Piece>) -> Outcome {
         #[cfg(any(test, feature = "faults"))]
         if self.faults.broken == Some(Broken::CursorFirst) {
-            let nothing = Arc::new(Vec::new());
-            drop(self.submit(piece.from, Some(piece.to), 0, nothing).await);
+            drop(
+                self.submit(piece.from, Some(piece.to), (0, Arc::default()))
+                    .await,
+            );
             if self.faults.ends(Point::Submitted) {
                 return Outcome::Ended;
             }
-            let (to, bytes) = (Some(piece.to), piece.bytes);
-            return self.submit(to, to, bytes, piece).await;
+            let to = Some(piece.to);
+            return self.submit(to, to, piece.effects()).await;
         }
-        let (from, to, bytes) = (piece.from, Some(piece.to), piece.bytes);
-        let submitted = self.submit(from, to, bytes, Arc::clone(&piece));
+        let (from, to) = (piece.from, Some(piece.to));
+        let submitted = self.submit(from, to, piece.effects());
         #[cfg(any(test, feature = "faults"))]
         if self.faults.repeats {
-            drop(self.submit(from, to, bytes, piece));
+            drop(self.submit(from, to, piece.effects()));
         }
         #[cfg(any(test, feature = "faults"))]
         if self.faults.ends(Point::Submitted) {
@@ -157,13 +160,12 @@ impl Step {
     }
 
     /// Queues a write: all effects and the cursor's move, if the cursor is `from`.
-    fn submit<E: Effects>(
+    fn submit(
         &self,
         from: Option<At>,
         to: Option<At>,
-        bytes: usize,
-        effects: Arc<E>,
-    ) -> impl Future<Output = Outcome> + Send + use<E> {
+        (bytes, effects): (usize, Arc<Vec<Effect>>),
+    ) -> impl Future<Output = Outcome> + Send + use<> {
         let key = self.key.clone();
         #[cfg(any(test, feature = "faults"))]
         let checks = self.faults.broken != Some(Broken::NoCheck);
@@ -173,7 +175,7 @@ impl Step {
             if checks && key.load(txn)? != from {
                 return Ok(false);
             }
-            for effect in effects.all() {
+            for effect in &*effects {
                 effect(txn)?;
             }
             if let Some(to) = to {
@@ -203,28 +205,11 @@ impl Step {
 /// About what the cursor and the closure hold in the queue.
 const CURSOR_BYTES: usize = 256;
 
-/// What a write runs.
-trait Effects: Send + Sync + 'static {
-    fn all(&self) -> &[Effect];
-}
-
-impl Effects for Vec<Effect> {
-    fn all(&self) -> &[Effect] {
-        self
-    }
-}
-
-impl Effects for Piece {
-    fn all(&self) -> &[Effect] {
-        &self.effects
-    }
-}
-
 /// What the partition had published at a position, as it counts since its start; `None` if the log does not reach back
 /// so far. Reads the log from there on.
 fn count(tail: &Tail, after: Position) -> Result<Option<i64>, ReadError> {
     let (mut at, mut bytes) = (after, 0i64);
-    let (end, published) = (tail.position(), tail.bytes());
+    let (end, published) = (tail.position(), published(tail));
     while at < end {
         let batches = match tail.batches(at, COUNTED_BYTES) {
             Ok(batches) => batches,
@@ -236,7 +221,6 @@ fn count(tail: &Tail, after: Position) -> Result<Option<i64>, ReadError> {
             at = batch.position;
         }
     }
-    let published = i64::try_from(published).expect("a log is far below 2^63 bytes");
     Ok(Some(published - bytes))
 }
 

@@ -15,7 +15,7 @@ use crate::model::{Definition, Direction, IndexDefinition, IndexState, Value, Va
 use crate::partition::{Partitions, ReadError, Txn, View};
 
 use super::Key;
-use super::access::{Source, record, scan};
+use super::access::{Source, record, scan_all};
 use super::change::Action;
 use super::error::damaged_catalog;
 use super::row::{Row, RowWriter};
@@ -93,9 +93,7 @@ impl Catalog {
             next_id: USER_TABLES_FROM.0,
             ..Snapshot::default()
         };
-        let all = Key::new(TABLES, &[], 1);
-        let (from, to) = (all.clone().below_all(), all.above_all());
-        for row in scan(view, &from, &to, Direction::Forward) {
+        for row in scan_all(view, &Key::new(TABLES, &[], 1)) {
             let (_, value) = row?;
             match decode(&value)? {
                 Entry::NextId(id) => fresh.next_id = id,

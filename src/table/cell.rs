@@ -232,7 +232,7 @@ impl<'a> Input<'a> {
     }
 
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
-        let length = usize::try_from(self.number()?).map_err(|_| Malformed)?;
+        let length = usize::try_from(self.number()?)?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
         self.0 = rest;
         Ok(bytes)

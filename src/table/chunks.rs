@@ -144,8 +144,8 @@ fn slots(directory: &[u8]) -> Result<Vec<Slot<'_>>, Malformed> {
     let mut input = Input(entries);
     let mut slots = Vec::new();
     while !input.0.is_empty() {
-        let length = usize::try_from(input.number()?).map_err(|_| Malformed)?;
-        let first = usize::try_from(input.number()?).map_err(|_| Malformed)?;
+        let length = usize::try_from(input.number()?)?;
+        let first = usize::try_from(input.number()?)?;
         let name = input.text()?;
         if first > length {
             return Err(Malformed);

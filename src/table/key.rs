@@ -82,7 +82,7 @@ pub fn split_key(key: &[u8]) -> Option<(TableId, &[u8])> {
 /// The part of a key up to the end of its partition key.
 pub(super) fn partition_prefix(key: &[u8]) -> Result<&[u8], Malformed> {
     let (_, columns) = split_key(key).ok_or(Malformed)?;
-    let first = Reader::new(columns).skip().map_err(|_| Malformed)?;
+    let first = Reader::new(columns).skip()?;
     Ok(&key[..TABLE_BYTES + first.len()])
 }
 

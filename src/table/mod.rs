@@ -40,7 +40,10 @@ pub use crate::partition::{
     Batch, DropContext, Entry, Partitions, Purpose, ReadError, Reason, Rows, Rules, StoreError,
     SubmitError, TableCounts, Tail, Txn, Verdict, View,
 };
-pub use access::{Source, damaged, delete, put, record, scan};
+pub use access::{
+    RowPage, Source, changed_rows, damaged, delete, load, page, put, read_row, record, scan,
+    scan_all, scan_behind,
+};
 pub use apply::ROW_BYTES_MAX;
 pub use batch::Answers;
 pub use catalog::{Catalog, USER_TABLES_FROM};
@@ -57,6 +60,4 @@ pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{VirtualRows, Walk};
 pub use write::Written;
 
-/// Bytes that are not what they should be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub use crate::ordered::Malformed;

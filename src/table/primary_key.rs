@@ -70,7 +70,7 @@ pub(super) fn decode(key: &[u8]) -> Result<Vec<KeyValue>, Malformed> {
     let mut reader = Reader::new(columns);
     let mut values = Vec::with_capacity(4);
     while !reader.rest().is_empty() {
-        values.push(match reader.column().map_err(|_| Malformed)? {
+        values.push(match reader.column()? {
             Column::Integer(number) => KeyValue::Integer(number),
             Column::String(text) => KeyValue::String(text.into_owned()),
             Column::Binary(bytes) => KeyValue::Binary(bytes.into_owned().into()),

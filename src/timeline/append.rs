@@ -6,7 +6,7 @@
 //! names and sizes; the caller has.
 
 use crate::ids::PartitionId;
-use crate::table::{Action, ReadError, RowWriter, Source, StoreError, Txn, damaged, put, record};
+use crate::table::{Action, ReadError, RowWriter, StoreError, Txn, load, put, record};
 
 use super::head::HeadRow;
 use super::inbox::record_posts;
@@ -324,11 +324,6 @@ fn remembered(
     by: &KnownBy,
 ) -> Result<Option<IdRow>, ReadError> {
     let key = name.id_key(head.incarnation, &by.columns);
-    let Some(value) = txn.row(&key)? else {
-        return Ok(None);
-    };
-    let row =
-        IdRow::decode(&value).map_err(|_| damaged(key.as_bytes(), "not a message ID's row"))?;
-    let remembered = site.window.remembers(&row, head.last, txn.now_ms());
-    Ok(remembered.then_some(row))
+    let row = load(txn, &key, "not a message ID's row", IdRow::decode)?;
+    Ok(row.filter(|row| site.window.remembers(row, head.last, txn.now_ms())))
 }

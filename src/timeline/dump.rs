@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use crate::ids::{Clock, HistoryId, PartitionId, TableId};
 use crate::model::Direction;
-use crate::ordered::Reader;
-use crate::table::{Key, ReadError, Rows, View, damaged, scan, split_key};
+use crate::table::{Key, ReadError, Rows, View, damaged, scan, scan_all};
 
 use super::head::{Epochs, HeadRow};
 use super::marks;
@@ -116,11 +115,7 @@ impl<'v> StoredTimelines<'v> {
             };
             each(Dumped::Timeline(&info))?;
             for row in self.of_timeline((&name, &head), MEMBERS) {
-                let (key, value) = row?;
-                let not_one = |_| damaged(&key, "not a member");
-                let mut rest = name.behind_incarnation(&key).map_err(not_one)?;
-                let user = rest.string().map_err(not_one)?.into_owned();
-                let row = MemberRow::decode(&value).map_err(|_| damaged(&key, "not a member"))?;
+                let (user, row) = MemberRow::named(&row?)?;
                 each(Dumped::Member(&info, Member { user, row }))?;
             }
             for message in self.messages(&name, &head) {
@@ -135,7 +130,7 @@ impl<'v> StoredTimelines<'v> {
             }
         }
         for row in self.all(SCHEDULED) {
-            let (timeline, sender, scheduled) = listed(row?)?;
+            let (timeline, sender, scheduled) = listed(&row?)?;
             if only.is_none_or(|only| only == timeline) {
                 each(Dumped::Scheduled(timeline, sender, scheduled))?;
             }
@@ -145,16 +140,12 @@ impl<'v> StoredTimelines<'v> {
 
     /// All rows of a table.
     pub(super) fn all(&self, table: TableId) -> Rows<'v> {
-        let of = || Key::new(table, &[], 1);
-        let (from, to) = (of().below_all(), of().above_all());
-        scan(self.view, &from, &to, Direction::Forward)
+        scan_all(self.view, &Key::new(table, &[], 1))
     }
 
     /// The rows of a timeline in a table.
     pub(super) fn of_timeline(&self, (name, head): (&Name, &HeadRow), table: TableId) -> Rows<'v> {
-        let of = || Key::new(table, name.as_bytes(), 16).number(head.incarnation);
-        let (from, to) = (of().below_all(), of().above_all());
-        scan(self.view, &from, &to, Direction::Forward)
+        scan_all(self.view, &name.rows_of(table, head.incarnation))
     }
 
     /// Names and heads.
@@ -162,15 +153,10 @@ impl<'v> StoredTimelines<'v> {
         &self,
     ) -> impl Iterator<Item = Result<(String, HeadRow), ReadError>> + use<'v> {
         let existing = |row: Result<(bytes::Bytes, bytes::Bytes), ReadError>| {
-            let (key, value) = match row {
-                Ok(row) => row,
-                Err(error) => return Some(Err(error)),
-            };
-            let name = split_key(&key).and_then(|(_, name)| Reader::new(name).string().ok());
-            match (name, HeadRow::decode(&value)) {
-                (Some(_), Ok(head)) if head.dropped => None,
-                (Some(name), Ok(head)) => Some(Ok((name.into_owned(), head))),
-                _ => Some(Err(damaged(&key, "not a timeline's head"))),
+            let named = row.and_then(|row| HeadRow::named(&row));
+            match named {
+                Ok((_, head)) if head.dropped => None,
+                named => Some(named),
             }
         };
         self.all(HEADS).filter_map(existing)

@@ -73,7 +73,7 @@ impl Site {
         is_watched: impl Fn(&str) -> bool,
         touched: &mut Touched<'b>,
     ) -> Result<(), Malformed> {
-        let timeline = Reader::new(name).string().map_err(|_| Malformed)?;
+        let timeline = Reader::new(name).string()?;
         if !is_watched(&timeline) {
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl Touched<'_> {
         columns: &[u8],
         is_watched: impl Fn(&str) -> bool,
     ) -> Result<(), Malformed> {
-        let inbox = Reader::new(columns).string().map_err(|_| Malformed)?;
+        let inbox = Reader::new(columns).string()?;
         let name = format!("\u{1}{inbox}");
         let is_new = |event: &TimelineEvent| event.timeline != name;
         if is_watched(&name) && self.events.last().is_none_or(is_new) {
@@ -161,7 +161,7 @@ impl Touched<'_> {
         change: impl FnOnce(&mut TimelineEvent),
     ) -> Result<(), Malformed> {
         let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
-        let name = Reader::new(columns).skip().map_err(|_| Malformed)?;
+        let name = Reader::new(columns).skip()?;
         if let Some(event) = self.by_name.get(name) {
             change(&mut self.events[*event]);
         }
@@ -170,12 +170,12 @@ impl Touched<'_> {
 
     fn message(&mut self, entry: KeyedEntry<'_>, action: Action) -> Result<(), Malformed> {
         let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
-        let name = Reader::new(columns).skip().map_err(|_| Malformed)?;
+        let name = Reader::new(columns).skip()?;
         let Some(index) = self.by_name.get(name).copied() else {
             return Ok(());
         };
-        let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
-        let sequence = rest.u64().map_err(|_| Malformed)?;
+        let (incarnation, mut rest) = incarnation_of(columns)?;
+        let sequence = rest.u64()?;
         // The batch may have deleted the timeline afterwards, or trimmed the message away.
         let is_there = self.incarnations[index]
             .is_some_and(|head| head.incarnation == incarnation && head.holds(sequence));

@@ -12,9 +12,7 @@ use foldhash::fast::RandomState;
 use crate::ids::{HistoryId, PartitionId};
 use crate::model::ValueRef;
 use crate::ordered::Reader;
-use crate::table::{
-    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, put, split_key,
-};
+use crate::table::{Key, Malformed, ReadError, Row, RowWriter, Source, Txn, load, put, read_row};
 
 use super::tables::Name;
 use super::unread::LastOrdinals;
@@ -82,6 +80,8 @@ const MEMBER_VERSION: &str = "$mver";
 const POSITION: &str = "$pos";
 const LAST: &str = "$seq";
 const TRIM_AT: &str = "$trim";
+
+const WHAT: &str = "not a head row";
 
 impl HeadRow {
     /// A timeline without messages.
@@ -153,12 +153,12 @@ impl HeadRow {
                 CHANGE => head.change = number,
                 COUNTED => head.counted = number,
                 DROPPED => head.dropped = number != 0,
-                FLAGS => head.flags = u8::try_from(number).map_err(|_| Malformed)?,
+                FLAGS => head.flags = u8::try_from(number)?,
                 FLOOR => head.floor = number,
-                FOLLOWERS => head.followers = u32::try_from(number).map_err(|_| Malformed)?,
+                FOLLOWERS => head.followers = u32::try_from(number)?,
                 INBOX_FROM => head.inbox_from = number,
                 INCARNATION => head.incarnation = number,
-                MEMBERS => head.members = u32::try_from(number).map_err(|_| Malformed)?,
+                MEMBERS => head.members = u32::try_from(number)?,
                 MEMBER_VERSION => head.member_version = number,
                 POSITION => head.position = number,
                 LAST => head.last = number,
@@ -217,21 +217,15 @@ impl HeadRow {
     }
 
     fn load_at(rows: &impl Source, key: &Key) -> Result<Option<HeadRow>, ReadError> {
-        let Some(value) = rows.row(key)? else {
-            return Ok(None);
-        };
-        HeadRow::decode(&value)
-            .map(Some)
-            .map_err(|_| damaged(key.as_bytes(), "not a head row"))
+        load(rows, key, WHAT, HeadRow::decode)
     }
 
     /// A name and its row, as they are in the table of heads.
-    pub(super) fn named((key, value): (Bytes, Bytes)) -> Result<(String, HeadRow), ReadError> {
-        let timeline = split_key(&key)
-            .and_then(|(_, columns)| Reader::new(columns).string().ok())
-            .ok_or_else(|| damaged(&key, "not a timeline's name"))?;
-        let head = HeadRow::decode(&value).map_err(|_| damaged(&key, "not a head row"))?;
-        Ok((timeline.into_owned(), head))
+    pub(super) fn named(row: &(Bytes, Bytes)) -> Result<(String, HeadRow), ReadError> {
+        read_row(row, WHAT, |columns, value| {
+            let timeline = Reader::new(columns).string()?;
+            Ok((timeline.into_owned(), HeadRow::decode(value)?))
+        })
     }
 
     /// Whether messages may have reactions.

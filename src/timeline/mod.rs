@@ -56,6 +56,7 @@ pub use inbox::{
     followings, posts,
 };
 pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
+pub(crate) use members::INBOX;
 pub use members::{
     AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
     ListMembers, ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember,
@@ -96,7 +97,7 @@ struct Inner {
     room: Arc<Room>,
 }
 
-/// Whether a partition takes messages that go into inboxes; nobody who says so = it does.
+/// Whether a partition takes messages that go into inboxes; unset = it does.
 pub(in crate::timeline) type Room = OnceLock<Box<dyn Fn(PartitionId) -> bool + Send + Sync>>;
 
 impl Timelines {

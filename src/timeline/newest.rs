@@ -80,7 +80,7 @@ pub struct AskNewest {
     pub user: String,
     /// The timelines, in the order of their IDs, and which of its name each is. Places count in this list.
     pub timelines: Arc<[(String, u64)]>,
-    /// What of them.
+    /// Which of their messages.
     pub stretches: Vec<Stretch>,
     /// Only messages behind this place.
     pub behind: Place,
@@ -125,7 +125,7 @@ pub struct Newest {
 }
 
 impl Newest {
-    /// Nothing behind this place is known.
+    /// What is behind this place was not read.
     fn ends_at(&mut self, until: Option<Place>) {
         self.until = match (self.until, until) {
             (Some(a), Some(b)) => Some(a.min(b)),

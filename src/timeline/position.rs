@@ -55,7 +55,7 @@ pub struct Changed {
     pub change_position: u64,
     /// There is more up to `head` or `change_head`.
     pub more: bool,
-    /// As what the reader was let in.
+    /// What the reader may see.
     pub admission: Admission,
 }
 

@@ -101,7 +101,7 @@ impl Site {
         let mut scanned = 0;
         for (from, to) in segments(list) {
             for row in scan(view, &from, &to, Direction::Forward) {
-                let (timeline, head) = HeadRow::named(row?)?;
+                let (timeline, head) = HeadRow::named(&row?)?;
                 if !timeline.starts_with(&list.prefix) {
                     return Ok((found, None));
                 }

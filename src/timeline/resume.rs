@@ -40,7 +40,7 @@ impl Timelines {
         self.resume_at_least(floor, resume, true).await
     }
 
-    /// As what a user is let in now; refused as a read is.
+    /// What a user may see now; refused as a read is.
     pub async fn admission(&self, target: Target) -> Result<Admission, Error> {
         let partition = self.place(&target.timeline);
         let site = self.site(partition);

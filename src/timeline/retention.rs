@@ -86,8 +86,8 @@ impl TimelineRetention {
             table if !is_of_incarnation(table) => return Ok(false),
             _ => {}
         }
-        let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
-        let name = Name::of(columns).map_err(|_| Malformed)?;
+        let (incarnation, mut rest) = incarnation_of(columns)?;
+        let name = Name::of(columns)?;
         let Some(head) = (context.read)(name.head_key().as_bytes()) else {
             return Ok(false);
         };
@@ -111,7 +111,7 @@ impl TimelineRetention {
             _ => None,
         };
         if let Some(sequence) = sequence {
-            let sequence = sequence.map_err(|_| Malformed)?;
+            let sequence = sequence?;
             let is_taken = || {
                 let sums = name.reaction_sums_key(incarnation, sequence);
                 let sums = (context.read)(sums.as_bytes());
@@ -149,7 +149,7 @@ fn is_void(columns: &[u8], context: &DropContext<'_>) -> Result<bool, Malformed>
     if incarnation != head.incarnation || head.dropped {
         return Ok(incarnation <= head.incarnation);
     }
-    Ok(due.kind() == Kind::Expire && rest.u64().map_err(|_| Malformed)? < head.floor)
+    Ok(due.kind() == Kind::Expire && rest.u64()? < head.floor)
 }
 
 /// Tables whose keys have an incarnation behind the timeline: their rows end with it.

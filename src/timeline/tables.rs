@@ -158,12 +158,6 @@ impl Name {
         Key::new(SCHEDULED, &self.0, columns.len()).columns(columns)
     }
 
-    /// From and to of the scheduled messages of a sender, as an encoded column.
-    pub(super) fn scheduled_of(&self, sender: &[u8]) -> (Key, Key) {
-        let key = || self.scheduled_key(sender);
-        (key().below_all(), key().above_all())
-    }
-
     /// `columns`: see [`id_columns`].
     pub(super) fn id_key(&self, incarnation: u64, columns: &[u8]) -> Key {
         self.numbered(IDS, incarnation, columns.len())
@@ -181,6 +175,11 @@ impl Name {
         let mut reader = Reader::new(columns);
         reader.skip()?;
         Ok(reader)
+    }
+
+    /// What the keys of an incarnation's rows in a table begin with.
+    pub(super) fn rows_of(&self, table: TableId, incarnation: u64) -> Key {
+        self.numbered(table, incarnation, INTEGER_BYTES_MAX)
     }
 
     fn numbered(&self, table: TableId, incarnation: u64, more: usize) -> Key {

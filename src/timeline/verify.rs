@@ -4,7 +4,7 @@
 //! not: write.
 
 use crate::model::Direction;
-use crate::table::{Key, ReadError, damaged, scan};
+use crate::table::{ReadError, damaged, scan, scan_all};
 
 use super::Message;
 use super::dump::StoredTimelines;
@@ -213,19 +213,14 @@ impl StoredTimelines<'_> {
         problem: &mut dyn FnMut(String),
     ) -> Result<u64, ReadError> {
         let name = Name::new(timeline);
-        let of = || Key::new(IDS, name.as_bytes(), 16).number(head.incarnation);
+        let of = name.rows_of(IDS, head.incarnation);
         let mut count = 0;
-        for row in scan(
-            self.view,
-            &of().below_all(),
-            &of().above_all(),
-            Direction::Forward,
-        ) {
+        for row in scan_all(self.view, &of) {
             let (key, value) = row?;
             count += 1;
             let id = IdRow::decode(&value).map_err(|_| damaged(&key, "not a message ID"))?;
             if id.scheduled().is_some() {
-                let columns = &key[of().as_bytes().len()..];
+                let columns = &key[of.as_bytes().len()..];
                 let scheduled = name.scheduled_key(columns);
                 if self.view.get(scheduled.as_bytes())?.is_none() {
                     problem(

@@ -150,10 +150,12 @@ impl VirtualRows for MessageTable {
         let (from, to) = (key_of(HEADS, &low[..1]), key_of(HEADS, &high[..1]));
         let heads = scan(view, &from, &to.above_all(), direction);
         Box::new(heads.flat_map(move |row| {
-            let walk = row.and_then(HeadRow::named).map(|(timeline, head)| {
-                let asked = sequences(&timeline, &bounds);
-                self.messages(view, &timeline, &head, asked, direction)
-            });
+            let walk = row
+                .and_then(|row| HeadRow::named(&row))
+                .map(|(timeline, head)| {
+                    let asked = sequences(&timeline, &bounds);
+                    self.messages(view, &timeline, &head, asked, direction)
+                });
             walk.unwrap_or_else(|error| Box::new(iter::once(Err(error))))
         }))
     }
@@ -221,7 +223,7 @@ impl VirtualRows for MetaTable {
     ) -> Walk<'v> {
         let heads = scan(view, &key_of(HEADS, low), &key_of(HEADS, high), direction);
         Box::new(heads.map(move |row| {
-            let (timeline, head) = HeadRow::named(row?)?;
+            let (timeline, head) = HeadRow::named(&row?)?;
             let key = Key::new(METAS, Name::new(&timeline).as_bytes(), 0);
             let row = self.meta(view, &timeline, &head)?;
             Ok((key.into_bytes().into(), row))

@@ -61,7 +61,7 @@ macro_rules! methods {
             /// Whether a call is worth doing if nobody reads the answer.
             #[must_use]
             pub fn has_effect(self) -> bool {
-                match self { $(Method::$method => effect!($effect),)* }
+                match self { $(Method::$method => has_effect!($effect),)* }
             }
 
             /// The schema of its parameters.
@@ -102,6 +102,11 @@ macro_rules! methods {
             pub(crate) fn read(method: Method, params: impl Params) -> Result<Request, Failure> {
                 match method { $(Method::$method => params.read().map(Request::$method),)* }
             }
+
+            /// What the shortest answer may take beyond that of most methods, bytes.
+            pub(crate) fn claim(&self) -> usize {
+                match self { $(Request::$method(params) => claim!($effect, params),)* }
+            }
         }
 
         /// The result of a call that succeeded. Serialises as the result alone, without a tag.
@@ -110,30 +115,91 @@ macro_rules! methods {
         pub enum Reply {
             $(#[doc = concat!("`", $name, "`.")] $method($reply),)*
         }
+
+        impl Reply {
+            /// What is sent where there is room for the shortest answer only; `None` = a refusal, for the client
+            /// can ask again.
+            pub(crate) fn shortened(self) -> Option<Reply> {
+                match self { $(Reply::$method(reply) => shortened!($effect, reply).map(Reply::$method),)* }
+            }
+        }
     };
 }
 
-/// Whether a method changes something or only answers.
-macro_rules! effect {
+/// Parameters by which the shortest answer is longer than that of most methods.
+pub(crate) trait Claim {
+    /// By how many bytes at most.
+    fn claim(&self) -> usize;
+}
+
+/// A result with parts that may be long and can be read again.
+pub(crate) trait Shorten {
+    /// Leaves them out.
+    fn shorten(&mut self);
+}
+
+// The word of each method in the list below says whether it has an effect, and how its answer gives way in a batch
+// whose answers pass the limit:
+//   changes   it has an effect, and its answer is always short
+//   claims    the same, but the parameters say how short: [`Claim`]
+//   shortens  the same, but what may be long in its answer is left out: [`Shorten`]
+//   answers   it has none, and a refusal takes the place of its answer
+//   counts    it has none, and its answer is always short
+
+macro_rules! has_effect {
+    (answers) => {
+        false
+    };
+    (counts) => {
+        false
+    };
     (changes) => {
         true
     };
-    (answers) => {
-        false
+    (claims) => {
+        true
+    };
+    (shortens) => {
+        true
+    };
+}
+
+macro_rules! claim {
+    (claims, $params:ident) => {
+        $params.claim()
+    };
+    ($other:ident, $params:ident) => {{
+        let _ = $params;
+        0
+    }};
+}
+
+macro_rules! shortened {
+    (answers, $reply:ident) => {{
+        let _ = $reply;
+        None
+    }};
+    (shortens, $reply:ident) => {{
+        let mut reply = $reply;
+        reply.shorten();
+        Some(reply)
+    }};
+    ($other:ident, $reply:ident) => {
+        Some($reply)
     };
 }
 
 methods! {
     SessionOpen(session::Open) -> Box<session::Opened>,
-        "session.open", changes, "Name the user, get the limits";
+        "session.open", claims, "Name the user, get the limits";
     Ping(session::Nothing) -> session::Pong,
-        "ping", answers, "Ask for a sign of life";
+        "ping", counts, "Ask for a sign of life";
     TimelineCreate(timeline::Create) -> timeline::Created,
         "timeline.create", changes, "Make a timeline, or find it";
     TimelineGet(timeline::Get) -> Box<timeline::Info>,
         "timeline.get", answers, "Read what is known of a timeline";
     TimelineUpdate(timeline::Update) -> timeline::Updated,
-        "timeline.update", changes, "Change the meta";
+        "timeline.update", shortens, "Change the meta";
     TimelineDelete(timeline::Delete) -> timeline::Deleted,
         "timeline.delete", changes, "Delete a timeline";
     TimelineTrim(timeline::Trim) -> timeline::Trimmed,
@@ -145,7 +211,7 @@ methods! {
     MemberAdd(member::Add) -> member::Added,
         "member.add", changes, "Add members, all or none";
     MemberUpdate(member::Update) -> Box<member::Updated>,
-        "member.update", changes, "Change a member's role and attributes";
+        "member.update", shortens, "Change a member's role and attributes";
     MemberRemove(member::Remove) -> member::Removed,
         "member.remove", changes, "Remove members, or leave";
     MemberGet(member::Get) -> Box<member::Got>,
@@ -155,21 +221,21 @@ methods! {
     MessageAppend(message::Append) -> message::AppendOutcome,
         "message.append", changes, "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,
-        "message.append_batch", changes, "Append messages, all or none";
+        "message.append_batch", claims, "Append messages, all or none";
     MessageGet(message::Get) -> Box<message::Got>,
         "message.get", answers, "Read one message";
     MessageRange(message::Range) -> message::Page,
         "message.range", answers, "Read a page of messages";
     MessageUpdate(message::Update) -> Box<message::Got>,
-        "message.update", changes, "Edit a message";
+        "message.update", shortens, "Edit a message";
     MessageDelete(message::Delete) -> message::Deleted,
         "message.delete", changes, "Make a message a tombstone";
     MessageRecall(message::Recall) -> message::Deleted,
         "message.recall", changes, "Take a message back, and say so in its place";
     ReactionAdd(reaction::Add) -> reaction::Reacted,
-        "reaction.add", changes, "React to a message";
+        "reaction.add", shortens, "React to a message";
     ReactionRemove(reaction::Remove) -> reaction::Reacted,
-        "reaction.remove", changes, "Take a reaction back";
+        "reaction.remove", shortens, "Take a reaction back";
     ReactionList(reaction::List) -> reaction::Listed,
         "reaction.list", answers, "Read who has reacted to a message";
     PinAdd(pin::Add) -> pin::Added,
@@ -189,11 +255,11 @@ methods! {
     ConversationClear(hide::Clear) -> hide::Cleared,
         "conversation.clear", changes, "Clear a conversation for oneself";
     ReadSet(receipt::ReadSet) -> receipt::ReadStates,
-        "read.set", changes, "Say how far one has read";
+        "read.set", claims, "Say how far one has read";
     ReceiptList(receipt::List) -> receipt::Listed,
         "receipt.list", answers, "Read who got a message";
     PositionSet(position::Set) -> position::Stored,
-        "position.set", changes, "Store how far a device is";
+        "position.set", shortens, "Store how far a device is";
     PositionList(position::List) -> position::Listed,
         "position.list", answers, "Read a device's positions, or list the devices";
     PositionRemove(position::Remove) -> position::Removed,
@@ -203,13 +269,13 @@ methods! {
     ConversationSync(conversation::Sync) -> conversation::Synced,
         "conversation.sync", answers, "Read which conversations have changed";
     ConversationCount(conversation::Count) -> conversation::Counted,
-        "conversation.count", answers, "Count conversations and what is unread";
+        "conversation.count", counts, "Count conversations and what is unread";
     ConversationGet(conversation::Get) -> Box<conversation::Got>,
         "conversation.get", answers, "Read one conversation";
     ConversationDirect(conversation::Direct) -> conversation::DirectMade,
         "conversation.direct", changes, "Make the conversation with one user, or find it";
     ConversationUpdate(conversation::Update) -> conversation::Updated,
-        "conversation.update", changes, "Change one's own attributes of a conversation";
+        "conversation.update", shortens, "Change one's own attributes of a conversation";
     ConversationHide(conversation::Hide) -> conversation::Hidden,
         "conversation.hide", changes, "Take a conversation off one's list until a message comes";
     FeedFollow(feed::Follow) -> feed::Followed,

@@ -4,7 +4,7 @@
 //! not: ask.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
@@ -37,8 +37,14 @@ pub(super) struct Count {
 #[derive(Deserialize)]
 pub(super) struct Inboxed {
     /// Its own number.
-    #[serde(skip)]
+    #[serde(rename = "sequence")]
     pub(super) at: u64,
+    pub(super) entry: Entry,
+}
+
+/// The message that an entry leads to.
+#[derive(Deserialize)]
+pub(super) struct Entry {
     pub(super) timeline: String,
     pub(super) epoch: String,
     pub(super) sequence: u64,
@@ -101,58 +107,46 @@ impl Answer {
 
 /// Whether an inbox has each message of the nick's stays once, those of a room in their order.
 fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String> {
-    let mut by_room: BTreeMap<usize, Vec<&Inboxed>> = BTreeMap::new();
-    for entry in inbox {
-        let room = crowd.timelines.number(&entry.timeline);
-        let room = room.ok_or_else(|| format!("{} is no log", entry.timeline))?;
-        by_room.entry(room).or_default().push(entry);
-    }
-    let rooms = crowd.plan.stays[nick].iter().map(|stay| stay.room);
-    for room in BTreeSet::from_iter(rooms) {
-        let (name, got) = (&crowd.timelines[room], by_room.remove(&room));
-        let (mut got, length) = (
-            got.into_iter().flatten(),
-            crowd.plan.rooms[room].lines.len(),
-        );
-        let stays = crowd.plan.stays_in(nick, room);
-        let expected = stays.flat_map(|stay| stay.from..=stay.to.min(length as u64));
-        for sequence in expected {
-            let entry = got.next().map(|entry| entry.sequence);
-            if entry != Some(sequence) {
-                return Err(format!("{name}: {entry:?} instead of {sequence}"));
-            }
-        }
-        if let Some(entry) = got.next() {
-            return Err(format!("{name}: {} is too much", entry.sequence));
-        }
-    }
-    if let Some((room, _)) = by_room.first_key_value() {
-        return Err(format!("entries of {}", crowd.timelines[*room]));
-    }
-    if let Some((entry, at)) = inbox.iter().zip(1..).find(|(entry, at)| entry.at != *at) {
-        return Err(format!("its {at} is {}", entry.at));
-    }
     let times = crowd.times.borrow();
-    let odd = |entry: &&Inboxed| {
-        let room = crowd.timelines.number(&entry.timeline).unwrap_or_default();
-        let time = times[room].get(entry.sequence as usize - 1);
-        time != Some(&entry.timestamp) || crowd.timelines.epoch(room) != Some(&entry.epoch)
-    };
-    match inbox.iter().find(odd) {
-        None => Ok(()),
-        Some(Inboxed {
-            timeline, sequence, ..
-        }) => Err(format!("{timeline}: {sequence} with another time or epoch")),
+    let (mut found, mut due) = (Numbers::new(), Numbers::new());
+    for (Inboxed { at, entry }, number) in inbox.iter().zip(1..) {
+        let (name, sequence) = (&entry.timeline, entry.sequence);
+        let room = crowd.timelines.number(name);
+        let room = room.ok_or_else(|| format!("{name} is no log"))?;
+        found.entry(room).or_default().push(sequence);
+        let time = times[room].get((sequence as usize).wrapping_sub(1));
+        let is_its = time.is_none_or(|time| *time == entry.timestamp)
+            && crowd.timelines.epoch(room) == Some(&entry.epoch);
+        if *at != number || !is_its {
+            return Err(format!(
+                "its {number} is {at}: {sequence} of {name}, perhaps with another time or epoch"
+            ));
+        }
     }
+    for stay in &crowd.plan.stays[nick] {
+        let length = crowd.plan.rooms[stay.room].lines.len() as u64;
+        let numbers = stay.from..=stay.to.min(length);
+        due.entry(stay.room).or_default().extend(numbers);
+    }
+    let rooms = found.keys().chain(due.keys());
+    let numbers = |of: &Numbers, room| of.get(room).cloned().unwrap_or_default();
+    for room in rooms {
+        let (found, due) = (numbers(&found, room), numbers(&due, room));
+        if found != due {
+            let same = found.iter().zip(&due).take_while(|(a, b)| a == b).count();
+            let (name, found, due) = (&crowd.timelines[*room], found.get(same), due.get(same));
+            return Err(format!("{name}: {found:?} instead of {due:?}"));
+        }
+    }
+    Ok(())
 }
+
+/// Sequences of messages, by room.
+type Numbers = BTreeMap<usize, Vec<u64>>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::irc::{Log, test_folder};
-    use crate::people::plan::Plan;
-    use crate::run::Run;
-    use crate::setup::plain;
 
     #[test]
     fn an_inbox_has_each_message_of_the_stays_once_in_order() {
@@ -162,27 +156,20 @@ mod tests {
             "=== b [x]  has left #c",
             "[09:14] <b> 4",
         ];
-        let log = Log {
-            name: "l".into(),
-            lines: lines.map(str::to_owned).into(),
-            replaced: 0,
-        };
-        let plan = Plan::new(&test_folder(), &[log], usize::MAX);
-        let run = Run::new(&plain(), "ws://nowhere".into(), None);
-        let crowd = Crowd::new(&run, plan);
+        let crowd = Crowd::of_lines(&lines);
         crowd.is_epoch(0, "e");
         crowd.times.borrow_mut()[0] = vec![1, 2, 3, 4];
         let is_right = |sequences: &[u64], alter: fn(&mut Inboxed)| {
             let entry = |(at, sequence): (u64, &u64)| {
-                let mut entry = Inboxed {
-                    at,
+                let entry = Entry {
                     timeline: "irc/l".into(),
                     epoch: "e".into(),
                     sequence: *sequence,
                     timestamp: *sequence,
                 };
-                alter(&mut entry);
-                entry
+                let mut inboxed = Inboxed { at, entry };
+                alter(&mut inboxed);
+                inboxed
             };
             let inbox: Vec<_> = (1..).zip(sequences).map(entry).collect();
             is_inbox(&crowd, 1, &inbox).is_ok()
@@ -200,10 +187,10 @@ mod tests {
             assert!(!is_right(wrong, |_| {}), "{wrong:?}");
         }
         let alters: [fn(&mut Inboxed); 4] = [
-            |entry| entry.at += 1,
-            |entry| entry.timestamp += 1,
-            |entry| entry.epoch.push('x'),
-            |entry| entry.timeline.push('x'),
+            |one| one.at += 1,
+            |one| one.entry.timestamp += 1,
+            |one| one.entry.epoch.push('x'),
+            |one| one.entry.timeline.push('x'),
         ];
         for alter in alters {
             assert!(!is_right(&[2, 4], alter));

@@ -197,13 +197,13 @@ impl Device<'_> {
         let left = state == Some("deleted") && stays.any(|stay| !stay.lasts());
         if !left && !matches!(state, Some("ok" | "new" | "too_old")) {
             let what = format!("its state is {state:?}");
-            self.store.wrong(Wrong::Lost, room, &what);
+            self.store.wrong(Wrong::Lost, room, what);
         }
         if let Some(first) = news.messages.first()
             && first.sequence <= position
         {
             let what = format!("{} comes again behind {position}", first.sequence);
-            self.store.wrong(Wrong::Doubled, room, &what);
+            self.store.wrong(Wrong::Doubled, room, what);
         }
         self.take(room, news);
     }
@@ -284,10 +284,10 @@ impl Device<'_> {
             };
             if next <= last {
                 let what = format!("{next} was pushed behind {last}");
-                self.store.wrong(Wrong::Doubled, room, &what);
+                self.store.wrong(Wrong::Doubled, room, what);
             } else if !self.store.follows(room, last, next) {
                 let what = format!("{next} was pushed next to {last}");
-                self.store.wrong(Wrong::Lost, room, &what);
+                self.store.wrong(Wrong::Lost, room, what);
             }
         }
     }
@@ -357,7 +357,7 @@ impl Device<'_> {
             .is_some_and(|reason| GONE.contains(&&**reason))
         {
             let what = format!("read {position} was answered by {read:?}, {reason:?}");
-            self.store.wrong(Wrong::Unread, room, &what);
+            self.store.wrong(Wrong::Unread, room, what);
         }
         Ok(())
     }

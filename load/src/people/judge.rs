@@ -88,12 +88,8 @@ async fn whole(crowd: &Crowd, caller: &mut Caller<'_>, room: usize) -> Result<()
         for message in &page.messages {
             let at = message.sequence;
             if at != last + 1 {
-                let wrong = if at > last {
-                    Wrong::Lost
-                } else {
-                    Wrong::Doubled
-                };
-                crowd.wrong(wrong, format_args!("{name}: {at} follows {last}"));
+                let what = format_args!("{name}: {at} follows {last}");
+                crowd.wrong(lost_or_doubled(last < at), what);
             }
             last = at;
             crowd.compare(room, message);
@@ -106,17 +102,14 @@ async fn whole(crowd: &Crowd, caller: &mut Caller<'_>, room: usize) -> Result<()
         (head, from) = (page.head, page.next.filter(|next| *next > first));
     }
     if (last, head) != (length, length) {
-        let wrong = if last < length {
-            Wrong::Lost
-        } else {
-            Wrong::Doubled
-        };
-        crowd.wrong(
-            wrong,
-            format_args!("{name}: {last}, head {head}, of {length}"),
-        );
+        let what = format_args!("{name}: {last}, head {head}, of {length}");
+        crowd.wrong(lost_or_doubled(last < length), what);
     }
     Ok(())
+}
+
+fn lost_or_doubled(is_lost: bool) -> Wrong {
+    if is_lost { Wrong::Lost } else { Wrong::Doubled }
 }
 
 /// Compares the members of a room.
@@ -207,23 +200,11 @@ async fn ask(caller: &mut Caller<'_>, nick: usize) -> Result<Answer, Failed> {
 
 /// All of an inbox; one that was never written to does not exist.
 async fn inbox(caller: &mut Caller<'_>, nick: usize) -> Result<Vec<Inboxed>, Failed> {
-    #[derive(Deserialize)]
-    struct Message {
-        sequence: u64,
-        entry: Inboxed,
-    }
     let timeline = format!("$inbox/{}", caller.name_of(nick));
     let ask = |from: &Value| json!({ "timeline": timeline, "limit": PAGE, "from": from });
-    match pages::<Message>(caller, Some(nick), "message.range", "messages", ask).await {
-        Ok(messages) => {
-            let entry = |Message {
-                             sequence: at,
-                             entry,
-                         }| Inboxed { at, ..entry };
-            Ok(messages.into_iter().map(entry).collect())
-        }
+    match pages(caller, Some(nick), "message.range", "messages", ask).await {
         Err(Failed::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(Vec::new()),
-        Err(failed) => Err(failed),
+        read => read,
     }
 }
 
@@ -244,7 +225,7 @@ fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
     let list = answer.list.iter();
     let list = list.map(|one| json!([one.timeline, one.unread, one.members_count, one.head]));
     let mut runs: Vec<(&str, u64, u64)> = Vec::new();
-    for entry in &answer.inbox {
+    for Inboxed { entry, .. } in &answer.inbox {
         match runs.last_mut() {
             Some((timeline, _, last))
                 if *timeline == entry.timeline && *last + 1 == entry.sequence =>

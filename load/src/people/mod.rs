@@ -270,3 +270,18 @@ impl Crowd {
         }
     }
 }
+
+#[cfg(test)]
+impl Crowd {
+    /// Of one log with these lines: the timeline `irc/l`.
+    fn of_lines(lines: &[&str]) -> Crowd {
+        let log = crate::irc::Log {
+            name: "l".into(),
+            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+            replaced: 0,
+        };
+        let plan = Plan::new(&crate::irc::test_folder(), &[log], usize::MAX);
+        let run = Run::new(&crate::setup::plain(), "ws://nowhere".into(), None);
+        Crowd::new(&run, plan)
+    }
+}

@@ -135,9 +135,8 @@ impl Plan {
                 let to = u64::MAX;
                 plan.stays[nick].push(Stay { room, from, to });
             }
-            let name = folder.timeline(log);
             plan.rooms.push(Room {
-                name,
+                name: folder.timeline(log),
                 lines,
                 members,
             });
@@ -236,8 +235,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Crowd;
     use super::*;
-    use crate::irc::test_folder;
 
     #[test]
     fn each_kind_of_line_does_what_the_rules_say() {
@@ -272,12 +271,7 @@ mod tests {
             "=== b is now known as b",
             "[09:14] <c> 9",
         ];
-        let log = Log {
-            name: "l".into(),
-            lines: lines.map(str::to_owned).into(),
-            replaced: 0,
-        };
-        let plan = Plan::new(&test_folder(), &[log], usize::MAX);
+        let plan = &Crowd::of_lines(&lines).plan;
         assert_eq!(plan.nicks, ["a", "b", "c"]);
         let stay = |from, to| Stay { room: 0, from, to };
         assert_eq!(plan.stays[0], [stay(1, 3)]);

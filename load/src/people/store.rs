@@ -4,6 +4,7 @@
 //! stay of the user begins behind it. Must not: know how messages come.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use super::{Crowd, Wrong};
 use crate::rpc::Message;
@@ -58,11 +59,19 @@ impl<'a> Store<'a> {
             }
             place.position = sequence;
             if !begins {
-                self.wrong(Wrong::Lost, room, &format!("{sequence} comes too early"));
+                self.wrong(
+                    Wrong::Lost,
+                    room,
+                    format_args!("{sequence} comes too early"),
+                );
             }
             let mut stays = crowd.plan.stays_in(self.nick, room);
             if !stays.any(|stay| stay.holds(sequence)) {
-                self.wrong(Wrong::Leaked, room, &format!("{sequence} of others came"));
+                self.wrong(
+                    Wrong::Leaked,
+                    room,
+                    format_args!("{sequence} of others came"),
+                );
             }
         }
     }
@@ -90,7 +99,7 @@ impl<'a> Store<'a> {
         missing.sum()
     }
 
-    pub(super) fn wrong(&self, wrong: Wrong, room: usize, what: &str) {
+    pub(super) fn wrong(&self, wrong: Wrong, room: usize, what: impl Display) {
         let (nick, name) = (
             &self.crowd.plan.nicks[self.nick],
             &self.crowd.timelines[room],
@@ -103,10 +112,6 @@ impl<'a> Store<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::irc::{Log, test_folder};
-    use crate::people::plan::Plan;
-    use crate::run::Run;
-    use crate::setup::plain;
 
     #[test]
     fn holes_and_messages_of_others_and_altered_ones_are_noticed() {
@@ -119,15 +124,8 @@ mod tests {
             "[09:14] <b> 6",
             "[09:14] <b> 7",
         ];
-        let log = Log {
-            name: "l".into(),
-            lines: lines.map(str::to_owned).into(),
-            replaced: 0,
-        };
         let wrongs = |sequences: &[u64], alter: fn(&mut Message)| {
-            let plan = Plan::new(&test_folder(), std::slice::from_ref(&log), usize::MAX);
-            let run = Run::new(&plain(), "ws://nowhere".into(), None);
-            let crowd = Crowd::new(&run, plan);
+            let crowd = Crowd::of_lines(&lines);
             let mut store = Store::new(&crowd, 1);
             for sequence in sequences {
                 let line = &crowd.plan.rooms[0].lines[*sequence as usize - 1];

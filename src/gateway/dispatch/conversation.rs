@@ -52,7 +52,7 @@ const RELAY_WAIT: Duration = Duration::from_secs(2);
 /// it is done.
 pub(super) fn changing_members(
     shared: &Arc<Shared>,
-    caller: &Caller,
+    changes: Arc<MemberChanges>,
     timeline: &str,
     start: impl FnOnce() -> Work,
 ) -> Work {
@@ -60,7 +60,6 @@ pub(super) fn changing_members(
         return Work::Now(Err(failure));
     }
     let (people, timeline) = (shared.people.clone(), timeline.to_owned());
-    let changes = Arc::clone(&caller.member_changes);
     match start() {
         Work::Write(work) => Work::Write(Box::pin(work.inspect(move |outcome| {
             if outcome.is_ok() {
@@ -204,7 +203,8 @@ pub(super) fn direct(shared: &Arc<Shared>, caller: &Caller, request: conversatio
     };
     let timeline = People::direct_id(&user, &request.user);
     let people = shared.people.clone();
-    changing_members(shared, caller, &timeline, || {
+    let changes = Arc::clone(&caller.member_changes);
+    changing_members(shared, changes, &timeline, || {
         Work::Write(Box::pin(async move {
             let made = people.direct(&user, &request.user).await;
             let (info, created) = made.map_err(refusal)?;

@@ -87,45 +87,44 @@ pub(super) enum Work {
 
 /// Starts a request.
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
+    let Some(timeline) = members_changed_by(&request) else {
+        return start(shared, caller, request);
+    };
+    let changes = Arc::clone(&caller.member_changes);
+    conversation::changing_members(shared, changes, &timeline, || {
+        start(shared, caller, request)
+    })
+}
+
+/// The timeline whose members a call changes.
+fn members_changed_by(request: &Request) -> Option<String> {
+    let timeline = match request {
+        Request::TimelineCreate(create) if !create.members.is_empty() => &create.timeline,
+        Request::MemberAdd(add) => &add.timeline,
+        Request::MemberUpdate(update) => &update.timeline,
+        Request::MemberRemove(remove) => &remove.timeline,
+        _ => return None,
+    };
+    Some(timeline.clone())
+}
+
+fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
         Request::Ping(Nothing {}) => Work::Now(Ok(Reply::Ping(Pong {
             time: shared.clock.now_ms(),
         }))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
-        Request::TimelineCreate(create) if create.members.is_empty() => {
-            timeline::create(shared, caller, create)
-        }
-        Request::TimelineCreate(create) => {
-            let timeline = create.timeline.clone();
-            conversation::changing_members(shared, caller, &timeline, || {
-                timeline::create(shared, caller, create)
-            })
-        }
+        Request::TimelineCreate(create) => timeline::create(shared, caller, create),
         Request::TimelineGet(get) => timeline::get(shared, caller, get),
         Request::TimelineUpdate(update) => timeline::update(shared, caller, update),
         Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
         Request::TimelineConfigure(configure) => timeline::configure(shared, caller, configure),
-        Request::MemberAdd(add) => {
-            let timeline = add.timeline.clone();
-            conversation::changing_members(shared, caller, &timeline, || {
-                member::add(shared, caller, add)
-            })
-        }
-        Request::MemberUpdate(update) => {
-            let timeline = update.timeline.clone();
-            conversation::changing_members(shared, caller, &timeline, || {
-                member::update(shared, caller, update)
-            })
-        }
-        Request::MemberRemove(remove) => {
-            let timeline = remove.timeline.clone();
-            conversation::changing_members(shared, caller, &timeline, || {
-                member::remove(shared, caller, remove)
-            })
-        }
+        Request::MemberAdd(add) => member::add(shared, caller, add),
+        Request::MemberUpdate(update) => member::update(shared, caller, update),
+        Request::MemberRemove(remove) => member::remove(shared, caller, remove),
         Request::MemberGet(get) => member::get(shared, caller, get),
         Request::MemberList(list) => member::list(shared, caller, list),
         Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),

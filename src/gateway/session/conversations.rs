@@ -1,8 +1,8 @@
 //! Following all of a user's conversations.
 //!
 //! Owns: which subscriptions are there because their timeline is one of the user's conversations. Promises: a
-//! conversation that the user joins is followed, one that they leave is not; only those with news are told; a change
-//! at the user that no other push tells is pushed once. Must not: touch what was subscribed by name.
+//! conversation that the user joins is followed, one that they leave is not; only those with news are pushed; a change
+//! at the user that no other push shows is pushed once. Must not: touch what was subscribed by name.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) fn begin(
         device: request.device.clone(),
         at,
         _watch: watch,
-        told: None,
+        sent: None,
         is_dirty: true,
         is_looking: false,
     }));
@@ -82,12 +82,12 @@ impl Subscriptions {
         }
         (conversations.is_dirty, conversations.is_looking) = (false, true);
         let (of, shared_too) = (Arc::clone(&conversations.asked.user), Arc::clone(shared));
-        let (device, told) = (conversations.device.clone(), conversations.told.clone());
+        let (device, sent) = (conversations.device.clone(), conversations.sent.clone());
         let bytes = page_bytes(&shared.options.limits);
         let look = async move {
             let people = &shared_too.people;
             people
-                .own_side(&of, device.as_deref(), told.as_ref(), bytes)
+                .own_side(&of, device.as_deref(), sent.as_ref(), bytes)
                 .await
         };
         jobs.look(shared, conversations.at, look.boxed());
@@ -108,23 +108,23 @@ impl Subscriptions {
         };
         conversations.is_looking = false;
         let Ok(side) = looked else {
-            // Nothing of it was told; whoever follows has to begin anew.
-            let inbox = format!("$inbox/{}", conversations.asked.user);
+            // Nothing of it was sent; the client has to subscribe anew.
+            let inbox = Timelines::inbox_of(&conversations.asked.user);
             self.end_conversations(conversations);
             outbox.push(outbound::ended(&inbox, "", Ended::Unavailable, form));
             return;
         };
         let OwnSide {
-            standing,
+            current,
             shown,
             removed,
-            told,
+            reached,
             more,
         } = side;
-        let is_first = conversations.told.replace(told).is_none();
+        let is_first = conversations.sent.replace(reached).is_none();
         conversations.is_dirty |= more;
         let mut wanted = Vec::new();
-        for (timeline, place) in standing {
+        for (timeline, place) in current {
             if self.contains(&timeline) {
                 continue;
             }

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::super::dispatch::subscribe::Asked;
 use super::parts::Opening;
 use crate::feed::Watch;
-use crate::people::{OwnSide, Place, Told};
+use crate::people::{OwnPosition, OwnSide, Place};
 use crate::timeline::Error;
 use crate::wire::sync::Start;
 
@@ -20,8 +20,8 @@ pub(super) struct Conversations {
     /// The slot that hears of changes at the user.
     pub(super) at: Opening,
     pub(super) _watch: Watch,
-    /// `None` = nothing was told yet.
-    pub(super) told: Option<Told>,
+    /// Up to where changes at the user were sent; `None` = nothing was.
+    pub(super) sent: Option<OwnPosition>,
     /// There may be changes that were not looked at.
     pub(super) is_dirty: bool,
     /// A look is under way.

@@ -6,25 +6,19 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tokio_util::task::TaskTracker;
 
-use crate::ids::{Clock, PartitionId, Position};
-use crate::metrics::Metrics;
+use super::bed::Bed;
+use crate::ids::{PartitionId, Position};
 use crate::model::Value;
-use crate::partition::{Options, Partitions, Purpose, Txn};
-use crate::people::{
-    Filter, Jobs, ListConversations, People, Shown, SyncConversations, SyncedConversations,
-};
-use crate::relay::{self, Relay};
-use crate::table::Catalog;
+use crate::partition::{Purpose, Txn};
+use crate::people::{Filter, ListConversations, Shown, SyncConversations, SyncedConversations};
 use crate::timeline::{
     AddMembers, Append, AppendOne, Columns, Error, Limits, NewMember, RemoveMembers, Target,
-    Timelines,
 };
 
 use super::verify::verified;
@@ -164,14 +158,16 @@ impl Copy {
 }
 
 pub(super) struct World {
-    pub(super) people: People,
-    pub(super) timelines: Timelines,
-    pub(super) partitions: Partitions,
-    pub(super) relay: Relay,
-    jobs: Arc<Jobs>,
-    tasks: TaskTracker,
-    clock: Arc<Clock>,
+    bed: Bed,
     now_ms: u64,
+}
+
+impl Deref for World {
+    type Target = Bed;
+
+    fn deref(&self) -> &Bed {
+        &self.bed
+    }
 }
 
 impl World {
@@ -180,38 +176,12 @@ impl World {
             heads_max: 6,
             ..Limits::default()
         };
-        let clock = Arc::new(Clock::fixed(now_ms));
-        let options = Options {
-            partitions: 2,
-            holds_log: true,
-            ..Options::default()
-        };
-        let rules = People::rules(&limits, Catalog::default());
-        let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-        let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
-        let tasks = TaskTracker::new();
-        let (targets, jobs) = People::targets(&partitions, &timelines, &Metrics::default());
-        jobs.start(&tasks);
-        let options = relay::Options::default();
-        let relay = Relay::start(&partitions, targets, options, &Arc::default(), &tasks);
-        World {
-            people: People::new(partitions.clone(), timelines.clone(), relay.clone()),
-            timelines,
-            partitions,
-            relay,
-            jobs,
-            tasks,
-            clock,
-            now_ms,
-        }
+        let bed = Bed::open(dir, (2, true), limits, now_ms);
+        World { bed, now_ms }
     }
 
     pub(super) async fn close(self) {
-        self.relay.stop();
-        self.jobs.stop();
-        self.tasks.close();
-        self.tasks.wait().await;
-        self.partitions.close().await;
+        self.bed.close().await;
     }
 
     /// Every user's list is as their timelines are.
@@ -344,13 +314,7 @@ impl World {
             Command::Sync(who, limit) => {
                 self.sync(&mut copies[who], who, limit, false).await;
             }
-            Command::Flush => {
-                for id in self.partitions.ids() {
-                    let partitions = self.partitions.clone();
-                    let flushed = tokio::task::spawn_blocking(move || partitions.rotate(id));
-                    flushed.await.unwrap();
-                }
-            }
+            Command::Flush => self.flush().await,
             Command::Restart => unreachable!("by the caller"),
         }
     }

@@ -8,19 +8,15 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
 
 use proptest::prelude::*;
-use tokio_util::task::TaskTracker;
 
-use crate::ids::Clock;
+use super::bed::Bed;
 use crate::model::Value;
-use crate::partition::{Options, Partitions};
 use crate::people::feed::{Source, Sources};
-use crate::people::{FeedPage, FeedRange, People};
-use crate::relay::{self, Relay};
-use crate::table::Catalog;
+use crate::people::{FeedPage, FeedRange};
 use crate::timeline::{
     AddMembers, Append, AppendOne, Columns, Error, Limits, NewMember, SettingsPatch, Target,
     Timelines,
@@ -104,12 +100,7 @@ struct Reader {
 }
 
 struct World {
-    people: People,
-    timelines: Timelines,
-    partitions: Partitions,
-    relay: Relay,
-    tasks: TaskTracker,
-    clock: Arc<Clock>,
+    bed: Bed,
     now_ms: u64,
     rooms: Vec<Room>,
     /// Sequences of entries that are in the inbox: epoch and sequence.
@@ -118,28 +109,18 @@ struct World {
     reader: Option<Reader>,
 }
 
+impl Deref for World {
+    type Target = Bed;
+
+    fn deref(&self) -> &Bed {
+        &self.bed
+    }
+}
+
 impl World {
     async fn open(dir: &Path) -> World {
-        let limits = Limits::default();
-        let clock = Arc::new(Clock::fixed(START_MS));
-        let options = Options {
-            partitions: 2,
-            holds_log: true,
-            ..Options::default()
-        };
-        let rules = People::rules(&limits, Catalog::default());
-        let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-        let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
-        let tasks = TaskTracker::new();
-        let options = relay::Options::default();
-        let relay = Relay::start(&partitions, Vec::new(), options, &Arc::default(), &tasks);
         let mut world = World {
-            people: People::new(partitions.clone(), timelines.clone(), relay.clone()),
-            timelines,
-            partitions,
-            relay,
-            tasks,
-            clock,
+            bed: Bed::open(dir, (2, false), Limits::default(), START_MS),
             now_ms: START_MS,
             rooms: Vec::new(),
             came: BTreeSet::new(),
@@ -201,10 +182,7 @@ impl World {
     }
 
     async fn close(self) {
-        self.relay.stop();
-        self.tasks.close();
-        self.tasks.wait().await;
-        self.partitions.close().await;
+        self.bed.close().await;
     }
 
     fn key(&self, at: usize, sequence: u64) -> Key {
@@ -298,7 +276,10 @@ impl World {
                 let last = room.messages.len() as u64;
                 let sequence = last.saturating_sub(back).max(room.floor);
                 if sequence <= last {
-                    let deleted = self.timelines.delete_message(NAMES[at].into(), sequence);
+                    let deleted = self
+                        .bed
+                        .timelines
+                        .delete_message(NAMES[at].into(), sequence);
                     deleted.await.unwrap();
                     room.messages[usize::try_from(sequence - 1).unwrap()].1 = false;
                 }
@@ -312,7 +293,7 @@ impl World {
                         user: USER.to_owned(),
                         ..Target::from(NAMES[OWN])
                     };
-                    let hidden = self.timelines.hide(target, vec![sequence]);
+                    let hidden = self.bed.timelines.hide(target, vec![sequence]);
                     hidden.await.unwrap();
                     room.messages[usize::try_from(sequence - 1).unwrap()].1 = false;
                 }
@@ -320,7 +301,7 @@ impl World {
             Command::Trim(at, back) => {
                 let room = &mut self.rooms[at];
                 let before = (room.messages.len() as u64 + 1).saturating_sub(back).max(1);
-                let trimmed = self.timelines.trim(NAMES[at].into(), before).await;
+                let trimmed = self.bed.timelines.trim(NAMES[at].into(), before).await;
                 room.floor = trimmed.unwrap();
             }
             Command::MakeAgain(at) => {
@@ -344,13 +325,7 @@ impl World {
             }
             Command::Page(limit) => self.page(limit).await,
             Command::Wait(ms) => self.pass(ms),
-            Command::Flush => {
-                for id in self.partitions.ids() {
-                    let partitions = self.partitions.clone();
-                    let flushed = tokio::task::spawn_blocking(move || partitions.rotate(id));
-                    flushed.await.unwrap();
-                }
-            }
+            Command::Flush => self.flush().await,
         }
         let feed = self.feed(false);
         if let Some(reader) = &mut self.reader {

@@ -6,22 +6,18 @@
 //! more than two users are jobs here. Must not: know how rows are encoded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
-use tokio_util::task::TaskTracker;
 
-use crate::ids::{Clock, PartitionId, Position};
-use crate::metrics::Metrics;
+use super::bed::Bed;
+use crate::ids::{PartitionId, Position};
 use crate::model::Value;
-use crate::partition::{Options, Partitions};
-use crate::people::{FeedRange, Jobs, People};
-use crate::relay::{self, Relay};
-use crate::table::Catalog;
+use crate::people::FeedRange;
 use crate::timeline::{
     AddMembers, Append, AppendOne, Columns, Create, Error, FanOut, FeedMessage, Limits, NewMember,
     Range, RemoveMembers, SettingsPatch, Target, Timelines,
@@ -144,51 +140,30 @@ fn answer<R>(call: impl Future<Output = Result<R, Error>> + Send + 'static) -> A
 type Held<S = i64> = BTreeMap<(String, String), Vec<S>>;
 
 struct World {
-    people: People,
-    timelines: Timelines,
-    partitions: Partitions,
-    relay: Relay,
-    jobs: Arc<Jobs>,
-    tasks: TaskTracker,
+    bed: Bed,
     rooms: Vec<Room>,
     inboxes: BTreeMap<&'static str, Held<(i64, bool)>>,
 }
 
+impl Deref for World {
+    type Target = Bed;
+
+    fn deref(&self) -> &Bed {
+        &self.bed
+    }
+}
+
 impl World {
     fn open(dir: &Path) -> World {
-        let limits = Limits::default();
-        let clock = Arc::new(Clock::fixed(START_MS));
-        let options = Options {
-            partitions: 2,
-            holds_log: true,
-            ..Options::default()
-        };
-        let rules = People::rules(&limits, Catalog::default());
-        let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-        let timelines = Timelines::new(partitions.clone(), limits, clock);
-        let tasks = TaskTracker::new();
-        let (targets, jobs) = People::targets(&partitions, &timelines, &Metrics::default());
-        jobs.start(&tasks);
-        let options = relay::Options::default();
-        let relay = Relay::start(&partitions, targets, options, &Arc::default(), &tasks);
         World {
-            people: People::new(partitions.clone(), timelines.clone(), relay.clone()),
-            timelines,
-            partitions,
-            relay,
-            jobs,
-            tasks,
+            bed: Bed::open(dir, (2, true), Limits::default(), START_MS),
             rooms: vec![Room::default(); NAMES.len()],
             inboxes: BTreeMap::new(),
         }
     }
 
-    async fn close(&self) {
-        self.relay.stop();
-        self.jobs.stop();
-        self.tasks.close();
-        self.tasks.wait().await;
-        self.partitions.close().await;
+    async fn close(self) {
+        self.bed.close().await;
     }
 
     fn ends(&self) -> Vec<(PartitionId, Position)> {
@@ -523,22 +498,15 @@ async fn play(steps: Vec<Step>) {
         match step {
             Step::Restart => {
                 // In the middle of whatever the relay does.
-                world.close().await;
                 let (rooms, inboxes) = (world.rooms.clone(), world.inboxes.clone());
-                drop(world);
+                world.close().await;
                 world = World {
                     rooms,
                     inboxes,
                     ..World::open(dir.path())
                 };
             }
-            Step::Flush => {
-                for id in world.partitions.ids() {
-                    let partitions = world.partitions.clone();
-                    let flushed = tokio::task::spawn_blocking(move || partitions.rotate(id));
-                    flushed.await.unwrap();
-                }
-            }
+            Step::Flush => world.flush().await,
             step => world.run(step).await,
         }
         if count % 16 == 15 {

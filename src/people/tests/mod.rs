@@ -3,6 +3,7 @@
 //! Owns: one file a subject. Promises: rows are looked at from outside, through views. Must not: look below the
 //! partition.
 
+mod bed;
 mod conversations;
 mod feed;
 mod inboxes;

@@ -5,61 +5,27 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use proptest::prelude::*;
-use tokio_util::task::TaskTracker;
 
-use crate::ids::{Clock, PartitionId};
-use crate::partition::{Options, Partitions};
-use crate::people::{DEVICES_MAX, DevicePosition, People, Place, SetPositions};
-use crate::relay::{self, Relay};
-use crate::table::Catalog;
-use crate::timeline::{Error, Limits, Timelines};
+use super::bed::Bed;
+use crate::ids::PartitionId;
+use crate::people::{DEVICES_MAX, DevicePosition, Place, SetPositions};
+use crate::timeline::{Error, Limits};
 
 const DAY_MS: u64 = 86_400_000;
 const START_MS: u64 = 1_700_000_000_000;
 
-struct World {
-    people: People,
-    partitions: Partitions,
-    clock: Arc<Clock>,
+fn open(dir: &Path, now_ms: u64) -> Bed {
+    let limits = Limits {
+        message_id_window_ms: 1,
+        message_id_window_count: 1,
+        heads_max: 4,
+    };
+    Bed::open(dir, (1, false), limits, now_ms)
 }
 
-impl World {
-    fn open(dir: &Path, now_ms: u64) -> World {
-        let limits = Limits {
-            message_id_window_ms: 1,
-            message_id_window_count: 1,
-            heads_max: 4,
-        };
-        let clock = Arc::new(Clock::fixed(now_ms));
-        let options = Options {
-            partitions: 1,
-            ..Options::default()
-        };
-        let rules = People::rules(&limits, Catalog::default());
-        let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-        let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
-        let tasks = TaskTracker::new();
-        let relay = Relay::start(
-            &partitions,
-            Vec::new(),
-            relay::Options::default(),
-            &Arc::default(),
-            &tasks,
-        );
-        World {
-            people: People::new(partitions.clone(), timelines, relay),
-            partitions,
-            clock,
-        }
-    }
-
-    async fn close(self) {
-        self.partitions.close().await;
-    }
-
+impl Bed {
     async fn set(
         &self,
         device: &str,
@@ -163,7 +129,7 @@ struct Known {
 async fn run(steps: Vec<Step>) {
     let dir = tempfile::tempdir().unwrap();
     let mut now = START_MS;
-    let mut world = World::open(dir.path(), now);
+    let mut world = open(dir.path(), now);
     let mut model: BTreeMap<String, Known> = BTreeMap::new();
     for step in steps {
         model.retain(|_, known| known.used + 91 * DAY_MS > now);
@@ -203,7 +169,7 @@ async fn run(steps: Vec<Step>) {
             Step::Flush => world.settle().await,
             Step::Restart => {
                 world.close().await;
-                world = World::open(dir.path(), now);
+                world = open(dir.path(), now);
             }
         }
         model.retain(|_, known| known.used + 91 * DAY_MS > now);
@@ -243,7 +209,7 @@ proptest! {
 #[tokio::test]
 async fn a_new_device_takes_the_place_of_one_that_is_gone() {
     let dir = tempfile::tempdir().unwrap();
-    let world = World::open(dir.path(), START_MS);
+    let world = open(dir.path(), START_MS);
     for number in 0..DEVICES_MAX {
         let device = format!("d{number}");
         world
@@ -287,7 +253,7 @@ async fn a_new_device_takes_the_place_of_one_that_is_gone() {
 #[tokio::test]
 async fn merges_drop_the_positions_of_a_device_that_is_gone() {
     let dir = tempfile::tempdir().unwrap();
-    let world = World::open(dir.path(), START_MS);
+    let world = open(dir.path(), START_MS);
     for timeline in 0..20 {
         let timeline = format!("t{timeline}");
         world

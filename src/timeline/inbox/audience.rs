@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::ids::TableId;
 use crate::model::{Direction, ValueRef};
-use crate::table::{Key, Malformed, ReadError, Row, View, damaged, scan};
+use crate::table::{Malformed, ReadError, Row, View, damaged, scan, scan_behind};
 
 use super::super::Timelines;
 use super::super::head::HeadRow;
@@ -90,14 +90,9 @@ impl Page<'_> {
         table: TableId,
         users: &mut BTreeSet<String>,
     ) -> Result<Option<String>, ReadError> {
-        let all = || Key::new(table, self.name.as_bytes(), 16).number(self.post.incarnation);
-        let from = match self.after {
-            Some(after) => all().string(after).above_all(),
-            None => all().below_all(),
-        };
+        let all = self.name.rows_of(table, self.post.incarnation);
         let mut reached = None;
-        let rows = scan(self.view, &from, &all().above_all(), Direction::Forward);
-        for (count, row) in rows.enumerate() {
+        for (count, row) in scan_behind(self.view, &all, self.after).enumerate() {
             if count == self.limit {
                 return Ok(reached);
             }

@@ -17,7 +17,7 @@ use super::super::members::INBOX;
 use super::super::stored::{MessageRow, Stamp};
 use super::super::tables::{MESSAGES, Name};
 use super::super::write::{Site, new_head, put_new_meta, version};
-use super::super::{Meta, Timelines};
+use super::super::{Columns, Meta, Timelines};
 use super::post::Post;
 
 /// An entry, ready to be written into any number of inboxes.
@@ -26,6 +26,47 @@ pub struct InboxEntry {
     row: RowWriter,
     /// Of the message, ms.
     written_at: u64,
+}
+
+/// What an entry says, as it lies in an inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEntry {
+    /// Of which timeline's message.
+    pub timeline: String,
+    /// Of which of its name.
+    pub epoch: String,
+    /// The message's number.
+    pub sequence: u64,
+    /// Its time, ms.
+    pub timestamp: u64,
+}
+
+impl StoredEntry {
+    /// Reads the columns of an entry, in the order of their names; `None` = a message that is none.
+    #[must_use]
+    pub fn read(mut columns: Columns) -> Option<StoredEntry> {
+        let mut value = |name: &str| {
+            let at = columns.binary_search_by(|(one, _)| one.as_str().cmp(name));
+            Some(std::mem::replace(
+                &mut columns[at.ok()?].1,
+                Value::Boolean(false),
+            ))
+        };
+        let (Value::String(timeline), Value::String(epoch)) = (value("timeline")?, value("epoch")?)
+        else {
+            return None;
+        };
+        let mut number = |name| match value(name)? {
+            Value::Integer(number) => u64::try_from(number).ok(),
+            _ => None,
+        };
+        Some(StoredEntry {
+            timeline,
+            epoch,
+            sequence: number("sequence")?,
+            timestamp: number("timestamp")?,
+        })
+    }
 }
 
 /// Where a user's inbox is.

@@ -9,11 +9,11 @@
 //! ```
 
 use crate::entry::EntryKind;
-use crate::model::{Direction, ValueRef};
+use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    Action, Batch, Change, Malformed, ReadError, Row, RowWriter, Source, Txn, View, damaged,
-    delete, put, record, scan, split_key,
+    Action, Batch, Malformed, ReadError, Row, RowPage, RowWriter, Source, Txn, View, changed_rows,
+    damaged, delete, load, page, put, record, scan_behind, split_key,
 };
 
 use super::super::head::HeadRow;
@@ -24,7 +24,6 @@ use super::super::tables::{FOLLOWERS, Name, incarnation_of};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target, Timelines};
 use crate::ids::PartitionId;
-use crate::table::Key;
 
 /// A user who follows a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,12 +75,7 @@ impl FollowerRow {
             return Ok(None);
         }
         let key = name.follower_key(head.incarnation, user);
-        let Some(value) = rows.row(&key)? else {
-            return Ok(None);
-        };
-        let follower = FollowerRow::decode(&value);
-        let follower = follower.map_err(|_| damaged(key.as_bytes(), "not a follower"))?;
-        Ok(Some(follower))
+        load(rows, &key, "not a follower", FollowerRow::decode)
     }
 }
 
@@ -152,14 +146,10 @@ impl Site {
     ) -> Result<(Vec<String>, u64, Option<String>), Error> {
         let name = Name::new(&target.timeline);
         let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
-        let all = || Key::new(FOLLOWERS, name.as_bytes(), 16).number(head.incarnation);
-        let from = match after {
-            Some(after) => all().string(after).above_all(),
-            None => all().below_all(),
-        };
+        let all = name.rows_of(FOLLOWERS, head.incarnation);
         let mut users: Vec<String> = Vec::new();
         let mut next = None;
-        for row in scan(view, &from, &all().above_all(), Direction::Forward) {
+        for row in scan_behind(view, &all, after) {
             let (key, _) = row?;
             if users.len() == limit {
                 next = users.last().cloned();
@@ -230,29 +220,18 @@ pub struct FollowerChange {
 /// If a record or row of the batch can't be read.
 pub fn followings(batch: &Batch) -> Result<Vec<FollowerChange>, Malformed> {
     let mut found = Vec::new();
-    for record in batch.changes() {
-        let change = Change::decode(record)?;
-        if !is_new(&change) {
-            continue;
-        }
-        for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
-            if entry.kind == EntryKind::Put {
-                let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
-                found.push(following(columns, entry.value)?);
-            }
+    for (_, columns, entry) in changed_rows(batch, FOLLOWERS)? {
+        if entry.kind == EntryKind::Put {
+            found.push(following(columns, entry.value)?);
         }
     }
     Ok(found)
 }
 
-fn is_new(change: &Change<'_>) -> bool {
-    change.table == FOLLOWERS && change.action == Action::Put
-}
-
 fn following(columns: &[u8], value: &[u8]) -> Result<FollowerChange, Malformed> {
-    let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
-    let (_, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
-    let user = rest.string().map_err(|_| Malformed)?;
+    let timeline = Reader::new(columns).string()?;
+    let (_, mut rest) = incarnation_of(columns)?;
+    let user = rest.string()?;
     let follower = FollowerRow::decode(value)?;
     Ok(FollowerChange {
         timeline: timeline.into_owned(),
@@ -263,37 +242,26 @@ fn following(columns: &[u8], value: &[u8]) -> Result<FollowerChange, Malformed> 
 }
 
 impl Timelines {
-    /// A page of the followers of standing timelines of a partition, from a key's columns on, and where the next page
+    /// A page of the followers of a partition's timelines that exist, from a key's columns on, and where the next page
     /// begins. Each is as if they had just begun to follow: theirs is what comes behind the head.
     pub fn follower_page(
         view: &View,
         from: Option<&[u8]>,
         limit: usize,
-    ) -> Result<(Vec<FollowerChange>, Option<Vec<u8>>), ReadError> {
-        let all = Key::new(FOLLOWERS, &[], 1);
-        let start = match from {
-            Some(from) => Key::new(FOLLOWERS, from, 0),
-            None => all.clone().below_all(),
+    ) -> Result<RowPage<FollowerChange>, ReadError> {
+        let read = |columns: &[u8], value: &[u8]| {
+            let (incarnation, _) = incarnation_of(columns)?;
+            Ok((incarnation, following(columns, value)?))
         };
+        let (rows, next) = page(view, FOLLOWERS, (from, limit), "not a follower", read)?;
         let mut found = Vec::new();
-        let rows = scan(view, &start, &all.above_all(), Direction::Forward);
-        for (count, row) in rows.enumerate() {
-            let (key, value) = row?;
-            let not_one = || damaged(&key, "not a follower");
-            let (_, columns) = split_key(&key).ok_or_else(not_one)?;
-            if count == limit {
-                return Ok((found, Some(columns.to_vec())));
+        for (incarnation, mut follower) in rows {
+            let head = HeadRow::standing(view, &Name::new(&follower.timeline))?;
+            if let Some(head) = head.filter(|head| head.incarnation == incarnation) {
+                follower.from = head.last + 1;
+                found.push(follower);
             }
-            let name = Name::of(columns).map_err(|_| not_one())?;
-            let (incarnation, _) = incarnation_of(columns).map_err(|_| not_one())?;
-            let head = HeadRow::standing(view, &name)?;
-            let Some(head) = head.filter(|head| head.incarnation == incarnation) else {
-                continue;
-            };
-            let mut follower = following(columns, &value).map_err(|_| not_one())?;
-            follower.from = head.last + 1;
-            found.push(follower);
         }
-        Ok((found, None))
+        Ok((found, next))
     }
 }

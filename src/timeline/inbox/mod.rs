@@ -12,9 +12,9 @@ mod turn;
 mod verify;
 
 pub use audience::Recipients;
-pub use entry::{Inbox, InboxEntry, InboxWriter};
+pub use entry::{Inbox, InboxEntry, InboxWriter, StoredEntry};
 pub(in crate::timeline) use follower::user_of;
 pub use follower::{FollowerChange, followings};
 pub(in crate::timeline) use post::record_posts;
 pub use post::{Post, posts};
-pub use verify::{EachEntry, StoredEntry};
+pub use verify::EachEntry;

@@ -49,9 +49,9 @@ pub fn posts(batch: &Batch) -> Result<Vec<Post>, Malformed> {
             if table != MESSAGES {
                 return Err(Malformed);
             }
-            let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
-            let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
-            let sequence = rest.u64().map_err(|_| Malformed)?;
+            let timeline = Reader::new(columns).string()?;
+            let (incarnation, mut rest) = incarnation_of(columns)?;
+            let sequence = rest.u64()?;
             versions.want(columns)?;
             places.push((index, columns));
             found.push(Post {
@@ -106,8 +106,8 @@ impl<'b> Versions<'b> {
             if table == HEADS {
                 timeline.last = HeadRow::decode(entry.value)?.member_version;
             } else {
-                let (_, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
-                let version = rest.u64().map_err(|_| Malformed)?;
+                let (_, mut rest) = incarnation_of(columns)?;
+                let version = rest.u64()?;
                 timeline.changes.push((index, version));
             }
         }
@@ -129,5 +129,5 @@ impl<'b> Versions<'b> {
 }
 
 fn name_of(columns: &[u8]) -> Result<&[u8], Malformed> {
-    Reader::new(columns).skip().map_err(|_| Malformed)
+    Reader::new(columns).skip()
 }

@@ -3,9 +3,6 @@
 //! Owns: reading entries of inboxes back. Promises: an entry that can't be read is reported with its place. Must not:
 //! write, or know what a user follows.
 
-use std::collections::HashMap;
-
-use crate::model::Value;
 use crate::table::ReadError;
 
 use super::super::StoredTimelines;
@@ -13,23 +10,11 @@ use super::super::head::HeadRow;
 use super::super::members::INBOX;
 use super::super::stored;
 use super::super::tables::{FOLLOWERS, Name};
+use super::entry::StoredEntry;
 use super::follower::FollowerRow;
 
 /// Is given an inbox's ID, an entry's number there, and the entry if it can be read.
 pub type EachEntry<'e> = dyn FnMut(&str, u64, Option<StoredEntry>) -> Result<(), ReadError> + 'e;
-
-/// An entry as it lies in an inbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredEntry {
-    /// Of which timeline's message.
-    pub timeline: String,
-    /// Of which of its name.
-    pub epoch: String,
-    /// The message's number.
-    pub sequence: u64,
-    /// Its time, ms.
-    pub timestamp: u64,
-}
 
 impl StoredTimelines<'_> {
     /// The head counts a timeline's followers, and each has a member version that was given.
@@ -73,7 +58,7 @@ impl StoredTimelines<'_> {
             }
             for message in self.messages(&Name::new(&inbox), &head) {
                 let message = message?;
-                let entry = message.entry.and_then(entry);
+                let entry = message.entry.and_then(StoredEntry::read);
                 each(&inbox, message.sequence, entry)?;
             }
         }
@@ -102,23 +87,4 @@ impl StoredTimelines<'_> {
         let message = value.and_then(|value| stored::message(sequence, &value, Some(&[])).ok());
         Ok(message.map(|message| message.timestamp))
     }
-}
-
-fn entry(columns: super::super::Columns) -> Option<StoredEntry> {
-    let mut columns: HashMap<String, Value> = columns.into_iter().collect();
-    let mut text = |name| match columns.remove(name)? {
-        Value::String(text) => Some(text),
-        _ => None,
-    };
-    let (timeline, epoch) = (text("timeline")?, text("epoch")?);
-    let mut number = |name| match columns.remove(name)? {
-        Value::Integer(number) => u64::try_from(number).ok(),
-        _ => None,
-    };
-    Some(StoredEntry {
-        timeline,
-        epoch,
-        sequence: number("sequence")?,
-        timestamp: number("timestamp")?,
-    })
 }

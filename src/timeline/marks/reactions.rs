@@ -3,9 +3,11 @@
 //! Owns: these three calls. Promises: what is so already takes no change number; a reaction writes its own row, the
 //! message's sums and its change row, whatever the size of the message. Must not: touch the message's row.
 
-use crate::model::{Direction, json_text_bytes};
+use crate::model::json_text_bytes;
 use crate::ordered::Malformed;
-use crate::table::{Action, Key, ReadError, Txn, View, damaged, delete, put, record, scan};
+use crate::table::{
+    Action, Key, ReadError, Txn, View, damaged, delete, put, record, scan_all, scan_behind,
+};
 
 use super::super::edit::{load, next_change};
 use super::super::head::{HAS_REACTIONS, HeadRow};
@@ -148,12 +150,8 @@ impl Site {
             });
         };
         let all = name.reaction_keys(head.incarnation, of.sequence, asked);
-        let from = match &of.after {
-            Some(after) => all.clone().string(after).above_all(),
-            None => all.clone().below_all(),
-        };
         let (mut users, mut bytes, mut is_cut) = (Vec::new(), of.bytes_max, false);
-        for row in scan(view, &from, &all.above_all(), Direction::Forward) {
+        for row in scan_behind(view, &all, of.after.as_deref()) {
             let (key, _) = row?;
             let user = user_of(&name, &key)?;
             let size = json_text_bytes(&user) + 1;
@@ -182,9 +180,8 @@ fn last_users(
     (sequence, reaction): (u64, &str),
 ) -> Result<Vec<String>, ReadError> {
     let all = name.reaction_keys(head.incarnation, sequence, reaction);
-    let (from, to) = (all.clone().below_all(), all.above_all());
     let mut users = Vec::new();
-    for row in scan(txn, &from, &to, Direction::Forward) {
+    for row in scan_all(txn, &all) {
         let (key, value) = row?;
         let change = added_by(&value).map_err(|_| damaged(&key, "not a reaction"))?;
         users.push((change, user_of(name, &key)?));

@@ -95,11 +95,11 @@ fn reaction(name: &str, value: &[u8]) -> Result<Reaction, Malformed> {
     let mut value = Reader::new(value);
     let mut reaction = Reaction {
         name: name.to_owned(),
-        count: value.u64().map_err(|_| Malformed)?,
+        count: value.u64()?,
         users: Vec::new(),
     };
     while !value.rest().is_empty() {
-        let user = value.string().map_err(|_| Malformed)?;
+        let user = value.string()?;
         reaction.users.push(user.into_owned());
     }
     Ok(reaction)

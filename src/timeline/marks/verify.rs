@@ -121,7 +121,7 @@ impl<'v> Marks<'v> {
         if pins > PINS_MAX as u64 {
             problem(format!("{pins} messages are pinned, more than {PINS_MAX}"));
         }
-        let of = || Key::new(REACTIONS, self.name.as_bytes(), 16).number(self.head.incarnation);
+        let of = || self.name.rows_of(REACTIONS, self.head.incarnation);
         let from = match self.head.has_reactions() {
             true => of().number(self.head.last + 1),
             false => of().below_all(),

@@ -4,21 +4,21 @@
 //! one timeline is of one view; a user who is no member any more sees nothing; what memory knows of heads costs no
 //! read. Must not: know what lies at the user.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use crate::entry::EntryKind;
 use crate::ids::PartitionId;
-use crate::model::{Direction, json_bytes};
-use crate::ordered;
-use crate::table::{Key, ReadError, Source as _, View, damaged, scan, split_key};
+use crate::model::json_bytes;
+use crate::table::{ReadError, RowPage, Source as _, View, damaged, page};
 
 use super::super::head::HeadRow;
 use super::super::stored;
-use super::super::tables::{MEMBERS, Name, incarnation_of};
+use super::super::tables::{MEMBERS, Name};
 use super::super::time::shown;
 use super::super::unread::{Unread, mask, unread};
 use super::super::write::Site;
 use super::super::{Error, Message, TimelineInfo, Timelines};
-use super::membership::MemberChange;
+use super::membership::{MemberChange, member};
 use super::reader::Reader;
 use super::row::MemberRow;
 
@@ -164,55 +164,25 @@ impl Timelines {
         self.place(timeline)
     }
 
-    /// Members of standing timelines of a partition, from a key's columns on, and where the next page begins. Each is
+    /// Members of a partition's timelines that exist, from a key's columns on, and where the next page begins. Each is
     /// as if it had just joined.
     pub fn member_page(
         view: &View,
         from: Option<&[u8]>,
         limit: usize,
-    ) -> Result<(Vec<MemberChange>, Option<Vec<u8>>), ReadError> {
-        let all = Key::new(MEMBERS, &[], 1);
-        let start = match from {
-            Some(columns) => Key::new(MEMBERS, columns, 0),
-            None => all.clone().below_all(),
-        };
-        let (mut members, mut standing) = (Vec::new(), None::<(Name, u64)>);
-        for (count, row) in scan(view, &start, &all.above_all(), Direction::Forward).enumerate() {
-            let (key, value) = row?;
-            let not_one = || damaged(&key, "not a member");
-            let (_, columns) = split_key(&key).ok_or_else(not_one)?;
-            if count == limit {
-                return Ok((members, Some(columns.to_vec())));
+    ) -> Result<RowPage<MemberChange>, ReadError> {
+        let read = |columns: &[u8], value: &[u8]| member(columns, EntryKind::Put, value);
+        let (mut members, next) = page(view, MEMBERS, (from, limit), "not a member", read)?;
+        let mut current: HashMap<String, Option<u64>> = HashMap::new();
+        for member in &members {
+            if !current.contains_key(&member.timeline) {
+                let head = HeadRow::standing(view, &Name::new(&member.timeline))?;
+                let incarnation = head.map(|head| head.incarnation);
+                current.insert(member.timeline.clone(), incarnation);
             }
-            let name = Name::of(columns).map_err(|_| not_one())?;
-            let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| not_one())?;
-            if standing
-                .as_ref()
-                .is_none_or(|(known, _)| known.as_bytes() != name.as_bytes())
-            {
-                let head = HeadRow::standing(view, &name)?;
-                standing = Some((name, head.map_or(0, |head| head.incarnation)));
-            }
-            if standing
-                .as_ref()
-                .is_none_or(|(_, standing)| *standing != incarnation)
-            {
-                continue;
-            }
-            let timeline = ordered::Reader::new(columns)
-                .string()
-                .map_err(|_| not_one())?;
-            let user = rest.string().map_err(|_| not_one())?;
-            let row = MemberRow::decode(&value).map_err(|_| not_one())?;
-            members.push(MemberChange {
-                timeline: timeline.into_owned(),
-                incarnation,
-                user: user.into_owned(),
-                row: Some(row),
-                moved: false,
-            });
         }
-        Ok((members, None))
+        members.retain(|member| current[&member.timeline] == Some(member.incarnation));
+        Ok((members, next))
     }
 
     fn indexes_by_partition(&self, names: &[&str]) -> BTreeMap<PartitionId, Vec<usize>> {

@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 
 use crate::model::{Direction, json_bytes};
-use crate::table::{Key, ReadError, Source, View, damaged, scan};
+use crate::table::{ReadError, Source, View, damaged, scan, scan_behind};
 
 use super::super::Error;
 use super::super::Target;
 use super::super::head::HeadRow;
-use super::super::inbox::user_of;
 use super::super::tables::{MEMBERS, Name};
 use super::super::write::Site;
 use super::call::{ListMembers, ListedMembers, Member, NextMembers};
@@ -77,22 +76,17 @@ fn whole(at: At<'_>, list: &ListMembers, reset: bool) -> Result<ListedMembers, R
         reset,
         ..listed(head)
     };
-    let members = || Key::new(MEMBERS, name.as_bytes(), 16).number(head.incarnation);
-    let from = match &list.after {
-        Some(after) => members().string(after).above_all(),
-        None => members().below_all(),
-    };
+    let members = name.rows_of(MEMBERS, head.incarnation);
     let mut room = Room::new(list);
-    let rows = scan(view, &from, &members().above_all(), Direction::Forward);
+    let rows = scan_behind(view, &members, list.after.as_deref());
     let mut reached = None;
     for (scanned, row) in rows.enumerate() {
-        let (key, value) = row?;
+        let row = row?;
         if scanned == ROWS_SCANNED_MAX {
             page.next = reached.map(NextMembers::After);
             break;
         }
-        let user = user_of(&key)?;
-        let row = MemberRow::decode(&value).map_err(|_| damaged(&key, "not a member"))?;
+        let (user, row) = MemberRow::named(&row)?;
         if list.has_role(&row) {
             if !room.take(&user, &row) {
                 page.next = reached.map(NextMembers::After);

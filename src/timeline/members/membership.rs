@@ -4,7 +4,7 @@
 
 use crate::entry::EntryKind;
 use crate::ordered::Reader;
-use crate::table::{Action, Batch, Change, Malformed, split_key};
+use crate::table::{Action, Batch, Malformed, changed_rows};
 
 use super::super::tables::{MEMBERS, incarnation_of};
 use super::row::MemberRow;
@@ -33,28 +33,24 @@ pub fn memberships(
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<MemberChange>, Malformed> {
     let mut found = Vec::new();
-    for record in batch.changes() {
-        let change = Change::decode(record)?;
-        if change.table != MEMBERS {
-            continue;
-        }
-        for entry in batch.entries_in(change.indexes()).ok_or(Malformed)? {
-            let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
-            let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
-            if is_wanted(&timeline) {
-                let mut member = member(columns, entry.kind, entry.value)?;
-                member.moved = change.action != Action::Update;
-                found.push(member);
-            }
+    for (action, columns, entry) in changed_rows(batch, MEMBERS)? {
+        if is_wanted(&Reader::new(columns).string()?) {
+            let mut member = member(columns, entry.kind, entry.value)?;
+            member.moved = action != Action::Update;
+            found.push(member);
         }
     }
     Ok(found)
 }
 
-fn member(columns: &[u8], kind: EntryKind, value: &[u8]) -> Result<MemberChange, Malformed> {
-    let timeline = Reader::new(columns).string().map_err(|_| Malformed)?;
-    let (incarnation, mut rest) = incarnation_of(columns).map_err(|_| Malformed)?;
-    let user = rest.string().map_err(|_| Malformed)?;
+pub(super) fn member(
+    columns: &[u8],
+    kind: EntryKind,
+    value: &[u8],
+) -> Result<MemberChange, Malformed> {
+    let timeline = Reader::new(columns).string()?;
+    let (incarnation, mut rest) = incarnation_of(columns)?;
+    let user = rest.string()?;
     let row = match kind {
         EntryKind::Put => Some(MemberRow::decode(value)?),
         EntryKind::Tombstone => None,

@@ -25,5 +25,5 @@ pub use conversation::{Conversation, Pulse};
 pub use membership::{MemberChange, memberships};
 pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;
-pub(super) use settings::INBOX;
+pub(crate) use settings::INBOX;
 pub use settings::{Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings};

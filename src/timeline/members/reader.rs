@@ -57,7 +57,7 @@ impl Site {
         })
     }
 
-    /// As what a reader was let in.
+    /// What a reader may see, for those who keep it.
     pub(in crate::timeline) fn admission(
         &self,
         name: &Name,

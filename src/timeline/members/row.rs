@@ -8,13 +8,15 @@
 //!         absent = 0; role: `member`
 //! ```
 
+use bytes::Bytes;
+
 use crate::model::ValueRef;
-use crate::table::{Malformed, ReadError, Row, RowWriter, Source, damaged};
+use crate::table::{Malformed, ReadError, Row, RowWriter, Source, load, read_row};
 
 use super::super::Columns;
 use super::super::head::HeadRow;
 use super::super::stored::{around, number, put_all, put_number};
-use super::super::tables::Name;
+use super::super::tables::{Name, incarnation_of};
 
 /// What is stored of a member.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +55,8 @@ const READ: &str = "$read";
 const RECEIVED: &str = "$received";
 const ROLE: &str = "$role";
 const VERSION: &str = "$version";
+
+const WHAT: &str = "not a member";
 
 impl MemberRow {
     /// The first sequence that they may see now, as far as that depends on the member.
@@ -153,12 +157,17 @@ impl MemberRow {
             return Ok(None);
         }
         let key = name.member_key(head.incarnation, user);
-        let Some(value) = rows.row(&key)? else {
-            return Ok(None);
-        };
-        let member = MemberRow::decode(&value);
-        let member = member.map_err(|_| damaged(key.as_bytes(), "not a member"))?;
-        Ok(Some(member))
+        load(rows, &key, WHAT, MemberRow::decode)
+    }
+
+    /// A member's name and row, as they are in the table of members.
+    pub(in crate::timeline) fn named(
+        row: &(Bytes, Bytes),
+    ) -> Result<(String, MemberRow), ReadError> {
+        read_row(row, WHAT, |columns, value| {
+            let (_, mut rest) = incarnation_of(columns)?;
+            Ok((rest.string()?.into_owned(), MemberRow::decode(value)?))
+        })
     }
 }
 

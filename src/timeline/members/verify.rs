@@ -92,16 +92,13 @@ impl StoredTimelines<'_> {
         }
         last.remove("");
         for row in self.of_timeline((name, head), MEMBERS) {
-            let (key, value) = row?;
-            let bad = || damaged(&key, "not a member");
-            let mut rest = name.behind_incarnation(&key).map_err(|_| bad())?;
-            let user = rest.string().map_err(|_| bad())?;
+            let (user, row) = MemberRow::named(&row?)?;
             let MemberRow {
                 version,
                 joined,
                 joined_at,
                 ..
-            } = MemberRow::decode(&value).map_err(|_| bad())?;
+            } = row;
             match last.remove(&*user) {
                 Some((change, false)) if change == version => {}
                 Some((change, _)) => problem(format!(

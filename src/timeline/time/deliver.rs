@@ -106,7 +106,7 @@ fn prepare(
 ) -> Result<Prepared, Malformed> {
     let (sender, message_id) = sender_and_id(&due.columns)?;
     let append = Append {
-        timeline: due.name.text().map_err(|_| Malformed)?,
+        timeline: due.name.text()?,
         sender,
         messages: vec![AppendOne {
             entry: row.entry.clone(),

@@ -83,15 +83,15 @@ impl Due {
     /// Reads the columns of a due row's key.
     pub(in crate::timeline) fn of(columns: &[u8]) -> Result<Due, Malformed> {
         let mut reader = Reader::new(columns);
-        let kind = match reader.u64().map_err(|_| Malformed)? {
+        let kind = match reader.u64()? {
             1 => Kind::Deliver,
             2 => Kind::Expire,
             3 => Kind::Trim,
             _ => return Err(Malformed),
         };
-        let at_ms = reader.u64().map_err(|_| Malformed)?;
-        let name = Name::of(reader.rest()).map_err(|_| Malformed)?;
-        reader.skip().map_err(|_| Malformed)?;
+        let at_ms = reader.u64()?;
+        let name = Name::of(reader.rest())?;
+        reader.skip()?;
         Ok(Due {
             at_ms,
             name,
@@ -115,7 +115,7 @@ impl Due {
     /// The incarnation that the columns of an expiry or a trim begin with, and what follows.
     pub(in crate::timeline) fn incarnation(&self) -> Result<(u64, Reader<'_>), Malformed> {
         let mut reader = Reader::new(&self.columns);
-        let incarnation = reader.u64().map_err(|_| Malformed)?;
+        let incarnation = reader.u64()?;
         Ok((incarnation, reader))
     }
 }

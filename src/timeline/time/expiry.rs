@@ -60,7 +60,7 @@ impl Site {
 fn place(due: &Due) -> Result<(u64, u64), ReadError> {
     let read = || {
         let (incarnation, mut rest) = due.incarnation()?;
-        Ok((incarnation, rest.u64().map_err(|_| Malformed)?))
+        Ok((incarnation, rest.u64()?))
     };
     read().map_err(|_: Malformed| damaged(&due.columns, "not the place of a message"))
 }

@@ -12,7 +12,7 @@
 use crate::ids::{PartitionId, TableId};
 use crate::model::{Direction, ValueRef};
 use crate::table::{
-    Key, Malformed, Purpose, ReadError, Row, RowWriter, Source as _, Txn, View, damaged, put, scan,
+    Key, Malformed, Purpose, ReadError, Row, RowWriter, Txn, View, damaged, load, put, scan,
     split_key,
 };
 
@@ -67,7 +67,10 @@ impl Walk {
         *self = match next {
             Some(next) => Walk::From(next),
             None => {
-                let store = move |txn: &mut Txn<'_>, _: &Site| Ok(store(txn, digest));
+                let store = move |txn: &mut Txn<'_>, _: &Site| {
+                    store(txn, digest);
+                    Ok(())
+                };
                 let stored = timelines.submit(Purpose::MakesRoom, partition, HOLD_BYTES, store);
                 stored.await?;
                 Walk::Done
@@ -123,15 +126,11 @@ fn key() -> Key {
 
 /// What a partition's timelines are held to.
 fn held_to(view: &View) -> Result<u64, ReadError> {
-    let Some(row) = view.row(&key())? else {
-        return Ok(0);
-    };
-    let digest = Row::parse(&row).and_then(|row| row.column(DIGEST));
-    let digest = digest.and_then(|cell| match cell.ok_or(Malformed)?.value {
+    let decode = |row: &[u8]| match Row::parse(row)?.column(DIGEST)?.ok_or(Malformed)?.value {
         ValueRef::Integer(digest) => Ok(digest.cast_unsigned()),
         _ => Err(Malformed),
-    });
-    digest.map_err(|_| damaged(key().as_bytes(), "not a digest of policies"))
+    };
+    Ok(load(view, &key(), "not a digest of policies", decode)?.unwrap_or(0))
 }
 
 fn store(txn: &mut Txn<'_>, digest: u64) {

@@ -4,14 +4,12 @@
 //! scheduled its ID row leads to sequence 0 and is never forgotten, so that its ID can't be taken by another message;
 //! the row, its due row and its ID row come and go in one batch. Must not: append; `deliver.rs` does.
 
-use std::ops::Bound;
-
 use bytes::Bytes;
 
 use crate::model::{Direction, ValueRef, json_bytes};
 use crate::ordered::{Column, Reader};
 use crate::table::{
-    Malformed, Purpose, ReadError, Txn, View, damaged, delete, put, scan, split_key,
+    Malformed, Purpose, ReadError, Txn, View, damaged, delete, put, read_row, scan, scan_all,
 };
 
 use super::super::head::HeadRow;
@@ -120,13 +118,10 @@ impl Site {
             return Err(Error::DeliverAt);
         }
         let sender = sender_of(columns).map_err(|_| damaged(columns, "not a message ID"))?;
-        let (from, to) = name.scheduled_of(sender);
         let (mut count, mut oldest): (u64, Option<(u64, Vec<u8>)>) = (0, None);
         let mut replaced = None;
         let own = name.scheduled_key(columns);
-        let from = Bound::Included(from.as_bytes());
-        let to = Bound::Excluded(to.as_bytes());
-        for row in txn.range(from, to, Direction::Forward) {
+        for row in scan_all(txn, &name.scheduled_key(sender)) {
             let (key, value) = row?;
             let row = read(&key, &value)?;
             if key[..] == *own.as_bytes() {
@@ -170,19 +165,20 @@ impl Site {
         }
         let mut sender = Vec::new();
         crate::ordered::push_string(&mut sender, &list.sender);
-        let (mut from, to) = name.scheduled_of(&sender);
-        if let Some(after) = &list.after {
-            from = name
+        let of_sender = || name.scheduled_key(&sender);
+        let from = match &list.after {
+            Some(after) => name
                 .scheduled_key(&id_columns(&list.sender, after))
-                .above_all();
-        }
+                .above_all(),
+            None => of_sender().below_all(),
+        };
         let (mut found, mut bytes) = (Vec::new(), 0);
-        for row in scan(view, &from, &to, Direction::Forward) {
+        for row in scan(view, &from, &of_sender().above_all(), Direction::Forward) {
             let (key, value) = row?;
             if read(&key, &value)?.is_forgotten(now_ms) {
                 continue;
             }
-            let (_, _, one) = listed((key, value))?;
+            let (_, _, one) = listed(&(key, value))?;
             bytes += json_bytes(&one.entry) + ROW_BYTES;
             if found.len() == list.limit || (bytes > list.bytes_max && !found.is_empty()) {
                 return Ok((found, true));
@@ -223,44 +219,41 @@ impl Site {
 const ROW_BYTES: usize = 256;
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<ScheduledRow, ReadError> {
-    ScheduledRow::decode(value).map_err(|_| damaged(key, "not a scheduled message"))
+    ScheduledRow::decode(value).map_err(|_| damaged(key, WHAT))
 }
+
+const WHAT: &str = "not a scheduled message";
 
 /// The encoded sender that the columns of an ID begin with.
 fn sender_of(columns: &[u8]) -> Result<&[u8], Malformed> {
-    Reader::new(columns).skip().map_err(|_| Malformed)
+    Reader::new(columns).skip()
 }
 
 /// A scheduled message as it is stored: its timeline, its sender, and what the sender sees.
 pub(in crate::timeline) fn listed(
-    (key, value): (Bytes, Bytes),
+    row: &(Bytes, Bytes),
 ) -> Result<(String, String, Scheduled), ReadError> {
-    let row = read(&key, &value)?;
-    let place = || {
-        let (_, columns) = split_key(&key).ok_or(Malformed)?;
+    read_row(row, WHAT, |columns, value| {
         let mut reader = Reader::new(columns);
-        let timeline = reader.string().map_err(|_| Malformed)?.into_owned();
+        let timeline = reader.string()?.into_owned();
         let (sender, message_id) = sender_and_id(reader.rest())?;
-        Ok((timeline, sender, message_id))
-    };
-    let place: Result<_, Malformed> = place();
-    let place = place.map_err(|_| damaged(&key, "not a scheduled message"));
-    let (timeline, sender, message_id) = place?;
-    let scheduled = Scheduled {
-        message_id,
-        deliver_at: row.deliver_at,
-        expires_in_ms: row.expires_in_ms,
-        entry: row.entry,
-        refused: row.refused,
-    };
-    Ok((timeline, sender, scheduled))
+        let row = ScheduledRow::decode(value)?;
+        let scheduled = Scheduled {
+            message_id,
+            deliver_at: row.deliver_at,
+            expires_in_ms: row.expires_in_ms,
+            entry: row.entry,
+            refused: row.refused,
+        };
+        Ok((timeline, sender, scheduled))
+    })
 }
 
 /// Sender and message ID out of their columns.
 pub(super) fn sender_and_id(columns: &[u8]) -> Result<(String, String), Malformed> {
     let mut reader = Reader::new(columns);
-    let sender = reader.string().map_err(|_| Malformed)?.into_owned();
-    let id = match reader.column().map_err(|_| Malformed)? {
+    let sender = reader.string()?.into_owned();
+    let id = match reader.column()? {
         Column::String(id) => id.into_owned(),
         Column::Binary(uuid) => id_text(ValueRef::Binary(&uuid))
             .ok_or(Malformed)?

@@ -116,7 +116,7 @@ impl Site {
                 return Ok(Hidden { sequences, next });
             }
             sequences.push(sequence);
-            last = number_behind(&numbers, &key).map_err(|_| damaged(crate::table::Malformed))?;
+            last = number_behind(&numbers, &key).map_err(damaged)?;
         }
         let next = None;
         Ok(Hidden { sequences, next })

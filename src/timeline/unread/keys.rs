@@ -6,18 +6,18 @@
 use crate::ordered::{INTEGER_BYTES_MAX, Malformed, Reader, text_bytes};
 use crate::table::Key;
 
-use super::super::tables::{GONE, HIDES, HIDES_BY_NUMBER, MEMBERS, MENTIONS, Name, SENDERS};
+use super::super::tables::{GONE, HIDES, HIDES_BY_NUMBER, MENTIONS, Name, SENDERS};
 use crate::ids::TableId;
 
 impl Name {
     /// What the keys of a sender's messages begin with; the sequence follows.
     pub(in crate::timeline) fn sender_rows(&self, incarnation: u64, sender: &str) -> Key {
-        self.rows_of(SENDERS, incarnation, sender)
+        self.rows_of_user(SENDERS, incarnation, sender)
     }
 
     /// What the keys of the messages that mention a user begin with; the sequence follows.
     pub(in crate::timeline) fn mention_rows(&self, incarnation: u64, user: &str) -> Key {
-        self.rows_of(MENTIONS, incarnation, user)
+        self.rows_of_user(MENTIONS, incarnation, user)
     }
 
     /// What the keys of the messages that a member has hidden begin with; the sequence follows.
@@ -26,7 +26,7 @@ impl Name {
         incarnation: u64,
         (user, joined): (&str, u64),
     ) -> Key {
-        self.rows_of(HIDES, incarnation, user).number(joined)
+        self.rows_of_user(HIDES, incarnation, user).number(joined)
     }
 
     /// The same in the order of hiding; the number follows.
@@ -35,7 +35,7 @@ impl Name {
         incarnation: u64,
         (user, joined): (&str, u64),
     ) -> Key {
-        self.rows_of(HIDES_BY_NUMBER, incarnation, user)
+        self.rows_of_user(HIDES_BY_NUMBER, incarnation, user)
             .number(joined)
     }
 
@@ -47,16 +47,12 @@ impl Name {
         level: u8,
         block: u64,
     ) -> Key {
-        let rows = self.rows_of(GONE, incarnation, set);
+        let rows = self.rows_of_user(GONE, incarnation, set);
         rows.number(level.into()).number(block)
     }
 
     /// What the keys of members begin with; the user follows.
-    pub(super) fn member_rows(&self, incarnation: u64) -> Key {
-        Key::new(MEMBERS, self.as_bytes(), INTEGER_BYTES_MAX).number(incarnation)
-    }
-
-    fn rows_of(&self, table: TableId, incarnation: u64, user: &str) -> Key {
+    fn rows_of_user(&self, table: TableId, incarnation: u64, user: &str) -> Key {
         let more = 3 * INTEGER_BYTES_MAX + text_bytes(user.len());
         Key::new(table, self.as_bytes(), more)
             .number(incarnation)
@@ -74,7 +70,7 @@ pub(super) fn number_behind(prefix: &Key, key: &[u8]) -> Result<u64, Malformed> 
 pub(in super::super) fn last_of_node(mut rest: Reader<'_>) -> Result<u64, Malformed> {
     rest.skip()?;
     let (level, block) = (rest.u64()?, rest.u64()?);
-    let bits = 8 * (u32::try_from(level).map_err(|_| Malformed)? + 1);
+    let bits = 8 * (u32::try_from(level)? + 1);
     let next = block
         .checked_add(1)
         .and_then(|next| next.checked_mul(1 << bits.min(63)));

@@ -3,12 +3,10 @@
 //! Owns: `receipt.list`. Promises: of each member what one view shows; a member who can't see the message is not among
 //! them. Must not: walk more members than the limit.
 
-use crate::model::Direction;
-use crate::ordered::Reader;
-use crate::table::{View, damaged, scan};
+use crate::table::{View, scan_all};
 
 use super::super::members::MemberRow;
-use super::super::tables::Name;
+use super::super::tables::{MEMBERS, Name};
 use super::super::write::Site;
 use super::super::{Error, Target};
 
@@ -60,14 +58,9 @@ impl Site {
                 actual: head.members.into(),
             });
         }
-        let members = name.member_rows(head.incarnation);
-        let (from, to) = (members.clone().below_all(), members.clone().above_all());
         let mut receipts = Receipts::default();
-        for row in scan(view, &from, &to, Direction::Forward) {
-            let (key, value) = row?;
-            let user = Reader::new(&key[members.as_bytes().len()..]).string();
-            let user = user.map_err(|_| damaged(&key, "not a member's key"))?;
-            let member = MemberRow::decode(&value).map_err(|_| damaged(&key, "not a member"))?;
+        for row in scan_all(view, &name.rows_of(MEMBERS, head.incarnation)) {
+            let (user, member) = MemberRow::named(&row?)?;
             if member.visible_from > sequence || member.received < sequence {
                 continue;
             }
@@ -78,7 +71,7 @@ impl Site {
             }
             if receipts.members.len() < limit {
                 receipts.members.push(Receipt {
-                    user: user.into_owned(),
+                    user,
                     read: member.read,
                     received: member.received,
                 });

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::ids::TableId;
 use crate::model::Direction;
 use crate::ordered::Malformed;
-use crate::table::{Key, ReadError, Rows, View, damaged, scan, split_key};
+use crate::table::{ReadError, Rows, View, damaged, scan, scan_all, split_key};
 
 use super::super::dump::StoredTimelines;
 use super::super::head::HeadRow;
@@ -185,10 +185,8 @@ fn check_positions(view: &View, of: Of<'_>, problem: Problem<'_>) -> Result<(), 
     let (name, head) = of;
     let mut count = 0;
     for row in rows_of(view, of, MEMBERS) {
-        let (key, value) = row?;
         count += 1;
-        let user = user_of(&key).map_err(|_| damaged(&key, "not a member's key"))?;
-        let member = MemberRow::decode(&value).map_err(|_| damaged(&key, "not a member"))?;
+        let (user, member) = MemberRow::named(&row?)?;
         let is_in_order = member.read <= member.received
             && member.received.max(member.cleared) <= head.last
             && member.joined.max(member.version) <= head.member_version;
@@ -200,7 +198,7 @@ fn check_positions(view: &View, of: Of<'_>, problem: Problem<'_>) -> Result<(), 
         let me = (user.as_str(), member.joined);
         let low = head.floor - 1;
         let mut hides = hides::above(view, of, (&user, &member), low)?;
-        for row in rows_from(view, &name.hide_numbers(head.incarnation, me)) {
+        for row in scan_all(view, &name.hide_numbers(head.incarnation, me)) {
             let (key, value) = row?;
             let sequence = changed_sequence(&value);
             let sequence = sequence.map_err(|_| damaged(&key, "not a hide's number"))?;
@@ -226,19 +224,7 @@ fn check_positions(view: &View, of: Of<'_>, problem: Problem<'_>) -> Result<(), 
     Ok(())
 }
 
-fn user_of(key: &[u8]) -> Result<String, Malformed> {
-    let (_, columns) = split_key(key).ok_or(Malformed)?;
-    let (_, mut rest) = incarnation_of(columns)?;
-    Ok(rest.string()?.into_owned())
-}
-
 /// The rows of a timeline in a table.
 fn rows_of<'v>(view: &'v View, (name, head): Of<'_>, table: TableId) -> Rows<'v> {
-    let prefix = Key::new(table, name.as_bytes(), 16).number(head.incarnation);
-    rows_from(view, &prefix)
-}
-
-fn rows_from<'v>(view: &'v View, prefix: &Key) -> Rows<'v> {
-    let (from, to) = (prefix.clone().below_all(), prefix.clone().above_all());
-    scan(view, &from, &to, Direction::Forward)
+    scan_all(view, &name.rows_of(table, head.incarnation))
 }

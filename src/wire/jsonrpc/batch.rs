@@ -10,7 +10,8 @@ use super::encode::{self, Encoding};
 use crate::wire::dialect::{Call, Id, Together};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
-use crate::wire::methods::{Reply, Request};
+use crate::wire::methods::{Claim, Reply, Request, Shorten};
+use crate::wire::{conversation, member, message, position, reaction, receipt, session, timeline};
 
 /// The array, with the answers that it has so far.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Array {
         let mut room = size(limit).saturating_sub(ARRAY_BYTES + calls.len() * SHORT_BYTES);
         let mut claims = Vec::with_capacity(calls.len());
         for call in calls.iter_mut().filter(|call| call.id.is_some()) {
-            let more = call.request.as_ref().map_or(0, beyond_short);
+            let more = call.request.as_ref().map_or(0, Request::claim);
             if more <= room {
                 room -= more;
                 claims.push(SHORT_BYTES + more);
@@ -93,175 +94,78 @@ fn too_large(limit: u64, actual: u64) -> Failure {
         .saying("the batch's answers pass outbound_frame_bytes_max; send this call by itself")
 }
 
-/// What the shortest answer of a call may take beyond [`SHORT_BYTES`].
-fn beyond_short(request: &Request) -> usize {
-    match request {
-        // The user and the limits.
-        Request::SessionOpen(_) => SHORT_BYTES,
-        Request::MessageAppendBatch(batch) => batch
-            .messages
-            .iter()
-            .map(|message| {
-                let id = message.message_id.as_deref();
-                APPENDED_BYTES + id.map_or(0, |id| ESCAPED * id.len())
-            })
-            .sum(),
-        Request::ReadSet(set) => {
-            let state = |timeline: &String| READ_STATE_BYTES + ESCAPED * timeline.len();
-            set.timeline
-                .iter()
-                .chain(set.positions.keys())
-                .map(state)
-                .sum()
-        }
-        Request::Ping(_)
-        | Request::TimelineCreate(_)
-        | Request::TimelineGet(_)
-        | Request::TimelineUpdate(_)
-        | Request::TimelineDelete(_)
-        | Request::TimelineTrim(_)
-        | Request::TimelineList(_)
-        | Request::TimelineConfigure(_)
-        | Request::MemberAdd(_)
-        | Request::MemberUpdate(_)
-        | Request::MemberRemove(_)
-        | Request::MemberGet(_)
-        | Request::MemberList(_)
-        | Request::MessageAppend(_)
-        | Request::MessageGet(_)
-        | Request::MessageRange(_)
-        | Request::MessageUpdate(_)
-        | Request::MessageDelete(_)
-        | Request::MessageRecall(_)
-        | Request::ReactionAdd(_)
-        | Request::ReactionRemove(_)
-        | Request::ReactionList(_)
-        | Request::PinAdd(_)
-        | Request::PinRemove(_)
-        | Request::PinList(_)
-        | Request::ConversationList(_)
-        | Request::ConversationSync(_)
-        | Request::ConversationCount(_)
-        | Request::ConversationGet(_)
-        | Request::ConversationDirect(_)
-        | Request::ConversationUpdate(_)
-        | Request::ConversationHide(_)
-        | Request::FeedFollow(_)
-        | Request::FeedUnfollow(_)
-        | Request::FeedFollowing(_)
-        | Request::FeedFollowers(_)
-        | Request::FeedRange(_)
-        | Request::ScheduleList(_)
-        | Request::ScheduleCancel(_)
-        | Request::MessageHide(_)
-        | Request::MessageHidden(_)
-        | Request::ConversationClear(_)
-        | Request::ReceiptList(_)
-        | Request::PositionSet(_)
-        | Request::PositionList(_)
-        | Request::PositionRemove(_)
-        | Request::Sync(_)
-        | Request::Subscribe(_)
-        | Request::Unsubscribe(_)
-        | Request::Signal(_)
-        | Request::PresenceGet(_)
-        | Request::Discover(_) => 0,
-    }
-}
-
 /// An answer that fits into its claim: in short what a write has done, and a refusal instead of what can be asked
 /// again.
 fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Reply, Failure> {
     match answer {
+        Ok(reply) => reply.shortened().ok_or_else(|| too_large(limit, actual)),
         // Without the texts that may be long.
         Err(failure) => Err(Failure {
             message: failure.reason.message().into(),
             field: None,
             ..failure
         }),
-        Ok(Reply::MessageUpdate(mut got)) => {
-            got.message.entry = None;
-            got.message.sender = None;
-            got.message.reactions = None;
-            Ok(Reply::MessageUpdate(got))
-        }
-        Ok(Reply::TimelineUpdate(mut updated)) => {
-            updated.meta = None;
-            Ok(Reply::TimelineUpdate(updated))
-        }
-        Ok(Reply::ReactionAdd(mut reacted)) => {
-            reacted.reactions = None;
-            Ok(Reply::ReactionAdd(reacted))
-        }
-        Ok(Reply::ReactionRemove(mut reacted)) => {
-            reacted.reactions = None;
-            Ok(Reply::ReactionRemove(reacted))
-        }
-        Ok(Reply::ConversationUpdate(mut updated)) => {
-            updated.attributes = None;
-            Ok(Reply::ConversationUpdate(updated))
-        }
-        Ok(Reply::PositionSet(mut stored)) => {
-            stored.positions = None;
-            Ok(Reply::PositionSet(stored))
-        }
-        Ok(Reply::MemberUpdate(mut updated)) => {
-            updated.member = None;
-            Ok(Reply::MemberUpdate(updated))
-        }
-        // Within their claims as they are.
-        Ok(
-            short @ (Reply::SessionOpen(_)
-            | Reply::TimelineCreate(_)
-            | Reply::TimelineDelete(_)
-            | Reply::TimelineTrim(_)
-            | Reply::TimelineConfigure(_)
-            | Reply::MemberAdd(_)
-            | Reply::MemberRemove(_)
-            | Reply::MessageAppend(_)
-            | Reply::MessageAppendBatch(_)
-            | Reply::ScheduleCancel(_)
-            | Reply::MessageDelete(_)
-            | Reply::MessageRecall(_)
-            | Reply::PinAdd(_)
-            | Reply::PinRemove(_)
-            | Reply::ConversationCount(_)
-            | Reply::ConversationDirect(_)
-            | Reply::ConversationHide(_)
-            | Reply::FeedFollow(_)
-            | Reply::FeedUnfollow(_)
-            | Reply::MessageHide(_)
-            | Reply::ConversationClear(_)
-            | Reply::ReadSet(_)
-            | Reply::PositionRemove(_)
-            | Reply::Unsubscribe(_)
-            | Reply::Signal(_)
-            | Reply::Ping(_)),
-        ) => Ok(short),
-        Ok(
-            Reply::Discover(_)
-            | Reply::TimelineGet(_)
-            | Reply::TimelineList(_)
-            | Reply::MemberGet(_)
-            | Reply::MemberList(_)
-            | Reply::MessageGet(_)
-            | Reply::MessageRange(_)
-            | Reply::ReactionList(_)
-            | Reply::PinList(_)
-            | Reply::ConversationList(_)
-            | Reply::ConversationSync(_)
-            | Reply::ConversationGet(_)
-            | Reply::FeedFollowing(_)
-            | Reply::FeedFollowers(_)
-            | Reply::FeedRange(_)
-            | Reply::ScheduleList(_)
-            | Reply::MessageHidden(_)
-            | Reply::ReceiptList(_)
-            | Reply::PositionList(_)
-            | Reply::Sync(_)
-            | Reply::PresenceGet(_)
-            | Reply::Subscribe(_),
-        ) => Err(too_large(limit, actual)),
+    }
+}
+
+impl Claim for session::Open {
+    /// The user and the limits.
+    fn claim(&self) -> usize {
+        SHORT_BYTES
+    }
+}
+
+impl Claim for message::AppendBatch {
+    fn claim(&self) -> usize {
+        let ids = self.messages.iter().map(|one| one.message_id.as_deref());
+        ids.map(|id| APPENDED_BYTES + id.map_or(0, |id| ESCAPED * id.len()))
+            .sum()
+    }
+}
+
+impl Claim for receipt::ReadSet {
+    fn claim(&self) -> usize {
+        let timelines = self.timeline.iter().chain(self.positions.keys());
+        timelines
+            .map(|timeline| READ_STATE_BYTES + ESCAPED * timeline.len())
+            .sum()
+    }
+}
+
+impl Shorten for message::Got {
+    fn shorten(&mut self) {
+        let message = &mut self.message;
+        (message.entry, message.sender, message.reactions) = (None, None, None);
+    }
+}
+
+impl Shorten for timeline::Updated {
+    fn shorten(&mut self) {
+        self.meta = None;
+    }
+}
+
+impl Shorten for reaction::Reacted {
+    fn shorten(&mut self) {
+        self.reactions = None;
+    }
+}
+
+impl Shorten for conversation::Updated {
+    fn shorten(&mut self) {
+        self.attributes = None;
+    }
+}
+
+impl Shorten for position::Stored {
+    fn shorten(&mut self) {
+        self.positions = None;
+    }
+}
+
+impl Shorten for member::Updated {
+    fn shorten(&mut self) {
+        self.member = None;
     }
 }
 

@@ -1,6 +1,6 @@
-//! One lane: what goes from one source partition to one destination, of one target.
+//! One route: what goes from one source partition to one destination, of one target.
 //!
-//! Owns: how far the lane has read, what waits in it, and its place in the destination. Promises: effects leave in the
+//! Owns: how far the route has read, what waits in it, and its place in the destination. Promises: effects leave in the
 //! order in which they came in, in bounded pieces; what waits is bounded but for one batch. Must not: wait for
 //! anything.
 
@@ -14,13 +14,13 @@ use super::cursor::{At, CursorKey};
 use super::target::{Derived, Effect};
 use crate::ids::{PartitionId, Position};
 
-/// A lane takes nothing more while so many bytes wait in it.
+/// A route takes nothing more while so many bytes wait in it.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 /// What goes into one write, about: far below what a closure may write, and soon done.
 const PIECE_BYTES: usize = 256 << 10;
 /// A cursor with nothing to write is moved when it is behind by so many bytes of log.
 const LAZY_BYTES: i64 = 4 << 20;
-/// How long a lane waits after its first failure; twice as long after each further one, up to the second.
+/// How long a route waits after its first failure; twice as long after each further one, up to the second.
 const RETRY_MIN: Duration = Duration::from_millis(20);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 
@@ -31,7 +31,7 @@ struct Waiting {
     /// See [`Derived::place`].
     place: u64,
     bytes: usize,
-    /// [`Lane::read_bytes`] behind its batch.
+    /// [`Route::read_bytes`] behind its batch.
     read_bytes: i64,
     effect: Effect,
 }
@@ -41,13 +41,20 @@ pub(super) struct Piece {
     /// `None` = there must be no cursor.
     pub(super) from: Option<At>,
     pub(super) to: At,
-    pub(super) bytes: usize,
-    pub(super) effects: Vec<Effect>,
-    /// [`Lane::done_bytes`] when it is written.
+    bytes: usize,
+    effects: Arc<Vec<Effect>>,
+    /// [`Route::done_bytes`] when it is written.
     done_bytes: i64,
 }
 
-/// How far a lane has come.
+impl Piece {
+    /// With about how many bytes they hold and will write.
+    pub(super) fn effects(&self) -> (usize, Arc<Vec<Effect>>) {
+        (self.bytes, Arc::clone(&self.effects))
+    }
+}
+
+/// How far a route has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Nobody has looked at its cursor.
@@ -58,7 +65,7 @@ pub(super) enum Stage {
     Follows,
 }
 
-/// What is to be done for a lane.
+/// What is to be done for a route.
 pub(super) enum Work {
     /// Look where it is.
     Open,
@@ -68,7 +75,7 @@ pub(super) enum Work {
     Write(Arc<Piece>),
 }
 
-pub(super) struct Lane {
+pub(super) struct Route {
     /// Which of the targets.
     pub(super) target: usize,
     pub(super) destination: PartitionId,
@@ -88,7 +95,7 @@ pub(super) struct Lane {
     waiting_bytes: usize,
     /// What is being written.
     piece: Option<Arc<Piece>>,
-    /// Something of the lane is under way.
+    /// Something of the route is under way.
     is_busy: bool,
     /// It is to be closed when that has ended.
     closes: bool,
@@ -98,14 +105,14 @@ pub(super) struct Lane {
     done: watch::Sender<Position>,
 }
 
-impl Lane {
+impl Route {
     pub(super) fn new(
         target: usize,
         destination: PartitionId,
         key: CursorKey,
         done: watch::Sender<Position>,
-    ) -> Lane {
-        Lane {
+    ) -> Route {
+        Route {
             target,
             destination,
             key,
@@ -164,7 +171,7 @@ impl Lane {
         self.stage == Stage::Follows && !self.closes && self.waiting_bytes < WAITING_BYTES_MAX
     }
 
-    /// The lane has taken all that the next batch holds for it, given in order.
+    /// The route has taken all that the next batch holds for it, given in order.
     pub(super) fn take(
         &mut self,
         position: Position,
@@ -195,7 +202,7 @@ impl Lane {
         }
     }
 
-    /// What to do now, if there is something and it is time. The same piece again until [`Lane::wrote`].
+    /// What to do now, if there is something and it is time. The same piece again until [`Route::wrote`].
     pub(super) fn next_work(&mut self, now: Instant) -> Option<Work> {
         if self.is_busy || self.retry_at.is_some_and(|at| now < at) {
             return None;
@@ -227,12 +234,13 @@ impl Lane {
                 place: 0,
             },
             bytes: 0,
-            effects: Vec::new(),
+            effects: Arc::default(),
             done_bytes: self.read_bytes,
         };
+        let mut effects = Vec::new();
         while let Some(next) = self.waiting.pop_front() {
             piece.bytes += next.bytes;
-            piece.effects.push(next.effect);
+            effects.push(next.effect);
             if piece.bytes < PIECE_BYTES {
                 continue;
             }
@@ -251,6 +259,7 @@ impl Lane {
             break;
         }
         self.waiting_bytes -= piece.bytes;
+        piece.effects = Arc::new(effects);
         Some(piece)
     }
 
@@ -314,7 +323,7 @@ impl Lane {
         }
     }
 
-    /// Above this the lane may need the log again.
+    /// Above this the route may need the log again.
     pub(super) fn held(&self) -> Position {
         match self.stage {
             Stage::Closed => Position::ZERO,
