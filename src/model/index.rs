@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{DEFINED_COLUMNS_MAX, INDEXES_MAX, KEY_COLUMNS_MAX};
-use super::{ColumnType, DefinedColumn, Definition, Error, KeyColumn, KeyType, TableOptions};
+use super::limits::{DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
+use super::{ColumnType, DefinedColumn, Error, KeyColumn, KeyType};
 use crate::ids::TableId;
 
 /// What an index may begin with. Rows of both kinds are written with their table's.
@@ -138,54 +138,6 @@ fn key_type(column: &DefinedColumn) -> Result<KeyType, Error> {
     }
 }
 
-impl Definition {
-    /// Checks the table's indexes against it.
-    pub fn check_indexes(&self) -> Result<(), Error> {
-        if self.indexes.len() > INDEXES_MAX {
-            return Err(Error::IndexQuota(INDEXES_MAX));
-        }
-        for index in &self.indexes {
-            index
-                .meta
-                .whole_key(&self.primary_key, &self.defined_columns)?;
-        }
-        match self.indexes.is_empty() {
-            true => Ok(()),
-            false => self.options.check_indexed(),
-        }
-    }
-
-    /// All names that it takes: its own and those of its indexes.
-    pub fn names(&self) -> impl Iterator<Item = &String> {
-        let indexes = self.indexes.iter().map(|index| &index.meta.name);
-        std::iter::once(&self.name).chain(indexes)
-    }
-}
-
-impl TableOptions {
-    /// Checks that a table with these options may have indexes: a row there has one version of a column, and an update
-    /// does not make a part of it live longer.
-    fn check_indexed(&self) -> Result<(), Error> {
-        if self.max_versions != 1 {
-            return Err(Error::IndexedVersions);
-        }
-        if self.time_to_live_s != -1 && self.allow_update && !self.update_full_row {
-            return Err(Error::IndexedTimeToLive);
-        }
-        Ok(())
-    }
-
-    /// What has expired by now under the options `before` stays so: of a row and its rows in indexes one may have been
-    /// reclaimed and the other not.
-    pub fn keep_expired(&mut self, before: &TableOptions, now_ms: i64) {
-        if before.time_to_live_s > 0 {
-            let life_ms = before.time_to_live_s.saturating_mul(1_000);
-            let end = now_ms.saturating_sub(life_ms).saturating_add(1);
-            self.expired_before_ms = self.expired_before_ms.max(end);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,19 +223,5 @@ mod tests {
         ] {
             assert_eq!(whole(kind, key, columns), Err(error));
         }
-    }
-
-    #[test]
-    fn what_has_expired_stays_so() {
-        let before = TableOptions {
-            time_to_live_s: 2,
-            ..TableOptions::default()
-        };
-        let mut after = TableOptions::default();
-        after.keep_expired(&before, 10_000);
-        assert!(before.is_expired(8_000, 10_000) && after.is_expired(8_000, 10_000));
-        assert!(!before.is_expired(8_001, 10_000) && !after.is_expired(8_001, 10_000));
-        after.keep_expired(&TableOptions::default(), 20_000);
-        assert_eq!(after.expired_before_ms, 8_001);
     }
 }

@@ -8,6 +8,7 @@
 #[cfg(test)]
 pub(crate) mod arbitrary;
 mod check;
+mod defined;
 mod definition;
 mod error;
 mod filter;
@@ -21,9 +22,9 @@ mod value;
 mod write;
 
 pub use check::{KeyUse, check_column_name, check_table_name, check_version};
+pub use defined::{ColumnType, DefinedColumn};
 pub use definition::{
-    ColumnType, DefinedColumn, Definition, NewTable, TableUpdate, Throughput,
-    check_defined_columns, check_key_columns,
+    Definition, NewTable, TableUpdate, Throughput, check_defined_columns, check_key_columns,
 };
 pub use error::Error;
 pub use filter::{

@@ -117,3 +117,46 @@ impl TableOptions {
         at >= now - offset && at < now.saturating_add(offset) && !self.is_expired(version, now_ms)
     }
 }
+
+impl TableOptions {
+    /// Checks that a table with these options may have indexes: a row there has one version of a column, and an update
+    /// does not make a part of it live longer.
+    pub(super) fn check_indexed(&self) -> Result<(), Error> {
+        if self.max_versions != 1 {
+            return Err(Error::IndexedVersions);
+        }
+        if self.time_to_live_s != -1 && self.allow_update && !self.update_full_row {
+            return Err(Error::IndexedTimeToLive);
+        }
+        Ok(())
+    }
+
+    /// What has expired by now under the options `before` stays so: of a row and its rows in indexes one may have been
+    /// reclaimed and the other not.
+    pub fn keep_expired(&mut self, before: &TableOptions, now_ms: i64) {
+        if before.time_to_live_s > 0 {
+            let life_ms = before.time_to_live_s.saturating_mul(1_000);
+            let end = now_ms.saturating_sub(life_ms).saturating_add(1);
+            self.expired_before_ms = self.expired_before_ms.max(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_expired_stays_so() {
+        let before = TableOptions {
+            time_to_live_s: 2,
+            ..TableOptions::default()
+        };
+        let mut after = TableOptions::default();
+        after.keep_expired(&before, 10_000);
+        assert!(before.is_expired(8_000, 10_000) && after.is_expired(8_000, 10_000));
+        assert!(!before.is_expired(8_001, 10_000) && !after.is_expired(8_001, 10_000));
+        after.keep_expired(&TableOptions::default(), 20_000);
+        assert_eq!(after.expired_before_ms, 8_001);
+    }
+}

@@ -82,8 +82,8 @@ impl Selection {
         key.iter().any(|column| self.columns.contains(&column.name))
     }
 
-    /// Gives of a row of a table that is there, with these living cells, what is asked for; returns how many bytes that counts. A
-    /// row is given if something asked for is in it, if a primary key column is asked for, or if it has no cells at all
+    /// Gives of a row of a table that is there, with these living cells, what is asked for; returns how many bytes that
+    /// counts. A row is given if something asked for is in it, if a primary key column is asked for, or if it has no cells at all
     /// and no column is asked for by name.
     pub fn give(
         &self,

@@ -1,4 +1,4 @@
-//! Where a table's rows are, and what of them shows: stored under their keys, as an index's, or made when they are read.
+//! Where a table's rows are, and what of them shows: stored under their keys, as an index's, or made on demand.
 //!
 //! Owns: the one place that distinguishes the kinds of tables. Promises: its callers need not. Must not: know what is
 //! asked of a row.

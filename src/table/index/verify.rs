@@ -3,12 +3,12 @@
 //! Owns: what has to agree. Promises: what shows of an index is what shows of the rows that it is of, both ways; one
 //! that is not of all rows has nothing beside. Must not: change anything.
 
-use crate::model::{Cell, IndexState, KeyValue};
-use crate::partition::{ReadError, View};
+use crate::model::{Cell, Direction, IndexState, KeyValue};
+use crate::partition::{ReadError, Rows, View};
 
-use super::{Index, Part};
+use super::projection::Index;
 use crate::table::Malformed;
-use crate::table::access::damaged;
+use crate::table::access::{damaged, scan};
 use crate::table::catalog::Catalog;
 use crate::table::primary_key::{decode, key_of};
 use crate::table::schema::{Kind, Table};
@@ -107,10 +107,10 @@ impl Check<'_> {
         Ok(count)
     }
 
-    fn walk(&self, table: &Table) -> crate::partition::Rows<'_> {
+    fn walk(&self, table: &Table) -> Rows<'_> {
         let (low, high) = ([KeyValue::InfMin], [KeyValue::InfMax]);
         let (low, high) = (key_of(table.id, &low), key_of(table.id, &high));
-        crate::table::access::scan(self.view, &low, &high, crate::model::Direction::Forward)
+        scan(self.view, &low, &high, Direction::Forward)
     }
 
     /// Whether two values of an index's row show the same.
@@ -133,16 +133,5 @@ impl Check<'_> {
     ) -> Result<Option<Vec<Cell<'v>>>, Malformed> {
         let judged = value.map(|value| index.judge(value, self.now_ms));
         Ok(judged.transpose()?.flatten().map(|judged| judged.living))
-    }
-}
-
-impl Index {
-    /// The key of the row that a row of the index with this key is of.
-    fn table_key(&self, key: &[KeyValue]) -> Vec<KeyValue> {
-        let place = |column: usize| {
-            let is_it = |part: &Part| *part == Part::Key(column);
-            self.key.iter().position(is_it)
-        };
-        (0..).map_while(place).map(|at| key[at].clone()).collect()
     }
 }

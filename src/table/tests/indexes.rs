@@ -2,8 +2,8 @@
 //!
 //! Owns: random writes with flushes, compactions, restarts, changes of options and of indexes between them, and what an
 //! index should show, made of what its table shows. Promises: the short run is part of the test command; the long one
-//! (`INDEX_MODEL_OPERATIONS`, `INDEX_MODEL_SEED`) is the same with more of it; a bug that is planted is found. Must not:
-//! share code with what it judges beyond the types of requests and answers.
+//! (`INDEX_MODEL_OPERATIONS`, `INDEX_MODEL_SEED`) is the same with more of it; a bug that is planted is found. Must
+//! not: share code with what it judges beyond the types of requests and answers.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,12 +1,12 @@
 //! What requests say about secondary indexes, and how they are described.
 //!
-//! Owns: the message of an index. Promises: an index that leaves this module keeps every rule that needs no table. Must
+//! Owns: requests about one index, and its message in answers. Promises: an index that leaves this module keeps every rule that needs no table. Must
 //! not: know which tables and columns there are.
 
 use super::failure::Failure;
 use super::proto;
-use super::table::{missing, table_name};
-use crate::model::{IndexDefinition, IndexKind, IndexMeta, IndexState, check_column_name};
+use super::table::{index_meta, missing, table_name};
+use crate::model::{IndexDefinition, IndexKind, IndexMeta, IndexState};
 
 /// An index that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,26 +27,6 @@ impl CreateIndex {
             of_all: message.include_base_data.unwrap_or(false),
         })
     }
-}
-
-/// An index that a request asks for. How it is brought up to date is not chosen: each is written with its table.
-pub(super) fn index_meta(message: proto::IndexMeta) -> Result<IndexMeta, Failure> {
-    let kind = match message.index_type.map(proto::IndexType::try_from) {
-        None | Some(Ok(proto::IndexType::ItGlobalIndex)) => IndexKind::Global,
-        Some(Ok(proto::IndexType::ItLocalIndex)) => IndexKind::Local,
-        Some(Err(_)) => return Err(missing()),
-    };
-    let meta = IndexMeta {
-        name: table_name(message.name)?,
-        kind,
-        key: message.primary_key,
-        columns: message.defined_column,
-    };
-    meta.check()?;
-    for name in meta.key.iter().chain(&meta.columns) {
-        check_column_name(name)?;
-    }
-    Ok(meta)
 }
 
 /// An index as its table is described: what was asked for, not what it was completed to.

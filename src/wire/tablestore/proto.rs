@@ -258,7 +258,7 @@ pub struct SearchIndexInfo {
     #[prost(string, optional, tag = "2")]
     pub index_name: ::core::option::Option<::prost::alloc::string::String>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListSearchIndexResponse {
     #[prost(message, repeated, tag = "1")]
     pub indices: ::prost::alloc::vec::Vec<SearchIndexInfo>,

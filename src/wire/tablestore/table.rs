@@ -7,13 +7,12 @@
 use std::collections::BTreeSet;
 
 use super::failure::Failure;
-use super::index::index_meta;
 use super::proto;
 use crate::model::limits::DEFINED_COLUMNS_MAX;
 use crate::model::{
-    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, TableOptions,
-    TableUpdate, Throughput, check_column_name, check_defined_columns, check_key_columns,
-    check_table_name,
+    ColumnType, DefinedColumn, Error, IndexKind, IndexMeta, KeyColumn, KeyType, NewTable,
+    OptionsUpdate, TableOptions, TableUpdate, Throughput, check_column_name, check_defined_columns,
+    check_key_columns, check_table_name,
 };
 
 /// The table that a CreateTable asks for.
@@ -155,6 +154,26 @@ pub(super) fn defined_columns(
         defined.push(DefinedColumn { name, kind });
     }
     Ok(defined)
+}
+
+/// An index that a request asks for. How it is brought up to date is not chosen: each is written with its table.
+pub(super) fn index_meta(message: proto::IndexMeta) -> Result<IndexMeta, Failure> {
+    let kind = match message.index_type.map(proto::IndexType::try_from) {
+        None | Some(Ok(proto::IndexType::ItGlobalIndex)) => IndexKind::Global,
+        Some(Ok(proto::IndexType::ItLocalIndex)) => IndexKind::Local,
+        Some(Err(_)) => return Err(missing()),
+    };
+    let meta = IndexMeta {
+        name: table_name(message.name)?,
+        kind,
+        key: message.primary_key,
+        columns: message.defined_column,
+    };
+    meta.check()?;
+    for name in meta.key.iter().chain(&meta.columns) {
+        check_column_name(name)?;
+    }
+    Ok(meta)
 }
 
 /// The reserved units that a message names, for reading and for writing. How many are too many is checked later.
