@@ -116,11 +116,7 @@ impl Server {
         let options = config.relay_options();
         let relay = Relay::start(&partitions, targets, options, &metrics, &tasks);
         jobs.start(&tasks);
-        // Neither is kept alive by it: they hold the timelines, and a stopped server must let go of its directory.
-        let (room, long) = (relay.room(), Arc::downgrade(&jobs));
-        timelines.refuse_posts_unless(move |partition| {
-            room(partition) && long.upgrade().is_none_or(|jobs| jobs.has_room())
-        });
+        bound_posts(&timelines, &relay, &jobs);
         let people = People::new(partitions.clone(), timelines.clone(), relay.clone());
         let feed = Feed::start(
             &partitions,
@@ -135,10 +131,12 @@ impl Server {
         show_limits(config, connections_max, &metrics);
         let admin = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
+            let tables = tables.clone();
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
             Arc::new(Admin::new(move || {
                 partitions.observe(clock.now_ms());
+                tables.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
                 metrics.render()
@@ -245,6 +243,15 @@ async fn open_store(
     })
     .await
     .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Has messages that go into inboxes refused while too many are still on their way there.
+fn bound_posts(timelines: &Timelines, relay: &Relay, jobs: &Arc<Jobs>) {
+    // Neither is kept alive by it: they hold the timelines, and a stopped server must let go of its directory.
+    let (room, jobs) = (relay.room(), Arc::downgrade(jobs));
+    timelines.refuse_posts_unless(move |partition| {
+        room(partition) && jobs.upgrade().is_none_or(|jobs| jobs.has_room())
+    });
 }
 
 fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {

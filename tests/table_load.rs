@@ -62,6 +62,14 @@ fn columns_of_wide_rows_are_what_was_written() {
 }
 
 #[test]
+fn rows_that_were_put_in_transactions_are_there() {
+    let words = "--connections 6 --mix transaction=4,get=4 --rows 700 --row-bytes 300";
+    let outcome = held(words);
+    assert!(outcome.latencies["transaction"].count > 0);
+    assert_eq!(outcome.checks.made["rows read back"], 700);
+}
+
+#[test]
 fn rows_that_expire_may_be_missing_and_nothing_else() {
     let words = "--connections 3 --mix put=1,get=1,range=1 --rows 300 --row-bytes 5000 --columns 3 \
                  --time-to-live 1 --settle 1.2";
@@ -88,6 +96,8 @@ fn what_can_not_be_measured_is_said() {
         "at most 1,024 bytes",
     );
     refused("--mix update=1,put=1", "not both");
+    refused("--mix transaction=1,put=1", "not both");
+    refused("--mix transaction --connections 9 --rows 8", "of its own");
     refused("--key-secret other", "Signature mismatch");
     refused("--instance elsewhere", "The instance is not found");
 }

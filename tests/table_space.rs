@@ -110,6 +110,7 @@ impl Bed {
             },
             indexes: Vec::new(),
             reserved: Throughput::default(),
+            local_transactions: true,
         };
         tables.create(table).await.unwrap();
         let table = tables.describe("short").await.unwrap();

@@ -65,6 +65,7 @@ impl Bed {
             },
             indexes: Vec::new(),
             reserved: Throughput::default(),
+            local_transactions: true,
         };
         tables.create(table("wide", 1)).await.unwrap();
         tables.create(table("deep", VERSIONS)).await.unwrap();

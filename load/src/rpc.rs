@@ -291,7 +291,7 @@ impl Client {
                 // The answer to `session.open`, which goes ahead of a call: without it the call is of another user.
                 Some(answer) => {
                     let refused = answer.outcome.err().map(CallError::Refused);
-                    found = refused.map(Err).or(found.take());
+                    found = refused.map(Err).or_else(|| found.take());
                 }
                 None if text.starts_with(PUSH) => hear(text),
                 None => {

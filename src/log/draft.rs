@@ -175,6 +175,28 @@ impl Draft {
         self.change_count += 1;
     }
 
+    /// The change records, in order.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.changes[..];
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let (mut bytes, mut length_bytes) = (0, 0);
+            loop {
+                let byte = usize::from(rest[length_bytes]);
+                bytes |= (byte & 0x7f) << (7 * length_bytes);
+                length_bytes += 1;
+                if byte & 0x80 == 0 {
+                    break;
+                }
+            }
+            let (record, behind) = rest[length_bytes..].split_at(bytes);
+            rest = behind;
+            Some(record)
+        })
+    }
+
     /// What was done so far stays.
     pub(crate) fn keep(&mut self) {
         self.replaced.clear();
@@ -255,23 +277,12 @@ impl Draft {
     /// Where the change records are, once they are in the buffer.
     fn put_changes(&mut self) -> Vec<Place> {
         let mut places = Vec::with_capacity(self.change_count);
-        let mut rest = &self.changes[..];
         let mut at = self.buffer.len();
-        self.buffer.put_slice(rest);
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let mut length_bytes = 0;
-            loop {
-                let byte = usize::from(rest[length_bytes]);
-                bytes |= (byte & 0x7f) << (7 * length_bytes);
-                length_bytes += 1;
-                if byte & 0x80 == 0 {
-                    break;
-                }
-            }
-            places.push(Place::new(at + length_bytes, bytes));
-            rest = &rest[length_bytes + bytes..];
-            at += length_bytes + bytes;
+        self.buffer.put_slice(&self.changes);
+        for record in self.changes() {
+            at += varint_bytes(record.len());
+            places.push(Place::new(at, record.len()));
+            at += record.len();
         }
         places
     }

@@ -10,14 +10,9 @@ use super::groups::line;
 use super::handles::{Counter, Family, Gauge, Histogram, Seconds};
 use super::registry::Registry;
 
-/// All metrics by part of the server.
-pub(super) fn groups() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
-    GROUPS.iter().chain(super::tables::GROUPS)
-}
-
 /// All metrics.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    groups().flat_map(|(_, metrics)| *metrics)
+    super::groups_of_metrics().flat_map(|(_, metrics)| *metrics)
 }
 
 groups! {

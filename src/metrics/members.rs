@@ -49,7 +49,7 @@ const CLOSED_FOR: [&str; 7] = [
     "too_big",
 ];
 /// Places where the server refuses that no client's error names: the queue, the stores, the listener.
-const REFUSED_AT: [&str; 7] = [
+const REFUSED_AT: [&str; 8] = [
     QUEUE_JOBS,
     QUEUE_BYTES,
     COMPACTION,
@@ -57,6 +57,7 @@ const REFUSED_AT: [&str; 7] = [
     CONNECTIONS,
     INBOUND_BYTES,
     ANSWERS_BYTES,
+    OPEN_TRANSACTIONS,
 ];
 /// Refused for `queue_jobs_max`.
 pub const QUEUE_JOBS: &str = "queue_jobs_max";
@@ -70,6 +71,8 @@ pub const DISK_SPACE: &str = "disk_space";
 pub const CONNECTIONS: &str = "connections_max";
 /// Refused or closed for `inbound_bytes_max`.
 pub const INBOUND_BYTES: &str = "inbound_bytes_max";
+/// Refused because too many transactions of tables are open, or what they have written takes too much memory.
+pub const OPEN_TRANSACTIONS: &str = "open_transactions";
 /// Refused or closed for `answers_bytes_max`.
 pub const ANSWERS_BYTES: &str = "answers_bytes_max";
 

@@ -28,7 +28,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
-pub use tables::Backfill;
+pub use tables::{Backfill, Transactions};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,11 @@ pub enum Kind {
     Gauge,
     /// A distribution.
     Histogram,
+}
+
+/// All metrics by part of the server.
+fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
+    catalogue::GROUPS.iter().chain(tables::GROUPS)
 }
 
 /// One line of the catalogue.
@@ -70,6 +75,8 @@ pub struct Metrics {
     pub ephemeral: Ephemeral,
     /// The server as a whole.
     pub server: Server,
+    /// Local transactions of tables.
+    pub transactions: Transactions,
     /// Watched timelines and their subscribers.
     pub feed: Feed,
     /// Sockets and sessions.
@@ -105,6 +112,7 @@ impl Default for Metrics {
             ephemeral: Ephemeral::of(&families),
             families,
             server: Server::bind(&registry, &[]),
+            transactions: Transactions::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
             process: Process::bind(&registry, &[]),

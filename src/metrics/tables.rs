@@ -1,6 +1,7 @@
-//! The list of the metrics of tables: streams, indexes and what else beside rows costs work in the background.
+//! The list goes on: what users' tables have beside their rows.
 //!
-//! Owns: the texts. Promises: as of `catalogue.rs`, whose page these end. Must not: know how a handle is bound or shown.
+//! Owns: the texts. Promises: a name is written here once; `docs/METRICS.md` is made from it. Must not: know how a
+//! handle is bound or shown.
 
 use ::metrics::Label;
 
@@ -10,6 +11,32 @@ use super::handles::{Counter, Gauge};
 use super::registry::Registry;
 
 groups! {
+    "Transactions" by []
+    /// Handles of local transactions of tables.
+    Transactions {
+        open: Gauge, "tideline_transactions_open"
+            "Open local transactions; each locks its partition key.",
+            "Follows the clients. Near 4,096 starts are refused: clients start and do not end, and it takes 60 s until the server does.";
+        bytes: Gauge, "tideline_transactions_bytes"
+            "Bytes of memory that the writes of open transactions take, but for those of running requests.",
+            "At 256 MiB writes in transactions are refused with `OTSServerBusy`.";
+        started: Counter, "tideline_transactions_started_total"
+            "Transactions that were started.",
+            "Load.";
+        committed: Counter, "tideline_transactions_committed_total"
+            "Transactions whose commit has reached a batch, or that had written nothing.",
+            "Load. Against those that were started: the rest was given up.";
+        aborted: Counter, "tideline_transactions_aborted_total"
+            "Transactions that a client gave up, or that ended because their table was changed.",
+            "Follows what clients do.";
+        expired: Counter, "tideline_transactions_expired_total"
+            "Transactions that were over for their age of 60 s.",
+            "Should be near 0: clients die between start and commit, or hold transactions while they wait for something.";
+        conflicts: Counter, "tideline_transactions_conflicts_total"
+            "Starts and writes that were refused because another transaction has the partition key.",
+            "Many = hot partition keys: shorter transactions, or smaller partition keys.";
+    }
+
     "Secondary indexes" by []
     /// Handles of what brings rows into indexes that were made later.
     Backfill {

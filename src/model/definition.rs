@@ -6,7 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, INDEXES_MAX, KEY_COLUMNS_MAX};
-use super::{Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate, TableOptions};
+use super::{
+    DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate,
+    TableOptions,
+};
 use crate::ids::TableId;
 
 /// Reserved throughput: kept and given back.
@@ -47,6 +50,8 @@ pub struct NewTable {
     pub reserved: Throughput,
     /// Its secondary indexes.
     pub indexes: Vec<IndexMeta>,
+    /// Whether it takes local transactions.
+    pub local_transactions: bool,
 }
 
 /// A table as the catalog keeps it.
@@ -75,6 +80,13 @@ pub struct Definition {
     /// When reserved throughput was last lowered, µs since 1970; 0 = never.
     #[serde(default)]
     pub decreased_us: u64,
+    /// Whether it takes local transactions.
+    #[serde(default = "yes")]
+    pub local_transactions: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Definition {

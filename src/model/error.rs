@@ -191,6 +191,24 @@ pub enum Error {
     },
     /// An atomic batch has rows of two tables.
     OutOfAtomicTables,
+    /// A row of another partition key than the transaction's.
+    OutOfTransaction {
+        /// The transaction's.
+        transaction: KeyValue,
+        /// The row's.
+        data: KeyValue,
+    },
+    /// A row of another table than the transaction's.
+    OutOfTransactionTable,
+    /// The transaction has ended, or never was.
+    TransactionNotFound,
+    /// The data that a transaction writes is too large.
+    TransactionTooLarge {
+        /// All of it, about.
+        size: usize,
+    },
+    /// The table was made without local transactions.
+    TransactionsDisabled,
     /// Too much is queued: try again.
     Busy,
     /// The disk is full.

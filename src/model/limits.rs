@@ -25,6 +25,10 @@ pub const VALUE_BYTES_MAX: usize = 2 << 20;
 pub const COLUMNS_MAX: usize = 1024;
 /// Bytes of the data of a PutRow or UpdateRow, and of all rows of a BatchWriteRow.
 pub const WRITE_BYTES_MAX: usize = 4 << 20;
+/// Bytes of the data that one local transaction writes.
+pub const TRANSACTION_BYTES_MAX: usize = 4 << 20;
+/// How long a local transaction may be open, ms.
+pub const TRANSACTION_LIFE_MS: u64 = 60_000;
 /// Rows of a BatchWriteRow.
 pub const BATCH_WRITE_ROWS_MAX: usize = 200;
 /// Rows of a BatchGetRow.

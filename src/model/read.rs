@@ -83,8 +83,8 @@ impl Selection {
     }
 
     /// Gives of a row of a table that is there, with these living cells, what is asked for; returns how many bytes that
-    /// counts. A row is given if something asked for is in it, if a primary key column is asked for, or if it has no cells at all
-    /// and no column is asked for by name.
+    /// counts. A row is given if something asked for is in it, if a primary key column is asked for, or if it has no
+    /// cells at all and no column is asked for by name.
     pub fn give(
         &self,
         table: &Definition,

@@ -114,7 +114,7 @@ where
 }
 
 /// Runs one closure; nothing of it stays unless it succeeds.
-fn one<R, E>(
+pub(super) fn one<R, E>(
     txn: &mut Txn<'_>,
     run: impl FnOnce(&mut Txn<'_>) -> Result<R, E>,
 ) -> Result<R, SubmitError<E>> {

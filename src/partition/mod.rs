@@ -34,6 +34,7 @@ mod tests;
 mod txn;
 mod view;
 mod walk;
+mod write_set;
 mod writer;
 
 use std::future::Future;
@@ -64,6 +65,7 @@ use shared::Shared;
 pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use txn::Txn;
 pub use view::{Found, Rows, View};
+pub use write_set::WriteSet;
 
 /// The partitions of one data directory. Cheap to clone.
 #[derive(Clone)]
@@ -145,6 +147,12 @@ impl Partitions {
     #[must_use]
     pub fn history(&self) -> HistoryId {
         self.inner.history
+    }
+
+    /// Where the layers above count too.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.inner.metrics
     }
 
     /// All partitions.

@@ -103,6 +103,11 @@ impl Pending {
         self.frame_bytes.max(self.draft.bytes()) >= self.limits.full_bytes
     }
 
+    /// Bounds what the next closure may add.
+    pub(super) fn bound_closures(&mut self, bytes_max: usize) {
+        self.limits.closure_bytes_max = bytes_max;
+    }
+
     /// What one closure may add.
     pub(super) fn closure_bytes_max(&self) -> usize {
         self.limits.closure_bytes_max

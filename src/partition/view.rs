@@ -85,6 +85,10 @@ impl View {
         self.position
     }
 
+    pub(super) fn rules(&self) -> &Arc<dyn Rules> {
+        &self.rules
+    }
+
     /// A key's newest value. `Err` = damage or a failing disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
         Ok(self.get_some(key, None)?.value)

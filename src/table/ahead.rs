@@ -24,8 +24,7 @@ const ROW_BYTES_MAX: usize = 4_096;
 impl Tables {
     /// Evaluates a costly condition of a write, on a thread that may block.
     pub(super) async fn look_ahead(&self, mut row: Checked) -> Result<Checked, Error> {
-        let condition = row.condition.columns.as_ref();
-        if !condition.is_some_and(Predicate::is_costly) || row.is_numbered() {
+        if !row.is_costly() {
             return Ok(row);
         }
         let (partition, now) = (self.place(&row.table, &row.key), self.now_ms());
@@ -38,9 +37,16 @@ impl Tables {
 }
 
 impl Checked {
-    fn look(&mut self, view: &View, now: i64) -> Result<(), ReadError> {
+    /// Whether the condition may be costly.
+    pub(super) fn is_costly(&self) -> bool {
+        let condition = self.condition.columns.as_ref();
+        condition.is_some_and(Predicate::is_costly) && !self.is_numbered()
+    }
+
+    /// Evaluates it, if it is. On a thread that may block.
+    pub(super) fn look(&mut self, rows: &impl Source, now: i64) -> Result<(), ReadError> {
         let key = key_of(self.table.id, &self.key);
-        let found = view.columns(&key, None)?;
+        let found = rows.columns(&key, None)?;
         let judged = match &found.value {
             Some(value) => self
                 .table

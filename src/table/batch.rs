@@ -65,9 +65,11 @@ impl Tables {
                 let purpose = purpose(rows.iter().map(|(_, row)| row));
                 // Each takes effect or not by itself, and what they come to together needs no bound.
                 let rows = rows.into_iter().map(|(_, row)| Some(row)).collect();
-                let catalog = self.catalog().clone();
+                let (catalog, transactions) =
+                    (self.catalog().clone(), Arc::clone(self.transactions()));
                 let write = move |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
-                    row.take().expect("a member runs once").apply(&catalog, txn)
+                    let row = row.take().expect("a member runs once");
+                    transactions.write(row, &catalog, txn)
                 };
                 let partitions = self.partitions();
                 let done = partitions.submit_all(purpose, partition, bytes, rows, write);
@@ -97,9 +99,9 @@ impl Tables {
         let partition = self.place(&first.table, &first.key);
         let bytes = rows.iter().map(Checked::bytes).sum();
         let (purpose, partitions) = (purpose(&rows), self.partitions());
-        let catalog = self.catalog().clone();
+        let (catalog, transactions) = (self.catalog().clone(), Arc::clone(self.transactions()));
         let done = partitions.submit(purpose, partition, bytes, move |txn| {
-            let write = |row: Checked| row.apply(&catalog, txn);
+            let write = |row: Checked| transactions.write(row, &catalog, txn);
             rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
         });
         match done.await {
@@ -171,7 +173,7 @@ impl Tables {
 
 /// Checks all rows. What is wrong with a row's place (a table that takes no writes, its primary key) fails the row, all
 /// else the batch.
-fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Error> {
+pub(super) fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Error> {
     let checked = |(table, write)| match Checked::new(table, write) {
         Err(
             error @ (Error::ReadOnlyTable
@@ -187,7 +189,7 @@ fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Erro
 }
 
 /// What a batch is for: rows that go make room, if there is nothing else in it.
-fn purpose<'a>(rows: impl IntoIterator<Item = &'a Checked>) -> Purpose {
+pub(super) fn purpose<'a>(rows: impl IntoIterator<Item = &'a Checked>) -> Purpose {
     match rows
         .into_iter()
         .all(|row| row.purpose() == Purpose::MakesRoom)

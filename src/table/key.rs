@@ -38,6 +38,14 @@ impl Key {
         self
     }
 
+    /// A key with one integer column more.
+    #[must_use]
+    pub fn numbered(&self, value: u64) -> Key {
+        let mut bytes = Vec::with_capacity(self.0.len() + ordered::INTEGER_BYTES_MAX);
+        bytes.extend_from_slice(&self.0);
+        Key(bytes).number(value)
+    }
+
     /// Adds columns that are encoded already.
     #[must_use]
     pub fn columns(mut self, encoded: &[u8]) -> Key {

@@ -26,6 +26,7 @@ mod rows;
 mod rules;
 mod schema;
 mod tables;
+mod transaction;
 mod update;
 mod versions;
 mod virtual_table;

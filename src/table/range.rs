@@ -13,7 +13,7 @@ use crate::model::{
 use crate::partition::{Partitions, ReadError, View};
 
 use super::Malformed;
-use super::access::damaged;
+use super::access::{Source, damaged};
 use super::primary_key::{check, decode, key_of};
 use super::schema::Table;
 use super::virtual_table::Walk;
@@ -90,11 +90,32 @@ impl Span {
         views: &[&'v View],
         now_ms: i64,
     ) -> Result<RangePage<Rows>, ReadError> {
+        let walk = |view: &&'v View| table.rows(view, &self.low, &self.high, self.direction);
+        let walk = merged(views.iter().map(walk).collect(), self.direction);
+        self.page(table, walk, now_ms)
+    }
+
+    /// Reads a page of a table whose rows are stored, in one view or transaction.
+    pub(super) fn read_stored<Rows: RowSink>(
+        &self,
+        table: &Table,
+        rows: &impl Source,
+        now_ms: i64,
+    ) -> Result<RangePage<Rows>, ReadError> {
+        let walk = table.stored_rows(rows, &self.low, &self.high, self.direction);
+        self.page(table, walk, now_ms)
+    }
+
+    fn page<Rows: RowSink>(
+        &self,
+        table: &Table,
+        walk: Walk<'_>,
+        now_ms: i64,
+    ) -> Result<RangePage<Rows>, ReadError> {
         let mut page = RangePage::default();
         let mut found = Counted::default();
         let (mut scanned, mut bytes) = (0, 0);
-        let walk = |view: &&'v View| table.rows(view, &self.low, &self.high, self.direction);
-        for row in merged(views.iter().map(walk).collect(), self.direction) {
+        for row in walk {
             let (key, value) = row?;
             let bad = |_: Malformed| damaged(&key, "not a row of a table");
             if scanned >= SCANNED_ROWS_MAX {

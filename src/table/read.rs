@@ -3,10 +3,12 @@
 //! Owns: reading one row as a request asks for it. Promises: what a row counts is returned also where the row is not.
 //! Must not: walk ranges; `range.rs` does.
 
+use bytes::Bytes;
+
 use crate::model::{Consumed, KeyValue, RowSink, Selection, units};
 use crate::partition::{ReadError, View};
 
-use super::access::damaged;
+use super::access::{Source, damaged};
 use super::primary_key::key_of;
 use super::schema::Table;
 
@@ -27,13 +29,38 @@ pub(super) fn get<Rows: RowSink>(
     selection: &Selection,
     now_ms: i64,
 ) -> Result<Got<Rows>, ReadError> {
+    // Where columns are named, nothing depends on the others.
+    let columns = selection.named_columns(&table.primary_key);
+    let value = table.row(view, key, columns.as_deref())?;
+    found(table, key, value, selection, now_ms)
+}
+
+/// The same of a stored row, in a view or in a transaction.
+pub(super) fn get_stored<Rows: RowSink>(
+    rows: &impl Source,
+    table: &Table,
+    key: &[KeyValue],
+    selection: &Selection,
+    now_ms: i64,
+) -> Result<Got<Rows>, ReadError> {
+    let columns = selection.named_columns(&table.primary_key);
+    let value = table.stored_row(rows, key, columns.as_deref())?;
+    found(table, key, value, selection, now_ms)
+}
+
+/// What of a row is asked for.
+fn found<Rows: RowSink>(
+    table: &Table,
+    key: &[KeyValue],
+    value: Option<Bytes>,
+    selection: &Selection,
+    now_ms: i64,
+) -> Result<Got<Rows>, ReadError> {
     let mut got = Got {
         rows: Rows::default(),
         consumed: Consumed { read: 1, write: 0 },
     };
-    // Where columns are named, nothing depends on the others.
-    let columns = selection.named_columns(&table.primary_key);
-    let Some(value) = table.row(view, key, columns.as_deref())? else {
+    let Some(value) = value else {
         return Ok(got);
     };
     let judged = table

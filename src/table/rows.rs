@@ -42,17 +42,27 @@ impl Table {
         key: &[KeyValue],
         columns: Option<&[&str]>,
     ) -> Result<Option<Bytes>, ReadError> {
-        if let Kind::Virtual(rows) = &self.kind {
-            return rows.row(view, key);
+        match &self.kind {
+            Kind::Virtual(rows) => rows.row(view, key),
+            Kind::Stored(_) | Kind::Index(_) => self.stored_row(view, key, columns),
         }
+    }
+
+    /// The same of a table whose rows are stored.
+    pub(super) fn stored_row(
+        &self,
+        rows: &impl Source,
+        key: &[KeyValue],
+        columns: Option<&[&str]>,
+    ) -> Result<Option<Bytes>, ReadError> {
         let key = key_of(self.id, key);
         match (&self.kind, columns) {
-            (_, None) => Source::row(view, &key),
+            (_, None) => rows.row(&key),
             (Kind::Index(_), Some(columns)) => {
                 let columns = [&[MARK], columns].concat();
-                Ok(view.columns(&key, Some(&columns))?.value)
+                Ok(rows.columns(&key, Some(&columns))?.value)
             }
-            (_, columns) => Ok(view.columns(&key, columns)?.value),
+            (_, columns) => Ok(rows.columns(&key, columns)?.value),
         }
     }
 
@@ -66,12 +76,21 @@ impl Table {
     ) -> Walk<'v> {
         match &self.kind {
             Kind::Virtual(rows) => rows.rows(view, low, high, direction),
-            Kind::Stored(_) | Kind::Index(_) => {
-                let (low, high) = (key_of(self.id, low), key_of(self.id, high));
-                let rows = scan(view, &low, &high, direction);
-                Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
-            }
+            Kind::Stored(_) | Kind::Index(_) => self.stored_rows(view, low, high, direction),
         }
+    }
+
+    /// The same of a table whose rows are stored.
+    pub(super) fn stored_rows<'v>(
+        &self,
+        rows: &'v impl Source,
+        low: &[KeyValue],
+        high: &[KeyValue],
+        direction: Direction,
+    ) -> Walk<'v> {
+        let (low, high) = (key_of(self.id, low), key_of(self.id, high));
+        let rows = scan(rows, &low, &high, direction);
+        Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
     }
 
     /// What of a stored row shows; `None` = nothing, as if it were not there.

@@ -20,6 +20,7 @@ use super::primary_key::check;
 use super::range::{RangePage, Span, others};
 use super::read::{Got, get};
 use super::schema::Table;
+use super::transaction::Transactions;
 use super::write::{Checked, Written};
 
 /// The most tables.
@@ -39,6 +40,7 @@ struct Inner {
     clock: Arc<Clock>,
     /// There may be an index to bring rows into.
     backfill: Notify,
+    transactions: Arc<Transactions>,
 }
 
 impl Tables {
@@ -52,8 +54,10 @@ impl Tables {
     ) -> Result<Tables, ReadError> {
         catalog.load(&partitions.view(HOME)?)?;
         let by_name = |table: Table| (table.name.clone(), Arc::new(table));
+        let transactions = Transactions::new(&partitions, Arc::clone(&clock));
         Ok(Tables {
             inner: Arc::new(Inner {
+                transactions,
                 partitions,
                 catalog,
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
@@ -78,6 +82,7 @@ impl Tables {
                 defined_columns: new.defined_columns,
                 indexes: Vec::new(),
                 options: new.options,
+                local_transactions: new.local_transactions,
                 reserved: new.reserved,
                 created_us: now,
                 increased_us: now,
@@ -198,14 +203,10 @@ impl Tables {
             .look_ahead(Checked::new(Arc::clone(table), write)?)
             .await?;
         let partition = self.place(&row.table, &row.key);
-        let catalog = self.catalog().clone();
-        let done =
-            self.inner
-                .partitions
-                .submit(row.purpose(), partition, row.bytes(), move |txn| {
-                    row.apply(&catalog, txn)
-                });
-        Ok(done.await?)
+        let (partitions, transactions) = (self.partitions(), Arc::clone(self.transactions()));
+        let (purpose, bytes, catalog) = (row.purpose(), row.bytes(), self.catalog().clone());
+        let write = move |txn: &mut Txn<'_>| transactions.write(row, &catalog, txn);
+        Ok(partitions.submit(purpose, partition, bytes, write).await?)
     }
 
     /// Reads a row of a table as [`Tables::describe`] gives it.
@@ -312,6 +313,15 @@ impl Tables {
 
     async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         Ok(self.inner.catalog.snapshot(&self.inner.partitions).await?)
+    }
+
+    /// Brings the gauges of transactions up to date.
+    pub fn observe(&self) {
+        self.inner.transactions.observe();
+    }
+
+    pub(super) fn transactions(&self) -> &Arc<Transactions> {
+        &self.inner.transactions
     }
 
     pub(super) fn partitions(&self) -> &Partitions {

@@ -157,20 +157,20 @@ impl Prepared {
     /// Runs on the writer's thread, once. Gives the timeline's incarnation; what became of the messages stays in here.
     pub(super) fn run(&mut self, txn: &mut Txn<'_>, site: &Site) -> Result<u64, Error> {
         let found = HeadRow::load_to_write(txn, &self.name)?;
-        let standing = found.filter(|head| !head.dropped);
+        let existing = found.filter(|head| !head.dropped);
         let epoch = self.epoch.as_deref();
-        if site.is_shut_out(txn, &self.name, standing.as_ref(), &self.user)? {
+        if site.is_shut_out(txn, &self.name, existing.as_ref(), &self.user)? {
             return Err(site.as_unknown(self.create, epoch));
         }
-        site.check_epoch_or_create(&standing, self.create, epoch)?;
-        let mut head = standing.unwrap_or_else(|| new_head(txn, found));
+        site.check_epoch_or_create(&existing, self.create, epoch)?;
+        let mut head = existing.unwrap_or_else(|| new_head(txn, found));
         if let When::Delivery(incarnation) = self.when
             && incarnation != head.incarnation
         {
             let actual = site.epoch(&head);
             return Err(Error::EpochChanged { actual });
         }
-        let known = self.look_up(txn, site, standing.as_ref())?;
+        let known = self.look_up(txn, site, existing.as_ref())?;
         if known < self.messages.len() {
             if self
                 .expect_head
@@ -179,13 +179,13 @@ impl Prepared {
                 return Err(Error::ConditionFailed { actual: head.last });
             }
             if matches!(self.when, When::Later(_)) {
-                self.schedule(txn, site, (&head, standing.is_none()))?;
+                self.schedule(txn, site, (&head, existing.is_none()))?;
             } else {
                 site.turn_by_policy(txn, &self.name, &mut head)?;
                 if head.inbox_from > 0 && !site.has_room() {
                     return Err(Error::Store(StoreError::Busy));
                 }
-                if standing.is_none() {
+                if existing.is_none() {
                     put_new_meta(txn, &self.name, Meta::new());
                 }
                 self.write(txn, site, &mut head)?;
@@ -199,11 +199,11 @@ impl Prepared {
         &mut self,
         txn: &Txn<'_>,
         site: &Site,
-        standing: Option<&HeadRow>,
+        existing: Option<&HeadRow>,
     ) -> Result<usize, Error> {
         let mut known = 0;
         for (index, message) in self.messages.iter_mut().enumerate() {
-            let (Some(head), Some(by)) = (standing, &message.known_by) else {
+            let (Some(head), Some(by)) = (existing, &message.known_by) else {
                 continue;
             };
             let Some(row) = remembered(txn, site, &self.name, head, by)? else {

@@ -28,13 +28,13 @@ impl Site {
         let epoch = target.epoch.as_deref();
         let name = Name::new(&target.timeline);
         let found = HeadRow::load(txn, &name)?;
-        let standing = found.filter(|head| !head.dropped);
-        let may_begin = standing.is_none() && !implicit;
-        if !may_begin && self.is_shut_out(txn, &name, standing.as_ref(), &target.user)? {
+        let existing = found.filter(|head| !head.dropped);
+        let may_begin = existing.is_none() && !implicit;
+        if !may_begin && self.is_shut_out(txn, &name, existing.as_ref(), &target.user)? {
             return Err(self.as_unknown(true, epoch));
         }
-        self.check_epoch_or_create(&standing, true, epoch)?;
-        if let Some(head) = standing {
+        self.check_epoch_or_create(&existing, true, epoch)?;
+        if let Some(head) = existing {
             let seen = self.reader(txn, &name, &head, &target.user)?.sees(head);
             return Ok((self.info(txn, target.timeline, &seen)?, false));
         }

@@ -78,7 +78,7 @@ impl<'v> StoredTimelines<'v> {
     /// A member of an existing timeline.
     pub fn member(&self, timeline: &str, user: &str) -> Result<Option<MemberRow>, ReadError> {
         let name = Name::new(timeline);
-        match HeadRow::standing(self.view, &name)? {
+        match HeadRow::existing(self.view, &name)? {
             Some(head) => MemberRow::load(self.view, &name, &head, user),
             None => Ok(None),
         }

@@ -180,8 +180,8 @@ impl HeadRow {
         txn: &mut Txn<'_>,
         name: &Name,
     ) -> Result<Option<HeadRow>, ReadError> {
-        if let Some(head) = txn.memo::<Lately>().heads.get(name.as_bytes()) {
-            return Ok(Some(*head));
+        if let Some(known) = txn.memo::<Lately>().heads.get(name.as_bytes()) {
+            return Ok(Some(known.head));
         }
         let found = HeadRow::load(txn, name)?;
         if let Some(head) = found {
@@ -211,8 +211,8 @@ impl HeadRow {
         txn.memo::<Lately>().note(name, head);
     }
 
-    /// Reads a standing timeline's row.
-    pub(super) fn standing(rows: &impl Source, name: &Name) -> Result<Option<HeadRow>, ReadError> {
+    /// Reads the row of a timeline that exists.
+    pub(super) fn existing(rows: &impl Source, name: &Name) -> Result<Option<HeadRow>, ReadError> {
         Ok(HeadRow::load(rows, name)?.filter(|head| !head.dropped))
     }
 
@@ -261,8 +261,14 @@ impl HeadRow {
 /// What the writer remembers of timelines that were written lately, as of the last closure.
 #[derive(Default)]
 pub(super) struct Lately {
-    heads: HashMap<Vec<u8>, HeadRow, RandomState>,
+    heads: HashMap<Vec<u8>, Known, RandomState>,
     pub(super) ordinals: LastOrdinals,
+}
+
+struct Known {
+    head: HeadRow,
+    /// The generation of `ordinals` when its incarnation had no sender's rows yet, if that was seen.
+    uncounted_in: Option<u32>,
 }
 
 /// Some 8 MiB a partition.
@@ -270,14 +276,22 @@ const LATELY_MAX: usize = 1 << 16;
 
 impl Lately {
     fn note(&mut self, name: &Name, head: HeadRow) {
+        let uncounted_in = (head.counted() == 0).then(|| self.ordinals.generation());
         if let Some(known) = self.heads.get_mut(name.as_bytes()) {
-            *known = head;
+            known.head = head;
+            known.uncounted_in = uncounted_in.or(known.uncounted_in);
             return;
         }
         if self.heads.len() >= LATELY_MAX {
             self.heads.clear();
         }
-        self.heads.insert(name.as_bytes().to_vec(), head);
+        let known = Known { head, uncounted_in };
+        self.heads.insert(name.as_bytes().to_vec(), known);
+    }
+
+    /// See [`Known`].
+    pub(super) fn uncounted_in(&self, name: &Name) -> Option<u32> {
+        self.heads.get(name.as_bytes())?.uncounted_in
     }
 }
 

@@ -313,7 +313,7 @@ impl<'v> Walk<'v> {
     fn open(&self, timeline: usize) -> Result<Option<Door>, Error> {
         let (id, incarnation) = &self.asked.timelines[timeline];
         let name = Name::new(id);
-        let head = HeadRow::standing(self.view, &name)?;
+        let head = HeadRow::existing(self.view, &name)?;
         let Some(head) = head.filter(|head| head.incarnation == *incarnation) else {
             return Ok(None);
         };

@@ -158,7 +158,7 @@ impl Timelines {
         Ok(head.map(|head| site.epochs.head(partition, &head)))
     }
 
-    /// The heads of standing timelines of one partition, of which there are `count` names: in order, those that
+    /// The heads of existing timelines of one partition, of which there are `count` names: in order, those that
     /// `matter`.
     pub(super) async fn head_rows<'n>(
         &self,
@@ -179,7 +179,7 @@ impl Timelines {
         let wanted = names.clone();
         let read = self
             .read(partition, move |view| {
-                let rows = wanted.iter().map(|name| HeadRow::standing(view, name));
+                let rows = wanted.iter().map(|name| HeadRow::existing(view, name));
                 Ok(rows.collect::<Result<Vec<_>, _>>()?)
             })
             .await?;

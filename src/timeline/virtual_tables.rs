@@ -115,6 +115,7 @@ fn table(
         created_us: 0,
         increased_us: 0,
         decreased_us: 0,
+        local_transactions: false,
     };
     Table::with_virtual_rows(definition, rows)
 }
@@ -130,7 +131,7 @@ impl VirtualRows for MessageTable {
     fn row(&self, view: &View, key: &[KeyValue]) -> Result<Option<Bytes>, ReadError> {
         let timeline = text(&key[0]);
         let (name, sequence) = (Name::new(timeline), first_from(key));
-        let head = HeadRow::standing(view, &name)?;
+        let head = HeadRow::existing(view, &name)?;
         let Some(head) = head.filter(|head| head.holds(sequence)) else {
             return Ok(None);
         };

@@ -58,11 +58,11 @@ impl Site {
     /// For what may create a timeline: with an epoch it never does, because then the caller means one that existed.
     pub(super) fn check_epoch_or_create(
         &self,
-        standing: &Option<HeadRow>,
+        existing: &Option<HeadRow>,
         create: bool,
         epoch: Option<&str>,
     ) -> Result<(), Error> {
-        match (standing, epoch) {
+        match (existing, epoch) {
             (Some(head), epoch) => self.check_epoch(head, epoch),
             (None, _) if !create => Err(Error::TimelineNotFound),
             (None, None) => Ok(()),

@@ -30,6 +30,7 @@ STATUS = {
     "OTSCapacityUnitExhausted": 403,
     "OTSObjectNotExist": 404,
     "OTSMethodNotAllowed": 405,
+    "OTSRowOperationConflict": 409,
     "OTSObjectAlreadyExist": 409,
     "OTSRequestBodyTooLarge": 413,
 }

@@ -121,22 +121,6 @@ def test_answers_that_nobody_reads_are_bounded_over_all_connections(configured):
     assert len(get(client, "wide", "row")) == 9
 
 
-def test_transactions_never_began(client, table):
-    for attempt in [
-        lambda: client.get_row(table, key("a"), transaction_id="x"),
-        lambda: client.put_row(table, Row(key("a"), []), IGNORE, transaction_id="x"),
-        lambda: client.get_range(table, "FORWARD", key(INF_MIN), key(INF_MAX), transaction_id="x"),
-    ]:
-        with refused("OTSSessionNotExist", "Session not exist or may be timeout."):
-            attempt()
-    request = BatchWriteRowRequest()
-    request.add(TableInBatchWriteRowItem(table, [PutRowItem(Row(key("a"), []), IGNORE)]))
-    request.set_transaction_id("x")
-    with refused("OTSSessionNotExist"):
-        client.batch_write_row(request)
-    assert scan(client, table) == []
-
-
 def test_capacity_units_have_a_most(client, table):
     client.update_table(table, reserved_throughput=ReservedThroughput(CapacityUnit(100_000, 100_000)))
     with invalid("Invalid Capacity Unit:100001 . Capacity Unit must be in range [0, 100000]."):

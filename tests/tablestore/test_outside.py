@@ -1,4 +1,4 @@
-"""The SDK as others use it: the script of docs/TABLESTORE.md, the Node SDK, the asynchronous client of the Python SDK."""
+"""The SDK as others use it: the scripts of docs/TABLESTORE.md, the Node SDK, the asynchronous client of the Python SDK."""
 
 import asyncio
 import os
@@ -19,11 +19,12 @@ HERE = pathlib.Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "TABLESTORE.md"
 
 
-def test_the_script_of_the_page_runs_as_printed(own_server, tmp_path):
-    page = PAGE.read_text().split("## Begin", 1)[1].split("\n## ", 1)[0]
+@pytest.mark.parametrize("section", ["Begin", "Local transactions"])
+def test_the_scripts_of_the_page_run_as_printed(own_server, tmp_path, section):
+    page = PAGE.read_text().split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
     (script,) = re.findall(r"```python\n(.*?)```", page, re.S)
     (printed,) = re.findall(r"```text\n(.*?)```", page, re.S)
-    assert len(script.splitlines()) <= 30 and script.count("127.0.0.1:7070") == 1
+    assert len(script.splitlines()) <= 40 and script.count("127.0.0.1:7070") == 1
     own_server.start()
     file = tmp_path / "script.py"
     file.write_text(script.replace("127.0.0.1:7070", f"127.0.0.1:{own_server.port}"))

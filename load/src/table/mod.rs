@@ -51,8 +51,8 @@ pub struct Table {
     #[command(flatten)]
     #[serde(flatten)]
     pub flow: Flow,
-    /// Operations and how often each is chosen: put, get (a row), range (a page), update, cell (a column of a row); a
-    /// run puts or updates
+    /// Operations and how often each is chosen: put, get (a row), range (a page), update, cell (a column of a row),
+    /// transaction (a row put in one); a run has one kind of writes
     #[arg(long, default_value = "put=1,get=1", value_parser = share, value_delimiter = ',', action = ArgAction::Set)]
     pub mix: Vec<(Kind, u32)>,
     /// Rows, all of them written before the measurement
@@ -88,6 +88,8 @@ pub enum Kind {
     Update,
     /// GetRow: one column of a row.
     Cell,
+    /// StartLocalTransaction, PutRow, CommitTransaction: a whole row in a transaction of its own.
+    Transaction,
 }
 
 impl Kind {
@@ -174,7 +176,7 @@ impl Table {
 
     /// Columns that one write changes: all of a row if rows are put, else one.
     fn group(&self) -> usize {
-        match self.has(Kind::Put) {
+        match self.has(Kind::Put) || self.has(Kind::Transaction) {
             true => self.columns,
             false => 1,
         }
@@ -184,6 +186,7 @@ impl Table {
     fn check(&self) -> Result<WeightedIndex<u32>, Stop> {
         let kinds: BTreeSet<Kind> = self.mix.iter().map(|(kind, _)| *kind).collect();
         let places = self.rows * (self.columns / self.group()) as u64;
+        let partition_keys = Sheet::partition_keys_of(self.rows);
         let what = if self.flow.in_flight > 1 {
             "a connection has one request on the way, as SDKs work"
         } else if kinds.len() < self.mix.len() {
@@ -204,6 +207,10 @@ impl Table {
             "values that order an index have at most 1,024 bytes"
         } else if self.has(Kind::Put) && self.has(Kind::Update) {
             "rows are put or their columns updated, not both in one run"
+        } else if self.has(Kind::Transaction) && (self.has(Kind::Put) || self.has(Kind::Update)) {
+            "rows are written in transactions or without, not both in one run"
+        } else if self.has(Kind::Transaction) && self.flow.connections as u64 > partition_keys {
+            "with transactions, a connection without a partition key of its own"
         } else {
             let shares = WeightedIndex::new(self.mix.iter().map(|(_, share)| share));
             return shares.map_err(|error| Stop::Usage(format!("the mix: {error}")));

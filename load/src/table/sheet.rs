@@ -104,6 +104,21 @@ impl Sheet {
         }
     }
 
+    pub(super) fn partition_keys(&self) -> u64 {
+        Sheet::partition_keys_of(self.rows)
+    }
+
+    /// How many partition keys so many rows have.
+    pub(super) fn partition_keys_of(rows: u64) -> u64 {
+        rows.div_ceil(rows.div_ceil(PARTITION_KEYS))
+    }
+
+    /// The rows of a partition key, by its number.
+    pub(super) fn rows_of(&self, partition_key: u64) -> Range<u64> {
+        let first = partition_key * self.rows_per_key;
+        first..self.rows.min(first + self.rows_per_key)
+    }
+
     pub(super) fn places(&self) -> u64 {
         self.places.len() as u64
     }

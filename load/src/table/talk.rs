@@ -14,8 +14,9 @@ use rand::distr::weighted::WeightedIndex;
 use tideline::wire::tablestore::Operation;
 use tideline::wire::tablestore::plainbuffer::{decode_row, decode_rows, encode_row};
 use tideline::wire::tablestore::proto::{
-    CapacityUnit, Condition, ConsumedCapacity, Direction, GetRangeRequest, GetRangeResponse,
-    GetRowRequest, PutRowRequest, RowExistenceExpectation,
+    CapacityUnit, CommitTransactionRequest, CommitTransactionResponse, Condition, ConsumedCapacity,
+    Direction, GetRangeRequest, GetRangeResponse, GetRowRequest, PutRowRequest,
+    RowExistenceExpectation, StartLocalTransactionRequest, StartLocalTransactionResponse,
 };
 use tideline::wire::tablestore::signature::Signer;
 
@@ -73,6 +74,14 @@ impl Rows {
                 let generation = sheet.send(row, &columns);
                 Ask::Write(row, columns, generation)
             }
+            Kind::Transaction => {
+                // Of a partition key that no other connection writes.
+                let (lane, lanes) = (self.number as u64, args.flow.connections as u64);
+                let own = (sheet.partition_keys() - lane).div_ceil(lanes);
+                let rows = sheet.rows_of(lane + lanes * random.below(own));
+                let row = rows.start + random.below(rows.end - rows.start);
+                Ask::Start(row, sheet.send(row, &(0..width)))
+            }
             Kind::Get | Kind::Cell => {
                 let row = random.below(sheet.rows);
                 let column = random.below(width as u64) as usize;
@@ -91,6 +100,20 @@ impl Rows {
         }
     }
 
+    /// What is asked next in a transaction, if this was an answer in one and not its last.
+    fn next_in_transaction(&self, ask: &Ask, signer: &Signer, answer: &Answer<'_>) -> Option<Ask> {
+        match ask {
+            Ask::Start(row, generation) => {
+                let started = read::<StartLocalTransactionResponse>(answer, signer).ok()??;
+                Some(Ask::Inside(*row, *generation, started.transaction_id))
+            }
+            Ask::Inside(row, generation, id) if answer.status == 200 => {
+                Some(Ask::Commit(*row, *generation, id.clone()))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether an answer is what was due.
     fn check(
         &mut self,
@@ -99,13 +122,23 @@ impl Rows {
         answer: &Answer<'_>,
     ) -> Result<(), String> {
         let Board { run, sheet, .. } = &*self.board;
+        if matches!(ask, Ask::Start(..) | Ask::Commit(..)) {
+            // What the start answers is read where it is used; the answer to a commit is empty.
+            let done = read::<CommitTransactionResponse>(answer, signer)?;
+            if done.is_none() {
+                self.board.busy.update(|busy| busy + 1);
+            } else if let Ask::Commit(row, generation, _) = ask {
+                sheet.ack(*row, &(0..sheet.columns.len()), *generation);
+            }
+            return Ok(());
+        }
         let Some(reply) = read::<Reply>(answer, signer)? else {
             self.board.busy.update(|busy| busy + 1);
             return Ok(());
         };
         let (rows, next) = ask.check(sheet, &reply, &run.checks)?;
         let compared = match kind {
-            Kind::Put | Kind::Update => return Ok(()),
+            Kind::Put | Kind::Update | Kind::Transaction => return Ok(()),
             Kind::Get => "rows compared whole",
             Kind::Cell => "cells compared",
             Kind::Range => "rows of ranges in order",
@@ -133,7 +166,7 @@ impl Talk for Rows {
     fn take(
         &mut self,
         bytes: &[u8],
-        _out: &mut Vec<u8>,
+        out: &mut Vec<u8>,
         each: &mut dyn FnMut(generator::Answer),
     ) -> io::Result<usize> {
         let mut taken = 0;
@@ -141,13 +174,21 @@ impl Talk for Rows {
             taken += length;
             let nothing = || io::Error::other("an answer, and nothing was asked");
             let (at, ask, signer) = self.asked.take().ok_or_else(nothing)?;
+            let next = self.next_in_transaction(&ask, &signer, &answer);
             // The clock stops before the checks.
-            let recorder = (answer.status == 200).then_some(at);
-            each(generator::Answer { slot: 0, recorder });
+            if next.is_none() {
+                let recorder = (answer.status == 200).then_some(at);
+                each(generator::Answer { slot: 0, recorder });
+            }
             let (kind, _) = self.board.args.mix[at];
             if let Err(what) = self.check(kind, (&ask, &signer), &answer) {
                 let what = format_args!("{}: {what}", kind.name());
                 self.board.run.checks.fault(what);
+            }
+            if let Some(ask) = next {
+                let (operation, body) = ask.encode(&self.board.sheet);
+                let signer = self.board.api.put(out, operation, &body);
+                self.asked = Some((at, ask, signer));
             }
         }
         Ok(taken)
@@ -162,6 +203,12 @@ pub(super) enum Ask {
     Row(Due),
     /// GetRange.
     Page(Due),
+    /// StartLocalTransaction, for a row and its next generation.
+    Start(u64, u32),
+    /// PutRow in it.
+    Inside(u64, u32, String),
+    /// CommitTransaction.
+    Commit(u64, u32, String),
 }
 
 /// The answers to all of these operations have the same fields.
@@ -185,6 +232,30 @@ impl Ask {
                     false => Operation::UpdateRow,
                 };
                 (operation, request.encode_to_vec())
+            }
+            Ask::Inside(row, generation, id) => {
+                let request = PutRowRequest {
+                    table_name,
+                    row: Some(encode_row(&sheet.row(*row, 0..width, *generation))),
+                    condition: anyway(),
+                    transaction_id: Some(id.clone()),
+                    ..PutRowRequest::default()
+                };
+                (Operation::PutRow, request.encode_to_vec())
+            }
+            Ask::Start(row, _) => {
+                let mut key = sheet.key(*row);
+                key.primary_key.truncate(1);
+                let request = StartLocalTransactionRequest {
+                    table_name,
+                    key: Some(encode_row(&key)),
+                };
+                (Operation::StartLocalTransaction, request.encode_to_vec())
+            }
+            Ask::Commit(_, _, id) => {
+                let transaction_id = Some(id.clone());
+                let request = CommitTransactionRequest { transaction_id };
+                (Operation::CommitTransaction, request.encode_to_vec())
             }
             Ask::Row(due) => {
                 // No names ask for all.
@@ -230,6 +301,8 @@ impl Ask {
                 sheet.ack(*row, columns, *generation);
                 [0, sheet.units(1, columns.len())]
             }
+            Ask::Inside(..) => [0, sheet.units(1, sheet.columns.len())],
+            Ask::Start(..) | Ask::Commit(..) => return Ok((0, None)),
             Ask::Row(due) | Ask::Page(due) => {
                 rows = decode_rows(&reply.rows).map_err(text)?;
                 let key = reply.next_start_primary_key.as_ref().map(decode_row);

@@ -43,7 +43,9 @@ pub(super) fn begin(
             create: false,
             with: lanes(&request.with),
         },
-        rewind: request.rewind.or(request.device.as_ref().map(|_| REWIND)),
+        rewind: request
+            .rewind
+            .or_else(|| request.device.as_ref().map(|_| REWIND)),
         device: request.device.clone(),
         at,
         _watch: watch,
@@ -110,7 +112,7 @@ impl Subscriptions {
         let Ok(side) = looked else {
             // Nothing of it was sent; the client has to subscribe anew.
             let inbox = Timelines::inbox_of(&conversations.asked.user);
-            self.end_conversations(conversations);
+            self.end_conversations(&conversations);
             outbox.push(outbound::ended(&inbox, "", Ended::Unavailable, form));
             return;
         };
@@ -167,11 +169,11 @@ impl Subscriptions {
     /// Ends the subscription to all conversations.
     pub(super) fn unfollow_all(&mut self) {
         if let Some(conversations) = self.conversations.take() {
-            self.end_conversations(conversations);
+            self.end_conversations(&conversations);
         }
     }
 
-    fn end_conversations(&mut self, conversations: Box<Conversations>) {
+    fn end_conversations(&mut self, conversations: &Conversations) {
         self.remove_followed();
         self.remove(conversations.at.slot);
     }

@@ -1,13 +1,13 @@
 //! BatchWriteRow and BatchGetRow: rows of several tables, each with its own answer.
 //!
 //! Owns: putting the answers of the rows back into the order of the request. Promises: a row of a table that is not
-//! there, or of a partition key that is too fast, fails alone; in an atomic batch it fails all. Must not: write or read
-//! rows one by one.
+//! there, or of a partition key that is too fast, fails alone; in an atomic batch and in a transaction it fails all.
+//! Must not: write or read rows one by one.
 
 use std::sync::Arc;
 
 use super::rate::Meter;
-use super::row::{find, no_transaction, rates, read_reply, refusal, write_reply};
+use super::row::{find, rates, read_reply, refusal, write_reply};
 use crate::gateway::Shared;
 use crate::model::RowWrite;
 use crate::table::{Table, Written};
@@ -20,11 +20,10 @@ struct Place<'r> {
     meter: Meter<'r>,
 }
 
-pub(super) async fn write(shared: &Shared, batch: BatchWriteRow) -> Result<Reply, Failure> {
-    no_transaction(batch.transaction.as_ref())?;
+pub(super) async fn write(shared: &Shared, mut batch: BatchWriteRow) -> Result<Reply, Failure> {
     let mut rows = Vec::new();
     let mut places: Vec<(String, Vec<Result<Place<'_>, Failure>>)> = Vec::new();
-    for writes in batch.tables {
+    for writes in std::mem::take(&mut batch.tables) {
         let found = find(shared, &writes.table).await;
         let mut in_table = Vec::with_capacity(writes.writes.len());
         for write in writes.writes {
@@ -41,9 +40,10 @@ pub(super) async fn write(shared: &Shared, batch: BatchWriteRow) -> Result<Reply
     }
     let mut refused = places.iter().flat_map(|(_, places)| places);
     let refused = refused.find_map(|place| place.as_ref().err()).cloned();
+    let all_or_none = batch.atomic || batch.transaction.is_some();
     let mut written = match refused {
-        Some(failure) if batch.atomic => vec![Err(failure); rows.len()],
-        _ => write_all(shared, rows, batch.atomic).await?,
+        Some(failure) if all_or_none => vec![Err(failure); rows.len()],
+        _ => write_all(shared, rows, &batch).await?,
     }
     .into_iter();
     let replies = places.into_iter().map(|(table, places)| {
@@ -64,9 +64,13 @@ pub(super) async fn write(shared: &Shared, batch: BatchWriteRow) -> Result<Reply
 async fn write_all(
     shared: &Shared,
     rows: Vec<(Arc<Table>, RowWrite)>,
-    is_atomic: bool,
+    batch: &BatchWriteRow,
 ) -> Result<Vec<Result<Written, Failure>>, Failure> {
-    let done = shared.tablestore.tables.write_batch(rows, is_atomic).await;
+    let tables = &shared.tablestore.tables;
+    let done = match batch.transaction {
+        None => tables.write_batch(rows, batch.atomic).await,
+        Some(id) => tables.write_batch_in(id, rows).await,
+    };
     let done = done.map_err(refusal)?.into_iter();
     Ok(done.map(|row| row.map_err(refusal)).collect())
 }

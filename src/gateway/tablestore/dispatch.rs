@@ -9,7 +9,7 @@ use super::{batch, row};
 use crate::gateway::Shared;
 use crate::model::Definition;
 use crate::table::Table;
-use crate::wire::tablestore::{Reply, Request};
+use crate::wire::tablestore::{Reply, Request, StartTransaction};
 
 /// Does a request.
 pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
@@ -52,6 +52,16 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
         Request::BatchGetRow(read) => return batch::read(shared, read).await,
         Request::BatchWriteRow(write) => return batch::write(shared, write).await,
         Request::GetRange(range) => return row::range(shared, range).await,
+        Request::StartTransaction(StartTransaction { table, key }) => {
+            let table = row::find(shared, &table).await?;
+            let started = tables.start_transaction(&table, key).await;
+            started.map(Reply::Started)
+        }
+        Request::CommitTransaction(id) => tables.commit_transaction(id).await.map(|()| Reply::Done),
+        Request::AbortTransaction(id) => {
+            let aborted = tables.abort_transaction(id).await;
+            aborted.map(|()| Reply::Aborted(id))
+        }
     }
     .map_err(refusal)
 }

@@ -11,7 +11,7 @@ use crate::model::Error;
 use crate::table::{Got, RangePage, Table, Written};
 use crate::wire::tablestore::plainbuffer::RowBuffer;
 use crate::wire::tablestore::reply::{RangeReply, RowReply};
-use crate::wire::tablestore::{Code, Failure, GetRange, GetRow, Reply, WriteRow};
+use crate::wire::tablestore::{Failure, GetRange, GetRow, Reply, WriteRow};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
@@ -24,46 +24,45 @@ pub(super) fn refusal(error: Error) -> Failure {
     error.into()
 }
 
-/// No transaction was ever begun here.
-pub(super) fn no_transaction(transaction: Option<&String>) -> Result<(), Failure> {
-    match transaction {
-        Some(_) => Err(Failure::new(Code::SessionNotExist)),
-        None => Ok(()),
-    }
-}
-
 pub(super) async fn find(shared: &Shared, name: &str) -> Result<Arc<Table>, Failure> {
     let found = shared.tablestore.tables.describe(name).await;
     found.map_err(refusal)
 }
 
 pub(super) async fn get(shared: &Shared, get: GetRow) -> Outcome {
-    no_transaction(get.transaction.as_ref())?;
     let table = find(shared, &get.table).await?;
     let meter = rates(shared).meter(&table, &get.key)?;
     let tables = &shared.tablestore.tables;
-    let got = tables.get(&table, get.key, get.selection).await;
+    let got = match get.transaction {
+        None => tables.get(&table, get.key, get.selection).await,
+        Some(id) => tables.get_in(id, &table, get.key, get.selection).await,
+    };
     let got = got.map_err(refusal)?;
     meter.spend(got.consumed);
     Ok(Reply::Read(read_reply(got)))
 }
 
 pub(super) async fn write(shared: &Shared, write: WriteRow) -> Outcome {
-    no_transaction(write.transaction.as_ref())?;
     let table = find(shared, &write.table).await?;
     let meter = rates(shared).meter(&table, &write.write.key)?;
-    let written = shared.tablestore.tables.write(&table, write.write).await;
+    let tables = &shared.tablestore.tables;
+    let written = match write.transaction {
+        None => tables.write(&table, write.write).await,
+        Some(id) => tables.write_in(id, &table, write.write).await,
+    };
     let written = written.map_err(refusal)?;
     meter.spend(written.consumed);
     Ok(Reply::Written(write_reply(&table, &written)))
 }
 
 pub(super) async fn range(shared: &Shared, range: GetRange) -> Outcome {
-    no_transaction(range.transaction.as_ref())?;
     let table = find(shared, &range.table).await?;
     let meter = rates(shared).meter(&table, &range.range.start)?;
     let tables = &shared.tablestore.tables;
-    let page = tables.get_range(&table, range.range).await;
+    let page = match range.transaction {
+        None => tables.get_range(&table, range.range).await,
+        Some(id) => tables.get_range_in(id, &table, range.range).await,
+    };
     let page: RangePage<RowBuffer> = page.map_err(refusal)?;
     meter.spend(page.consumed);
     let next = page.next.map(|key| {

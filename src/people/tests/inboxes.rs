@@ -230,7 +230,10 @@ impl World {
                 let (name, user) = (NAMES[*timeline], USERS[*user]);
                 let from = self.people.follow(user, name, None, 2).await.unwrap();
                 let room = &mut self.rooms[*timeline];
-                let first = *room.follows.entry(user).or_insert((room.head - 1).max(1));
+                let first = *room
+                    .follows
+                    .entry(user)
+                    .or_insert_with(|| (room.head - 1).max(1));
                 assert_eq!(from.cast_signed(), first);
                 room.moving.insert(user, true);
                 self.count_if_auto(*timeline).await;

@@ -1,6 +1,7 @@
 //! What row an index has of a row.
 //!
-//! Owns: the keys and values of indexes' rows. Promises: a pure function of the stored row and the index. Must not: write.
+//! Owns: the keys and values of indexes' rows. Promises: a pure function of the stored row and the index. Must not:
+//! write.
 //!
 //! ```text
 //! key   = the index's columns, then the others of the table's key

@@ -18,6 +18,7 @@ use super::super::{
     Written,
 };
 use super::model::{Asked, Did, ModelKey, ModelTable};
+use super::transactions::{OpenModel, Step, step};
 use crate::ids::{Clock, PartitionId, TableId};
 use crate::metrics::Metrics;
 use crate::model::{
@@ -47,17 +48,17 @@ impl Retention for NoRetention {
 
 /// A row's change, in small numbers that the world makes real.
 #[derive(Clone, Debug)]
-struct Write {
-    table: usize,
-    key: (u8, u8),
+pub(super) struct Write {
+    pub(super) table: usize,
+    pub(super) key: (u8, u8),
     numbered: bool,
-    change: RowChange,
+    pub(super) change: RowChange,
     existence: Existence,
     is_tested: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Asks {
+pub(super) struct Asks {
     columns: Vec<String>,
     start: Option<String>,
     end: Option<String>,
@@ -76,6 +77,7 @@ enum Command {
     Wait(u64),
     Options(usize, Option<i64>, Option<i64>),
     Recreate(usize, TableOptions),
+    Transaction(Step),
     Flush,
     Settle,
 }
@@ -140,11 +142,11 @@ fn changes() -> impl Strategy<Value = Vec<CellChange>> {
     })
 }
 
-fn key() -> impl Strategy<Value = (u8, u8)> {
+pub(super) fn key() -> impl Strategy<Value = (u8, u8)> {
     prop_oneof![3 => (0u8..2, 0u8..3), 1 => (0u8..4, 0u8..8)]
 }
 
-fn write() -> impl Strategy<Value = Write> {
+pub(super) fn write() -> impl Strategy<Value = Write> {
     let change = prop_oneof![
         3 => proptest::collection::vec(put(), 0..5).prop_map(RowChange::Put),
         6 => changes().prop_map(RowChange::Update),
@@ -168,7 +170,7 @@ fn write() -> impl Strategy<Value = Write> {
     )
 }
 
-fn asks() -> impl Strategy<Value = Asks> {
+pub(super) fn asks() -> impl Strategy<Value = Asks> {
     use proptest::option::of;
     let columns = prop_oneof![
         2 => Just(Vec::new()),
@@ -228,6 +230,7 @@ fn command() -> impl Strategy<Value = Command> {
         3 => (table(), of(prop_oneof![1 => Just(-1i64), 2 => 1i64..9]), of(1i64..4))
             .prop_map(|(a, b, c)| Command::Options(a, b, c)),
         3 => (table(), options()).prop_map(|(a, b)| Command::Recreate(a, b)),
+        120 => step().prop_map(Command::Transaction),
         6 => Just(Command::Flush),
         2 => Just(Command::Settle),
     ]
@@ -279,15 +282,17 @@ fn new_table(table: usize, options: TableOptions) -> NewTable {
         options,
         indexes: Vec::new(),
         reserved: Throughput::default(),
+        local_transactions: true,
     }
 }
 
-struct World {
-    tables: Tables,
+pub(super) struct World {
+    pub(super) tables: Tables,
     partitions: Partitions,
     clock: Arc<Clock>,
-    now: u64,
-    models: Vec<ModelTable>,
+    pub(super) now: u64,
+    pub(super) models: Vec<ModelTable>,
+    pub(super) open: Vec<OpenModel>,
     metrics: Arc<Metrics>,
 }
 
@@ -329,6 +334,7 @@ impl World {
             clock,
             now: START_MS,
             models: Vec::new(),
+            open: Vec::new(),
             metrics: Arc::clone(metrics),
         };
         for (at, (_, _, is_numbered)) in TABLES.into_iter().enumerate() {
@@ -360,6 +366,7 @@ impl World {
             clock: self.clock,
             now: self.now,
             models: self.models,
+            open: self.open.into_iter().map(OpenModel::ended).collect(),
             metrics: self.metrics,
         }
     }
@@ -368,7 +375,7 @@ impl World {
         self.now.cast_signed()
     }
 
-    fn first(&self, table: usize, number: u8) -> KeyValue {
+    pub(super) fn first(&self, table: usize, number: u8) -> KeyValue {
         match TABLES[table].1 {
             KeyType::String => {
                 KeyValue::String(["a", "b", "a\0", ""][usize::from(number) % 4].into())
@@ -378,7 +385,7 @@ impl World {
         }
     }
 
-    fn values(&self, table: usize, key: (u8, u8)) -> ModelKey {
+    pub(super) fn values(&self, table: usize, key: (u8, u8)) -> ModelKey {
         let second = i64::from(key.1) - i64::from(!TABLES[table].2);
         vec![self.first(table, key.0), KeyValue::Integer(second)]
     }
@@ -388,7 +395,7 @@ impl World {
         self.now() + version
     }
 
-    fn real(&self, write: &Write) -> RowWrite {
+    pub(super) fn real(&self, write: &Write) -> RowWrite {
         let mut values = self.values(write.table, write.key);
         let mut change = write.change.clone();
         let mut condition = Condition {
@@ -428,7 +435,7 @@ impl World {
         }
     }
 
-    fn predict(&mut self, table: usize, write: &RowWrite) -> Result<Did, Error> {
+    pub(super) fn predict(&mut self, table: usize, write: &RowWrite) -> Result<Did, Error> {
         let now = self.now();
         let asked = Asked {
             key: write.key.iter().map(|(_, value)| value.clone()).collect(),
@@ -440,10 +447,13 @@ impl World {
                 .as_ref()
                 .map(|_| passes as fn(&FoundRow) -> bool),
         };
+        if self.is_locked(table, &asked.key[0]) {
+            return Err(Error::RowConflict);
+        }
         self.models[table].write(asked, now)
     }
 
-    fn selection(&self, asks: Asks) -> Selection {
+    pub(super) fn selection(&self, asks: Asks) -> Selection {
         Selection {
             columns: asks.columns.into_iter().collect(),
             start: asks.start,
@@ -457,7 +467,12 @@ impl World {
     }
 
     /// What a read of a row should give.
-    fn found(&self, table: usize, key: &[KeyValue], asked: &Selection) -> Option<FoundRow> {
+    pub(super) fn found(
+        &self,
+        table: usize,
+        key: &[KeyValue],
+        asked: &Selection,
+    ) -> Option<FoundRow> {
         let model = &self.models[table];
         let row = model.row(key, self.now())?;
         let filter = asked
@@ -515,10 +530,12 @@ impl World {
                     .unwrap();
                 let again = self.tables.create(new_table(table, options.clone())).await;
                 assert_eq!(again, Err(Error::TableExists));
+                self.end_all(table);
                 let model = &mut self.models[table];
                 (model.options, model.rows, model.last) =
                     (options, BTreeMap::new(), BTreeMap::new());
             }
+            Command::Transaction(step) => self.step(step).await,
             Command::Flush => self.each_partition(Partitions::rotate).await,
             Command::Settle => self.each_partition(Partitions::settle).await,
         }
@@ -530,7 +547,7 @@ impl World {
         tokio::task::spawn_blocking(acting).await.unwrap();
     }
 
-    async fn table(&self, table: usize) -> Arc<Table> {
+    pub(super) async fn table(&self, table: usize) -> Arc<Table> {
         self.tables.describe(TABLES[table].0).await.unwrap()
     }
 
@@ -676,6 +693,9 @@ impl World {
         expected.time_to_live_s = ttl.unwrap_or(expected.time_to_live_s);
         expected.max_versions = versions.unwrap_or(expected.max_versions);
         assert_eq!(options, expected);
+        if options != self.models[table].options {
+            self.end_all(table);
+        }
         // A slice of compaction that began before goes by the options of then.
         self.each_partition(Partitions::settle).await;
         let range = GetRange {
@@ -696,17 +716,17 @@ impl World {
     }
 }
 
-fn row(got: Got<Vec<FoundRow>>) -> Option<FoundRow> {
+pub(super) fn row(got: Got<Vec<FoundRow>>) -> Option<FoundRow> {
     assert!(got.rows.len() <= 1);
     got.rows.into_iter().next()
 }
 
-fn named(values: Vec<KeyValue>) -> PrimaryKey {
+pub(super) fn named(values: Vec<KeyValue>) -> PrimaryKey {
     let names = ["k1", "k2"].map(str::to_owned);
     names.into_iter().zip(values).collect()
 }
 
-fn same(done: Result<Written, Error>, predicted: Result<Did, Error>) {
+pub(super) fn same(done: Result<Written, Error>, predicted: Result<Did, Error>) {
     let done = done.map(|written| {
         assert!(written.consumed.write > 0);
         let row = written.row.unwrap();

@@ -148,6 +148,7 @@ fn new_table(options: TableOptions) -> NewTable {
             .to_vec(),
         options,
         reserved: Throughput::default(),
+        local_transactions: true,
         indexes: SPECS[..3].iter().map(|spec| meta(*spec)).collect(),
     }
 }

@@ -8,6 +8,8 @@ mod indexes;
 mod model;
 mod reclaim;
 mod row_size;
+mod serializable;
+mod transactions;
 
 pub(super) use commands::PLANTED_OFFSET_S;
 pub(super) use condition::evaluated;

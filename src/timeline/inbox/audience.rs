@@ -39,7 +39,7 @@ impl Timelines {
         limit: usize,
     ) -> Result<Recipients, ReadError> {
         let name = Name::new(&post.timeline);
-        let head = HeadRow::standing(view, &name)?;
+        let head = HeadRow::existing(view, &name)?;
         let Some(head) = head.filter(|head| head.incarnation == post.incarnation) else {
             return Ok(Recipients::default());
         };

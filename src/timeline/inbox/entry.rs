@@ -134,9 +134,9 @@ impl InboxWriter {
         entry: &mut InboxEntry,
     ) -> Result<(), ReadError> {
         let found = HeadRow::load_to_write(txn, name)?;
-        let standing = found.filter(|head| !head.dropped);
-        let mut head = standing.unwrap_or_else(|| new_head(txn, found));
-        if standing.is_none() {
+        let existing = found.filter(|head| !head.dropped);
+        let mut head = existing.unwrap_or_else(|| new_head(txn, found));
+        if existing.is_none() {
             put_new_meta(txn, name, Meta::new());
         }
         // A batch keeps the time of its begin; an entry is never older than its message.

@@ -256,7 +256,7 @@ impl Timelines {
         let (rows, next) = page(view, FOLLOWERS, (from, limit), "not a follower", read)?;
         let mut found = Vec::new();
         for (incarnation, mut follower) in rows {
-            let head = HeadRow::standing(view, &Name::new(&follower.timeline))?;
+            let head = HeadRow::existing(view, &Name::new(&follower.timeline))?;
             if let Some(head) = head.filter(|head| head.incarnation == incarnation) {
                 follower.from = head.last + 1;
                 found.push(follower);

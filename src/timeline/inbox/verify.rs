@@ -68,7 +68,7 @@ impl StoredTimelines<'_> {
     /// The follow's number of a follower of a timeline that exists, and the first sequence that is theirs.
     pub fn follower(&self, timeline: &str, user: &str) -> Result<Option<(u64, u64)>, ReadError> {
         let name = Name::new(timeline);
-        let Some(head) = HeadRow::standing(self.view, &name)? else {
+        let Some(head) = HeadRow::existing(self.view, &name)? else {
             return Ok(None);
         };
         let follower = FollowerRow::load(self.view, &name, &head, user)?;
@@ -79,7 +79,7 @@ impl StoredTimelines<'_> {
     pub fn timestamp(&self, timeline: &str, sequence: u64) -> Result<Option<u64>, ReadError> {
         use crate::table::Source as _;
         let name = Name::new(timeline);
-        let Some(head) = HeadRow::standing(self.view, &name)? else {
+        let Some(head) = HeadRow::existing(self.view, &name)? else {
             return Ok(None);
         };
         let key = name.message_key(head.incarnation, sequence);

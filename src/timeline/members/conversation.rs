@@ -149,7 +149,7 @@ impl Timelines {
     ) -> Result<Option<(u64, MemberRow, u64)>, Error> {
         let (name, user) = (Name::new(timeline), user.to_owned());
         self.read(self.place(timeline), move |view| {
-            let Some(head) = HeadRow::standing(view, &name)? else {
+            let Some(head) = HeadRow::existing(view, &name)? else {
                 return Ok(None);
             };
             let member = MemberRow::load(view, &name, &head, &user)?;
@@ -176,7 +176,7 @@ impl Timelines {
         let mut current: HashMap<String, Option<u64>> = HashMap::new();
         for member in &members {
             if !current.contains_key(&member.timeline) {
-                let head = HeadRow::standing(view, &Name::new(&member.timeline))?;
+                let head = HeadRow::existing(view, &Name::new(&member.timeline))?;
                 let incarnation = head.map(|head| head.incarnation);
                 current.insert(member.timeline.clone(), incarnation);
             }
@@ -203,7 +203,7 @@ impl Site {
         columns: Option<&[String]>,
     ) -> Result<Option<Conversation>, Error> {
         let name = Name::new(&timeline);
-        let Some(head) = HeadRow::standing(view, &name)? else {
+        let Some(head) = HeadRow::existing(view, &name)? else {
             return Ok(None);
         };
         let Some(member) = MemberRow::load(view, &name, &head, user)? else {

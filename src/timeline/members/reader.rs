@@ -78,7 +78,7 @@ impl Site {
         epoch: Option<&str>,
         user: &str,
     ) -> Result<(HeadRow, Reader), Error> {
-        let head = HeadRow::standing(rows, name)?.ok_or(Error::TimelineNotFound)?;
+        let head = HeadRow::existing(rows, name)?.ok_or(Error::TimelineNotFound)?;
         let reader = self.reader(rows, name, &head, user)?;
         self.check_epoch(&head, epoch)?;
         Ok((head, reader))
@@ -89,10 +89,10 @@ impl Site {
         &self,
         rows: &impl Source,
         name: &Name,
-        standing: Option<&HeadRow>,
+        existing: Option<&HeadRow>,
         user: &str,
     ) -> Result<bool, Error> {
-        let Some(head) = standing else {
+        let Some(head) = existing else {
             let is_theirs = self.is_inbox_of_another(name, user);
             return Ok(is_theirs || (!user.is_empty() && self.policy_shuts_out(name)));
         };

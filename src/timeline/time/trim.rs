@@ -149,7 +149,7 @@ pub(super) fn sum_of(mark: &[u8]) -> Result<u64, Malformed> {
 
 /// Reads what a trim will read, so that the writer need not wait for the disk.
 pub(super) fn warm_trim(rows: &impl Source, due: &Due, now_ms: u64) -> Result<(), ReadError> {
-    let head = HeadRow::standing(rows, &due.name)?;
+    let head = HeadRow::existing(rows, &due.name)?;
     match head.filter(|head| is_its(due, head)) {
         Some(head) => first_younger(rows, &due.name, &head, now_ms).map(|_| ()),
         None => Ok(()),

@@ -60,7 +60,7 @@ impl StoredTimelines<'_> {
             let id = self.view.row(&name.id_key(row.incarnation, columns))?;
             let id = id.map(|value| IdRow::decode(&value)).transpose();
             let leads_here = id.map_err(|_| bad())?.and_then(|id| id.scheduled());
-            let head = HeadRow::standing(self.view, &name)?;
+            let head = HeadRow::existing(self.view, &name)?;
             let is_current = head.is_some_and(|head| head.incarnation == row.incarnation);
             if is_current && leads_here != Some(at_ms) {
                 problem("has not its message ID");

@@ -29,6 +29,8 @@ const ORDINAL: &str = "$n";
 pub(in super::super) struct LastOrdinals {
     young: Ordinals,
     old: Ordinals,
+    /// The number of the young one.
+    generation: u32,
 }
 
 type Ordinals = HashMap<u128, u64, RandomState>;
@@ -45,8 +47,32 @@ impl LastOrdinals {
     fn note(&mut self, sender: u128, ordinal: u64) {
         if self.young.len() >= LAST_ORDINALS_MAX && !self.young.contains_key(&sender) {
             self.old = std::mem::take(&mut self.young);
+            self.generation += 1;
         }
         self.young.insert(sender, ordinal);
+    }
+
+    /// The number of the generation that new ordinals are noted in.
+    pub(in super::super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Whether every ordinal is here that was noted in this generation or later.
+    fn holds_all_since(&self, generation: u32) -> bool {
+        self.generation - generation <= 1
+    }
+}
+
+impl Lately {
+    /// The ordinal of a sender's last message, if it is known: also 0 of one who has none in a timeline whose senders
+    /// are all known.
+    fn last_ordinal(&self, name: &Name, sender: u128) -> Option<u64> {
+        let is_new = || {
+            let since = self.uncounted_in(name);
+            since.is_some_and(|generation| self.ordinals.holds_all_since(generation))
+        };
+        let known = self.ordinals.get(sender);
+        known.or_else(|| is_new().then_some(0))
     }
 }
 
@@ -62,7 +88,7 @@ pub(super) fn write(
     }
     let rows = name.sender_rows(head.incarnation, sender);
     let hash = xxh3_128(rows.as_bytes());
-    let mut ordinal = match txn.memo::<Lately>().ordinals.get(hash) {
+    let mut ordinal = match txn.memo::<Lately>().last_ordinal(name, hash) {
         Some(ordinal) => ordinal,
         None => end(txn, &rows, &rows.clone().below_all(), Direction::Backward)?.unwrap_or(0),
     };
@@ -71,7 +97,7 @@ pub(super) fn write(
         ordinal += 1;
         let mut row = RowWriter::new(16);
         row.put(ORDINAL, ValueRef::Integer(ordinal.cast_signed()));
-        put(txn, rows.clone().number(sequence), row, time);
+        put(txn, rows.numbered(sequence), row, time);
     }
     txn.memo::<Lately>().ordinals.note(hash, ordinal);
     Ok(())
@@ -85,7 +111,7 @@ pub(super) fn above(
     low: u64,
 ) -> Result<u64, ReadError> {
     let of_sender = name.sender_rows(head.incarnation, sender);
-    let from = of_sender.clone().number(low + 1);
+    let from = of_sender.numbered(low + 1);
     let Some(first) = end(rows, &of_sender, &from, Direction::Forward)? else {
         return Ok(0);
     };

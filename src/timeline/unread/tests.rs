@@ -369,7 +369,7 @@ impl Bed {
         if self.misses_one_tree && !sender.is_empty() {
             let name = Name::new(room);
             self.wait(self.timelines.submit(Purpose::Adds, AT, 99, move |txn, _| {
-                let head = HeadRow::standing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
+                let head = HeadRow::existing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
                 for level in 0..super::gone::LEVELS {
                     let (block, _) = super::gone::place(sequence, level);
                     txn.delete(
@@ -414,7 +414,7 @@ impl Bed {
     ) -> impl Future<Output = Result<(), Error>> + use<> {
         let call = (Name::new(room), member.clone());
         let add = move |(name, member): &mut (Name, Member), txn: &mut Txn<'_>, site: &Site| {
-            let found = HeadRow::standing(txn, name)?;
+            let found = HeadRow::existing(txn, name)?;
             let mut head = found.ok_or(Error::TimelineNotFound)?;
             if MemberRow::load(txn, name, &head, user)?.is_some() {
                 return Ok(Some(()));
@@ -476,7 +476,7 @@ impl Bed {
         self.wait(
             self.timelines
                 .submit(Purpose::Adds, AT, 99, move |txn, site| {
-                    let found = HeadRow::standing(txn, &name)?;
+                    let found = HeadRow::existing(txn, &name)?;
                     let mut head = found.ok_or(Error::TimelineNotFound)?;
                     Ok(site.count_for_members(txn, &name, &mut head)?)
                 }),
@@ -486,7 +486,7 @@ impl Bed {
     fn leave(&self, room: &str, user: &'static str) {
         let name = Name::new(room);
         self.wait(self.timelines.submit(Purpose::Adds, AT, 99, move |txn, _| {
-            let mut head = HeadRow::standing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
+            let mut head = HeadRow::existing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
             if MemberRow::load(txn, &name, &head, user)?.is_some() {
                 head.member_version += 1;
                 head.set_members(head.members - 1);
@@ -713,7 +713,7 @@ fn bent(bend: impl Fn(&mut Txn<'_>, &Name, HeadRow) + Send + 'static) -> Vec<Str
     assert!(bed.wait(bed.timelines.delete_message(target("hall", ""), 2)));
     bed.wait(bed.timelines.submit(Purpose::Adds, AT, 99, move |txn, _| {
         let name = Name::new("hall");
-        let head = HeadRow::standing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
+        let head = HeadRow::existing(txn, &name)?.ok_or(Error::TimelineNotFound)?;
         bend(txn, &name, head);
         Ok(())
     }));

@@ -11,9 +11,10 @@ use super::failure::Failure;
 use super::proto;
 use super::read;
 use super::table::missing;
+use super::transaction::transaction;
 use super::write::{self, Kind, check_data_size};
 use crate::model::limits::{BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
-use crate::model::{KeyUse, PrimaryKey, RowWrite, Selection, check_table_name};
+use crate::model::{KeyUse, PrimaryKey, RowWrite, Selection, TransactionId, check_table_name};
 
 /// The rows of one table in a BatchGetRow.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ pub struct BatchWriteRow {
     /// In the order of the request.
     pub tables: Vec<TableWrites>,
     /// The transaction it is part of.
-    pub transaction: Option<String>,
+    pub transaction: Option<TransactionId>,
     /// All or none.
     pub atomic: bool,
 }
@@ -128,7 +129,7 @@ impl BatchWriteRow {
         check_data_size("BatchWriteRow", all.map(RowWrite::size).sum())?;
         Ok(BatchWriteRow {
             tables,
-            transaction: message.transaction_id,
+            transaction: transaction(message.transaction_id)?,
             atomic: message.is_atomic.unwrap_or(false),
         })
     }

@@ -1,7 +1,7 @@
 //! What requests say about secondary indexes, and how they are described.
 //!
-//! Owns: requests about one index, and its message in answers. Promises: an index that leaves this module keeps every rule that needs no table. Must
-//! not: know which tables and columns there are.
+//! Owns: requests about one index, and its message in answers. Promises: an index that leaves this module keeps every
+//! rule that needs no table. Must not: know which tables and columns there are.
 
 use super::failure::Failure;
 use super::proto;

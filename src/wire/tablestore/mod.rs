@@ -22,6 +22,7 @@ mod refusal;
 pub mod reply;
 pub mod signature;
 mod table;
+mod transaction;
 mod write;
 
 pub use batch::{BatchGetRow, BatchWriteRow, TableReads, TableWrites};
@@ -30,6 +31,7 @@ pub use index::CreateIndex;
 pub use operation::{Operation, Request};
 pub use read::{GetRange, GetRow};
 pub use reply::Reply;
+pub use transaction::StartTransaction;
 pub use write::WriteRow;
 
 #[cfg(test)]

@@ -14,8 +14,9 @@ use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::proto;
 use super::read::{GetRange, GetRow};
 use super::table::{defined_columns, missing, new_table, table_name, table_update};
+use super::transaction::{StartTransaction, the_transaction};
 use super::write::{Kind, Parts, WriteRow};
-use crate::model::{DefinedColumn, NewTable, TableUpdate, check_column_name};
+use crate::model::{DefinedColumn, NewTable, TableUpdate, TransactionId, check_column_name};
 
 listed! {
     /// What can be asked for.
@@ -55,6 +56,12 @@ listed! {
         BatchWriteRow,
         /// Reads the rows between two keys.
         GetRange,
+        /// Begins a local transaction.
+        StartLocalTransaction,
+        /// Makes a local transaction's writes take effect.
+        CommitTransaction,
+        /// Forgets a local transaction's writes.
+        AbortTransaction,
     }
 }
 
@@ -80,10 +87,13 @@ impl Operation {
             Operation::BatchGetRow => "BatchGetRow",
             Operation::BatchWriteRow => "BatchWriteRow",
             Operation::GetRange => "GetRange",
+            Operation::StartLocalTransaction => "StartLocalTransaction",
+            Operation::CommitTransaction => "CommitTransaction",
+            Operation::AbortTransaction => "AbortTransaction",
         }
     }
 
-    /// Whether it is about rows, and not about tables.
+    /// Whether it is about rows, and not about tables or transactions as a whole.
     #[must_use]
     pub fn is_of_rows(self) -> bool {
         !matches!(
@@ -98,6 +108,9 @@ impl Operation {
                 | Operation::CreateIndex
                 | Operation::DropIndex
                 | Operation::ListSearchIndex
+                | Operation::StartLocalTransaction
+                | Operation::CommitTransaction
+                | Operation::AbortTransaction
         )
     }
 
@@ -164,6 +177,12 @@ pub enum Request {
     BatchWriteRow(BatchWriteRow),
     /// GetRange.
     GetRange(GetRange),
+    /// StartLocalTransaction.
+    StartTransaction(StartTransaction),
+    /// CommitTransaction, and which.
+    CommitTransaction(TransactionId),
+    /// AbortTransaction, and which.
+    AbortTransaction(TransactionId),
 }
 
 impl Request {
@@ -228,6 +247,18 @@ impl Request {
             }
             Operation::GetRange => {
                 GetRange::from_message(proto::GetRangeRequest::decode(body)?).map(Request::GetRange)
+            }
+            Operation::StartLocalTransaction => {
+                let message = proto::StartLocalTransactionRequest::decode(body)?;
+                StartTransaction::from_message(message).map(Request::StartTransaction)
+            }
+            Operation::CommitTransaction => {
+                let message = proto::CommitTransactionRequest::decode(body)?;
+                the_transaction(message.transaction_id).map(Request::CommitTransaction)
+            }
+            Operation::AbortTransaction => {
+                let message = proto::AbortTransactionRequest::decode(body)?;
+                the_transaction(message.transaction_id).map(Request::AbortTransaction)
             }
         }
     }

@@ -681,6 +681,38 @@ pub struct GetRangeResponse {
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub next_start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartLocalTransactionRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// A row with the partition key's column alone.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub key: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartLocalTransactionResponse {
+    #[prost(string, required, tag = "1")]
+    pub transaction_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommitTransactionRequest {
+    #[prost(string, optional, tag = "1")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommitTransactionResponse {
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbortTransactionRequest {
+    #[prost(string, optional, tag = "1")]
+    pub transaction_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbortTransactionResponse {
+    /// The SDK for Node reads the answer as if it were the request; others pass over it.
+    #[prost(string, required, tag = "1")]
+    pub transaction_id: ::prost::alloc::string::String,
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum RowExistenceExpectation {

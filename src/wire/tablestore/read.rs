@@ -12,7 +12,8 @@ use super::failure::Failure;
 use super::filter::decode_filter;
 use super::proto;
 use super::table::{missing, table_name};
-use crate::model::{self, Direction, KeyUse, PrimaryKey, Selection};
+use super::transaction::transaction;
+use crate::model::{self, Direction, KeyUse, PrimaryKey, Selection, TransactionId};
 
 /// A selection as messages hold it.
 pub(super) struct Parts {
@@ -95,7 +96,7 @@ pub struct GetRow {
     /// What of it.
     pub selection: Selection,
     /// The transaction whose writes are seen.
-    pub transaction: Option<String>,
+    pub transaction: Option<TransactionId>,
 }
 
 const NO_VERSIONS: &str = "No version condition is specified.";
@@ -108,7 +109,7 @@ impl GetRow {
             table: table_name(message.table_name)?,
             key: decode_key(&key?, KeyUse::Read)?,
             selection: selection(parts, NO_VERSIONS)?,
-            transaction: message.transaction_id,
+            transaction: transaction(message.transaction_id)?,
         })
     }
 }
@@ -121,7 +122,7 @@ pub struct GetRange {
     /// The range.
     pub range: model::GetRange,
     /// The transaction whose writes are seen.
-    pub transaction: Option<String>,
+    pub transaction: Option<TransactionId>,
 }
 
 impl GetRange {
@@ -150,7 +151,7 @@ impl GetRange {
                 selection: selection(parts, NO_VERSIONS)?,
                 limit,
             },
-            transaction: message.transaction_id,
+            transaction: transaction(message.transaction_id)?,
         })
     }
 }

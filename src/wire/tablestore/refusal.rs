@@ -9,7 +9,8 @@ use std::fmt::Display;
 
 use super::failure::{Code, Failure};
 use crate::model::limits::{
-    CAPACITY_UNITS_MAX, COLUMNS_MAX, INDEX_ROW_BYTES_MAX, KEY_VALUE_BYTES_MAX, VALUE_BYTES_MAX,
+    CAPACITY_UNITS_MAX, COLUMNS_MAX, INDEX_ROW_BYTES_MAX, KEY_VALUE_BYTES_MAX,
+    TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX,
 };
 use crate::model::{Error, Existence, KeyType, KeyValue};
 
@@ -50,6 +51,19 @@ impl From<Error> for Failure {
                 Code::DataOutOfRange,
                 "Data out of scope of atomic. The rows are of more than one table.",
             ),
+            Error::OutOfTransaction { transaction, data } => {
+                let (transaction, data) = (shown(&transaction), shown(&data));
+                let text = format!(
+                    "Data out of scope of transaction. Transaction PartKey:{transaction}. Data \
+                     PartKey:{data}"
+                );
+                Failure::with(Code::DataOutOfRange, text)
+            }
+            Error::OutOfTransactionTable => Failure::with(
+                Code::DataOutOfRange,
+                "Data out of scope of transaction. The row is of another table.",
+            ),
+            Error::TransactionNotFound => Failure::new(Code::SessionNotExist),
             Error::Busy => Failure::new(Code::ServerBusy),
             Error::ShuttingDown => Failure::with(Code::ServerBusy, "The server is shutting down."),
             Error::StorageFull => Failure::with(Code::ServerUnavailable, "The disk is full."),
@@ -99,6 +113,15 @@ fn of_definition(error: Error) -> Cow<'static, str> {
             format!("Invalid Capacity Unit:{units} . Capacity Unit must {reason}.")
         }
         Error::NoOptions => return "No parameter is specified in table options.".into(),
+        Error::TransactionsDisabled => {
+            return "Try to call method using explicit transaction on explicit-transaction-disabled \
+                    table."
+                .into();
+        }
+        Error::TransactionTooLarge { size } => format!(
+            "The total data size of the transaction exceeds the limit, limit size: \
+             {TRANSACTION_BYTES_MAX}, data size: {size}."
+        ),
         Error::UpdateForbidden => {
             return "UpdateRow is forbidden: allow_update of the table is false.".into();
         }

@@ -10,13 +10,14 @@ use prost::Message;
 use super::failure::Failure;
 use super::index::index_message;
 use super::proto;
-use crate::model::{ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions};
+use crate::model::{
+    ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
+};
 
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// CreateTable, DeleteTable, AddDefinedColumn, DeleteDefinedColumn, CreateIndex, DropIndex: it is done.
-    /// ListSearchIndex: none.
+    /// It is done: the operations on tables that answer nothing, CommitTransaction. ListSearchIndex: none.
     Done,
     /// ListTable.
     Tables(Vec<String>),
@@ -32,6 +33,10 @@ pub enum Reply {
     Batch(Vec<TableReply>),
     /// GetRange.
     Range(RangeReply),
+    /// StartLocalTransaction.
+    Started(TransactionId),
+    /// AbortTransaction, and which.
+    Aborted(TransactionId),
 }
 
 /// What is answered about one row.
@@ -97,6 +102,14 @@ impl Reply {
                 consumed: consumed(range.consumed),
                 rows: range.rows,
                 next_start_primary_key: range.next,
+            }
+            .encode_to_vec(),
+            Reply::Aborted(id) => proto::AbortTransactionResponse {
+                transaction_id: id.to_string(),
+            }
+            .encode_to_vec(),
+            Reply::Started(id) => proto::StartLocalTransactionResponse {
+                transaction_id: id.to_string(),
             }
             .encode_to_vec(),
         };

@@ -41,9 +41,6 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     no_stream(message.stream_spec)?;
     let indexes = message.index_metas.into_iter().map(index_meta);
     let indexes = indexes.collect::<Result<Vec<_>, _>>()?;
-    if message.enable_local_txn.unwrap_or(false) {
-        return Err(Failure::invalid("Local transactions are not supported."));
-    }
     if message.sse_spec.is_some_and(|spec| spec.enable()) {
         let text = "Server side encryption is not supported.";
         return Err(Failure::invalid(text));
@@ -60,6 +57,8 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
         options,
         reserved,
         indexes,
+        // Not all SDKs can ask for them.
+        local_transactions: message.enable_local_txn.unwrap_or(true),
     })
 }
 

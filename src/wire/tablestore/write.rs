@@ -12,10 +12,11 @@ use super::filter::decode_predicate;
 use super::plainbuffer::{Cell, CellOperation, Row, Variant, decode_row};
 use super::proto;
 use super::table::{missing, table_name};
+use super::transaction::transaction;
 use crate::model::limits::{COLUMNS_MAX, WRITE_BYTES_MAX};
 use crate::model::{
     CellChange, Condition, Error, Existence, KeyUse, KeyValue, PrimaryKey, PutCell, ReturnContent,
-    RowChange, RowWrite, check_column_name, check_version,
+    RowChange, RowWrite, TransactionId, check_column_name, check_version,
 };
 
 /// PutRow, UpdateRow or DeleteRow.
@@ -26,7 +27,7 @@ pub struct WriteRow {
     /// The write.
     pub write: RowWrite,
     /// The transaction it is part of.
-    pub transaction: Option<String>,
+    pub transaction: Option<TransactionId>,
 }
 
 /// Which of the three kinds of write a buffer is.
@@ -50,7 +51,7 @@ impl WriteRow {
     pub(super) fn decode(
         table: Option<String>,
         parts: Parts,
-        transaction: Option<String>,
+        transaction_id: Option<String>,
     ) -> Result<WriteRow, Failure> {
         let table = table_name(table)?;
         let name = match parts.kind {
@@ -63,7 +64,7 @@ impl WriteRow {
         Ok(WriteRow {
             table,
             write,
-            transaction,
+            transaction: transaction(transaction_id)?,
         })
     }
 }

@@ -287,6 +287,44 @@ test('secondary indexes', async () => {
   assert.deepEqual(indices, []);
 });
 
+test('transactions', async () => {
+  const tableName = await makeTable([{ name: 'k', type: 'STRING' }, { name: 'n', type: 'INTEGER' }]);
+  const row = (number) => [{ k: 'a' }, { n: Long.fromNumber(number) }];
+  const put = (number, text, more = {}) =>
+    client.putRow({ tableName, condition: ignore, primaryKey: row(number), attributeColumns: [{ c: text }], ...more });
+  const begin = async () => (await client.startLocalTransaction({ tableName, primaryKey: key('a') })).transactionId;
+  await put(1, 'before');
+  let transactionId = await begin();
+  await put(1, 'after', { transactionId });
+  await client.updateRow({
+    tableName, transactionId, condition: ignore, primaryKey: row(2), updateOfAttributeColumns: [{ PUT: [{ c: 'new' }] }],
+  });
+  await client.batchWriteRow({
+    transactionId,
+    tables: [{ tableName, rows: [{ type: 'PUT', condition: ignore, primaryKey: row(3), attributeColumns: [{ c: 'batch' }] }] }],
+  });
+  await client.deleteRow({ tableName, transactionId, condition: ignore, primaryKey: row(3) });
+  assert.deepEqual(await get(tableName, row(1), { transactionId }), [['c', 'after']]);
+  assert.deepEqual(await get(tableName, row(1)), [['c', 'before']]);
+  const range = async (more) => {
+    const page = await client.getRange({
+      tableName, direction: Direction.FORWARD, maxVersions: 1, limit: 9, ...more,
+      inclusiveStartPrimaryKey: [{ k: 'a' }, { n: INF_MIN }], exclusiveEndPrimaryKey: [{ k: 'a' }, { n: INF_MAX }],
+    });
+    return page.rows.map(({ attributes }) => attributes[0].columnValue);
+  };
+  assert.deepEqual(await range({ transactionId }), ['after', 'new']);
+  assert.deepEqual(await range({}), ['before']);
+  await client.commitTransaction({ transactionId });
+  assert.deepEqual(await range({}), ['after', 'new']);
+  await assert.rejects(client.commitTransaction({ transactionId }), refused(400, 'Session not exist or may be timeout.'));
+  transactionId = await begin();
+  await put(1, 'never', { transactionId });
+  await client.abortTransaction({ transactionId });
+  assert.deepEqual(await range({}), ['after', 'new']);
+  await assert.rejects(client.abortTransaction({ transactionId: 'x' }), refused(400, 'TransactionID is invalid.'));
+});
+
 test('a wrong secret', async () => {
   const wrong = new TableStore.Client({ ...options, secretAccessKey: 'wrong' });
   await assert.rejects(wrong.listTable({}), refused(403, 'Signature mismatch.'));

@@ -1,0 +1,361 @@
+//! The open transactions of a server, and the partition keys that they lock.
+//!
+//! Owns: [`Transactions`]. Promises: a partition key has at most one open transaction; from its start to its end no
+//! other write reaches the key's rows, because the lock is taken by a closure of the partition's writer and the end of
+//! a commit is one too: what the writer ran before the lock is on disk when the start is answered, and what it runs
+//! behind it is refused here. While nothing is open that costs a write one load. A transaction that is over for its age
+//! is open no more, whoever asks first. Must not: know rows.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::ids::{Clock, PartitionId};
+use crate::metrics::{Metrics, OPEN_TRANSACTIONS};
+use crate::model::limits::TRANSACTION_LIFE_MS;
+use crate::model::{Error, KeyValue, TransactionId};
+use crate::partition::{Partitions, Txn, WriteSet};
+
+use super::super::Key;
+use super::super::catalog::Catalog;
+use super::super::primary_key::key_of;
+use super::super::schema::Table;
+use super::super::write::{Checked, Written};
+
+/// Open transactions at a time. An empty one takes some 2 KiB.
+pub(super) const OPEN_MAX: usize = 4_096;
+/// Bytes of memory that the writes of all open transactions may take.
+pub(super) const WRITES_BYTES_MAX: usize = 256 << 20;
+/// Bytes of memory that the writes of one may take. It is more than the data that they may have, because a small change
+/// of a row may be kept as the whole row.
+pub(super) const WRITES_OF_ONE_BYTES_MAX: usize = 32 << 20;
+/// How often those that are over are looked for.
+const SWEEP_MS: u64 = 1_000;
+
+/// The open transactions. None is on disk: a restart ends them all.
+pub(in crate::table) struct Transactions {
+    clock: Arc<Clock>,
+    metrics: Arc<Metrics>,
+    open: Mutex<Open>,
+    /// How many there are, to be asked without the lock.
+    count: AtomicUsize,
+    /// Bytes of all their writes.
+    bytes: AtomicUsize,
+    /// A bug to be found: locks keep nobody away.
+    #[cfg(test)]
+    pub(in crate::table) is_planted: std::sync::atomic::AtomicBool,
+}
+
+#[derive(Default)]
+struct Open {
+    by_id: HashMap<TransactionId, Arc<Transaction>>,
+    by_key: HashMap<Key, TransactionId>,
+    swept_ms: u64,
+}
+
+/// An open transaction.
+pub(super) struct Transaction {
+    pub(super) id: TransactionId,
+    /// As it was at the start.
+    pub(super) table: Arc<Table>,
+    pub(super) partition_key: KeyValue,
+    pub(super) at: PartitionId,
+    started_ms: u64,
+    /// `None` while a request has them in hand.
+    writes: Mutex<Option<Writes>>,
+}
+
+/// What a transaction has written.
+pub(super) struct Writes {
+    pub(super) set: WriteSet,
+    /// Bytes of the data that requests have brought.
+    pub(super) data_bytes: usize,
+    /// Whether there is anything but deletes.
+    pub(super) adds: bool,
+    /// Bytes that count among those of all.
+    counted: usize,
+}
+
+/// A transaction's writes in the hand of the one request that it may have at a time. They go back when it is dropped.
+pub(super) struct InHand {
+    transactions: Arc<Transactions>,
+    transaction: Arc<Transaction>,
+    writes: Option<Writes>,
+}
+
+/// A transaction that was just started. Dropped before it is [`Started::keep`]t, it ends: nobody has its ID.
+pub(super) struct Started {
+    transactions: Arc<Transactions>,
+    id: Option<TransactionId>,
+}
+
+/// How a transaction ends.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    Committed,
+    Aborted,
+    Expired,
+}
+
+fn locked_key(table: &Table, partition_key: &KeyValue) -> Key {
+    key_of(table.id, std::slice::from_ref(partition_key))
+}
+
+impl Transactions {
+    pub(in crate::table) fn new(partitions: &Partitions, clock: Arc<Clock>) -> Arc<Transactions> {
+        Arc::new(Transactions {
+            clock,
+            metrics: Arc::clone(partitions.metrics()),
+            open: Mutex::default(),
+            count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            #[cfg(test)]
+            is_planted: false.into(),
+        })
+    }
+
+    /// Does a write that is part of no transaction, unless one has its partition key. On the writer's thread.
+    pub(in crate::table) fn write(
+        &self,
+        row: Checked,
+        catalog: &Catalog,
+        txn: &mut Txn<'_>,
+    ) -> Result<Written, Error> {
+        if self.count.load(Ordering::Acquire) > 0 && self.is_locked(&row.table, &row.key[0]) {
+            self.metrics.transactions.conflicts.increment(1);
+            return Err(Error::RowConflict);
+        }
+        row.apply(catalog, txn)
+    }
+
+    fn is_locked(&self, table: &Table, partition_key: &KeyValue) -> bool {
+        #[cfg(test)]
+        if self.is_planted.load(Ordering::Relaxed) {
+            return false;
+        }
+        let key = locked_key(table, partition_key);
+        self.has_holder(&mut self.lock(), &key, table)
+    }
+
+    /// Whether an open transaction has a partition key of a table. One that began when the table was another ends.
+    fn has_holder(&self, open: &mut Open, key: &Key, table: &Table) -> bool {
+        let Some(id) = open.by_key.get(key).copied() else {
+            return false;
+        };
+        match self.living(open, id) {
+            Some(holder) if *holder.table == *table => true,
+            Some(_) => {
+                self.remove(open, id, End::Aborted);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Locks a partition key. On the writer's thread.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        table: Arc<Table>,
+        partition_key: KeyValue,
+        at: PartitionId,
+        set: WriteSet,
+    ) -> Result<Started, Error> {
+        let key = locked_key(&table, &partition_key);
+        let now_ms = self.clock.now_ms();
+        let mut open = self.lock();
+        if now_ms.abs_diff(open.swept_ms) >= SWEEP_MS || open.by_id.len() >= OPEN_MAX {
+            self.sweep(&mut open, now_ms);
+        }
+        if self.has_holder(&mut open, &key, &table) {
+            self.metrics.transactions.conflicts.increment(1);
+            return Err(Error::RowConflict);
+        }
+        if open.by_id.len() >= OPEN_MAX {
+            self.metrics.refused(OPEN_TRANSACTIONS, 1);
+            return Err(Error::Busy);
+        }
+        let id = TransactionId::random();
+        let writes = Writes {
+            set,
+            data_bytes: 0,
+            adds: false,
+            counted: 0,
+        };
+        let transaction = Transaction {
+            id,
+            table,
+            partition_key,
+            at,
+            started_ms: now_ms,
+            writes: Mutex::new(Some(writes)),
+        };
+        open.by_id.insert(id, Arc::new(transaction));
+        open.by_key.insert(key, id);
+        self.count_open(&open);
+        self.metrics.transactions.started.increment(1);
+        Ok(Started {
+            transactions: Arc::clone(self),
+            id: Some(id),
+        })
+    }
+
+    /// Takes an open transaction's writes in hand.
+    pub(super) fn take(self: &Arc<Self>, id: TransactionId) -> Result<InHand, Error> {
+        let mut open = self.lock();
+        let transaction = self.living(&mut open, id);
+        let transaction = transaction.ok_or(Error::TransactionNotFound)?;
+        let writes = transaction.slot().take().ok_or(Error::RowConflict)?;
+        drop(open);
+        Ok(InHand {
+            transactions: Arc::clone(self),
+            transaction,
+            writes: Some(writes),
+        })
+    }
+
+    /// Whether it is open.
+    pub(super) fn is_open(&self, id: TransactionId) -> bool {
+        self.living(&mut self.lock(), id).is_some()
+    }
+
+    /// Ends a transaction and gives its partition key free; `false` if it was over.
+    pub(super) fn end(&self, id: TransactionId, end: End) -> bool {
+        let mut open = self.lock();
+        let is_open = self.living(&mut open, id).is_some();
+        if is_open {
+            self.remove(&mut open, id, end);
+        }
+        is_open
+    }
+
+    /// Whether there is room for more writes in memory; those that are over give theirs back first.
+    pub(super) fn has_room(&self) -> bool {
+        if self.bytes.load(Ordering::Relaxed) < WRITES_BYTES_MAX {
+            return true;
+        }
+        self.sweep(&mut self.lock(), self.clock.now_ms());
+        self.bytes.load(Ordering::Relaxed) < WRITES_BYTES_MAX
+    }
+
+    /// Ends those that are over, and brings the gauges up to date.
+    pub(in crate::table) fn observe(&self) {
+        self.sweep(&mut self.lock(), self.clock.now_ms());
+        let metrics = &self.metrics.transactions;
+        metrics
+            .bytes
+            .count(self.bytes.load(Ordering::Relaxed) as u64);
+    }
+
+    /// An open transaction; one that is over ends here.
+    fn living(&self, open: &mut Open, id: TransactionId) -> Option<Arc<Transaction>> {
+        let transaction = open.by_id.get(&id)?;
+        if !transaction.is_over(self.clock.now_ms()) {
+            return Some(Arc::clone(transaction));
+        }
+        self.remove(open, id, End::Expired);
+        None
+    }
+
+    fn sweep(&self, open: &mut Open, now_ms: u64) {
+        open.swept_ms = now_ms;
+        let all = open.by_id.values();
+        let over: Vec<TransactionId> = all
+            .filter(|one| one.is_over(now_ms))
+            .map(|one| one.id)
+            .collect();
+        for id in over {
+            self.remove(open, id, End::Expired);
+        }
+    }
+
+    fn remove(&self, open: &mut Open, id: TransactionId, end: End) {
+        let Some(ended) = open.by_id.remove(&id) else {
+            return;
+        };
+        open.by_key
+            .remove(&locked_key(&ended.table, &ended.partition_key));
+        self.count_open(open);
+        let metrics = &self.metrics.transactions;
+        match end {
+            End::Committed => &metrics.committed,
+            End::Aborted => &metrics.aborted,
+            End::Expired => &metrics.expired,
+        }
+        .increment(1);
+        // What a request has in hand is counted when it goes back.
+        let counted = ended.slot().as_ref().map_or(0, |writes| writes.counted);
+        self.bytes.fetch_sub(counted, Ordering::Relaxed);
+    }
+
+    fn count_open(&self, open: &Open) {
+        self.count.store(open.by_id.len(), Ordering::Release);
+        let gauge = &self.metrics.transactions.open;
+        gauge.count(open.by_id.len() as u64);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transaction {
+    /// Also if the clock was set back.
+    fn is_over(&self, now_ms: u64) -> bool {
+        now_ms.abs_diff(self.started_ms) >= TRANSACTION_LIFE_MS
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Writes>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Started {
+    /// Somebody has its ID.
+    pub(super) fn keep(mut self) -> Option<TransactionId> {
+        self.id.take()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.transactions.end(id, End::Aborted);
+        }
+    }
+}
+
+impl InHand {
+    pub(super) fn transaction(&self) -> &Arc<Transaction> {
+        &self.transaction
+    }
+
+    pub(super) fn writes(&mut self) -> &mut Writes {
+        self.writes.as_mut().expect("in hand until it is dropped")
+    }
+
+    /// Whether the transaction is still open.
+    pub(super) fn is_open(&self) -> bool {
+        self.transactions.is_open(self.transaction.id)
+    }
+
+    /// Ends the transaction; `false` if it was over.
+    pub(super) fn end(&self, end: End) -> bool {
+        self.transactions.end(self.transaction.id, end)
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        let open = self.transactions.lock();
+        let Some(mut writes) = self.writes.take() else {
+            return;
+        };
+        let bytes = &self.transactions.bytes;
+        bytes.fetch_sub(writes.counted, Ordering::Relaxed);
+        if open.by_id.contains_key(&self.transaction.id) {
+            writes.counted = writes.set.bytes();
+            bytes.fetch_add(writes.counted, Ordering::Relaxed);
+            *self.transaction.slot() = Some(writes);
+        }
+    }
+}
