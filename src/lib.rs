@@ -7,6 +7,7 @@ pub mod config;
 mod disk;
 pub mod dump;
 mod entry;
+pub mod export;
 pub mod feed;
 pub mod gateway;
 pub mod ids;

@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tideline::config::{self, Config, Flags};
 use tideline::dump::{DumpError, dump};
+use tideline::export::{Account, export};
 use tideline::server::Server;
 use tideline::verify::verify;
 use tokio::signal::unix::{SignalKind, signal};
@@ -55,6 +56,14 @@ enum Command {
         timeline: Option<String>,
         #[command(flatten)]
         limits: ConfigFile,
+    },
+    /// Write all rows of a table of a running server to standard output: JSON, one line each, exactly as they were at
+    /// one position of each partition. The server serves on. How many rows, and the positions, go to standard error.
+    Export {
+        /// The table.
+        table: String,
+        #[command(flatten)]
+        account: Account,
     },
     /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said.
     Config {
@@ -137,6 +146,7 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             config: limits.config.take(),
             ..Options::default()
         },
+        Command::Export { .. } => Options::default(),
     };
     let flags = options.over(before);
     // Names or texts that are not UTF-8 can't be ours.
@@ -166,6 +176,11 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             error => Err(error.to_string().into()),
         }),
+        Command::Export { table, account } => {
+            let done = export(&account, &table, &mut stdout).map_err(|error| error.to_string())?;
+            let told = format!("{} rows, as of {:?}", done.rows, done.positions);
+            Ok(writeln!(std::io::stderr(), "{told}")?)
+        }
         Command::Config { .. } => Ok(stdout.write_all(config.to_toml().as_bytes())?),
     }
 }

@@ -67,7 +67,9 @@ const SIX: &[&str] = &[
     "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "wire",
 ];
 /// These see everything, and nothing below may import them.
-const TOP: &[&str] = &["config", "server", "verify", "dump", "main", "lib"];
+const TOP: &[&str] = &[
+    "config", "server", "verify", "dump", "export", "main", "lib",
+];
 
 const FORBIDDEN_NAMES: &[&str] = &[
     "util", "utils", "common", "helper", "helpers", "misc", "types",

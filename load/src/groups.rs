@@ -23,7 +23,7 @@ const CONNECTIONS: usize = 16;
 /// Members that one call may add.
 const MEMBERS_MAX: usize = 10_000;
 /// What is derived may take this long.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// It is looked at so often.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -130,7 +130,8 @@ pub(crate) async fn gauge(run: &Run, name: &str) -> Result<f64, Stop> {
     let lost = |error| Stop::Unreachable(format!("/metrics: {error}"));
     let metrics = metrics(&run.url).await.map_err(lost)?;
     let gauges = metrics.iter().filter(|(one, _)| one.starts_with(&name));
-    Ok(gauges.fold(0.0, |most, (_, value)| value.max(most)))
+    let most = gauges.map(|(_, value)| *value).reduce(f64::max);
+    most.ok_or_else(|| Stop::Unreachable(format!("/metrics has no {name}…}}")))
 }
 
 /// Waits until each of these users has so many entries in the inbox; one that has more, or too few for too long, is a

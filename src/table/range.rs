@@ -83,6 +83,18 @@ impl Span {
         })
     }
 
+    /// Everything from a key on, all versions.
+    pub(super) fn from(start: Option<Vec<KeyValue>>) -> Span {
+        Span {
+            direction: Direction::Forward,
+            low: start.unwrap_or_else(|| vec![KeyValue::InfMin]),
+            high: vec![KeyValue::InfMax],
+            partition: None,
+            limit: usize::MAX,
+            selection: Selection::default(),
+        }
+    }
+
     /// Reads a page from views of all partitions that the range may touch.
     pub(super) fn read<'v, Rows: RowSink>(
         &self,

@@ -36,6 +36,15 @@ impl From<Stop> for Failed {
     }
 }
 
+impl From<Failed> for Stop {
+    fn from(failed: Failed) -> Stop {
+        match failed {
+            Failed::Refused(refusal) => Stop::Unreachable(format!("refused: {refusal}")),
+            Failed::Stop(stop) => stop,
+        }
+    }
+}
+
 impl<'a> Caller<'a> {
     pub(super) fn new(crowd: &'a Crowd) -> Caller<'a> {
         Caller {

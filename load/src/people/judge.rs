@@ -6,8 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,46 +31,31 @@ const PAGE: u64 = 1_000;
 
 /// Judges all; the answers go into a file, if one is given.
 pub(super) async fn judge(crowd: &Crowd, answers: Option<&Path>) -> Result<(), Stop> {
-    let rooms = 0..crowd.plan.rooms.len();
-    let shared = |failed| match failed {
-        Failed::Stop(stop) => stop,
-        Failed::Refused(refusal) => Stop::Unreachable(format!("the judge is refused: {refusal}")),
-    };
     let mut caller = Caller::new(crowd);
-    for room in rooms {
+    for room in 0..crowd.plan.rooms.len() {
         crowd.run.tell(&crowd.timelines[room]);
-        whole(crowd, &mut caller, room).await.map_err(shared)?;
-        members(crowd, &mut caller, room).await.map_err(shared)?;
+        whole(crowd, &mut caller, room).await?;
+        members(crowd, &mut caller, room).await?;
     }
-    let file = answers.map(|path| File::create(path).map(BufWriter::new));
-    let mut file = file.transpose().map_err(unwritten)?;
-    if let Some(file) = &mut file {
-        writeln!(file, "{}", heading(crowd)).map_err(unwritten)?;
-    }
-    let (next, file) = (Cell::new(0), RefCell::new(file));
-    let until = Instant::now() + PATIENCE;
+    let lines = RefCell::new(vec![heading(crowd).to_string()]);
+    let (next, until) = (Cell::new(0), Instant::now() + PATIENCE);
     crowd.run.tell("all nicks are asked");
     let asking = (0..ASKING).map(|_| async {
         let mut caller = Caller::new(crowd);
         while next.get() < crowd.plan.nicks.len() {
             let nick = next.replace(next.get() + 1);
-            let answer = asked(crowd, &mut caller, nick, until)
-                .await
-                .map_err(shared)?;
-            if let Some(file) = &mut *file.borrow_mut() {
-                writeln!(file, "{}", shown(crowd, nick, &answer)).map_err(unwritten)?;
+            let answer = asked(crowd, &mut caller, nick, until).await?;
+            if answers.is_some() {
+                let line = shown(crowd, nick, &answer).to_string();
+                lines.borrow_mut().push(line);
             }
         }
         Ok::<(), Stop>(())
     });
     try_join_all(asking).await?;
-    file.into_inner()
-        .map_or(Ok(()), |mut file| file.flush())
-        .map_err(unwritten)
-}
-
-fn unwritten(error: io::Error) -> Stop {
-    Stop::Own(format!("the file of answers: {error}"))
+    let Some(path) = answers else { return Ok(()) };
+    let text = lines.into_inner().join("\n") + "\n";
+    fs::write(path, text).map_err(|error| Stop::Own(format!("the file of answers: {error}")))
 }
 
 /// Reads a timeline whole: each line once, in order.

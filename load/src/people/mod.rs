@@ -18,28 +18,22 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use futures_util::future::{FutureExt as _, try_join_all, try_join4};
 use serde::Serialize;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use self::plan::{Plan, Stay};
 use crate::exit::Stop;
 use crate::follower::Timelines;
+use crate::groups::settled;
 use crate::irc::Folder;
 use crate::profile::{Profile, need_files};
 use crate::recorder::Recorder;
 use crate::rpc::Message;
 use crate::run::{Better, Counts, Run};
 use crate::trial::kill;
-use crate::watch::metrics;
-
-/// How long the relay may take for what is left at the end.
-const RELAY_PATIENCE: Duration = Duration::from_secs(900);
-/// What the relay has not done yet, in the server's metrics.
-const BACKLOGS: [&str; 2] = ["tideline_relay_backlog_bytes", "tideline_inbox_jobs"];
 
 /// Arguments of `people`; warm-up and seconds are not used: it ends when all is said and judged.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -172,25 +166,11 @@ impl Crowd {
         Box::pin(together).await.map(|_| ())
     }
 
-    /// Waits until the relay has told everybody everything.
+    /// Waits until the relay has written everything everywhere.
     async fn settle(&self) -> Result<(), Stop> {
         self.run.tell("the relay goes on");
         let began = Instant::now();
-        loop {
-            let known = metrics(&self.run.url).await.unwrap_or_default();
-            let is_backlog = |name: &str| BACKLOGS.iter().any(|of| name.starts_with(of));
-            let backlogs = known.iter().filter(|(name, _)| is_backlog(name));
-            let backlogs: Vec<f64> = backlogs.map(|(_, left)| *left).collect();
-            if !backlogs.is_empty() && backlogs.iter().sum::<f64>() == 0.0 {
-                break;
-            }
-            if began.elapsed() > RELAY_PATIENCE {
-                let what = format!("the relay is not through after {RELAY_PATIENCE:?}");
-                return Err(Stop::Unreachable(what));
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-        let seconds = began.elapsed().as_secs_f64();
+        let seconds = (settled(&self.run).await? - began).as_secs_f64();
         self.run
             .figure("relay_through_after", seconds, "s", Better::Lower);
         Ok(())

@@ -24,17 +24,12 @@ pub(super) async fn create(crowd: &Crowd) -> Result<(), Stop> {
     for (room, name) in crowd.timelines.iter().enumerate() {
         let settings = json!({ "fan_out": "write", "members_only": true });
         let params = json!({ "timeline": name, "settings": settings });
-        match caller.ask(None, "timeline.create", &params).await {
-            Ok(Created { created: false, .. }) => {
-                let what = format!("timeline {name} is there: choose another --prefix, or --data");
-                return Err(Stop::Occupied(what));
-            }
-            Ok(Created { epoch, .. }) => crowd.is_epoch(room, &epoch),
-            Err(Failed::Refused(refusal)) => {
-                return Err(Stop::Unreachable(format!("timeline {name}: {refusal}")));
-            }
-            Err(Failed::Stop(stop)) => return Err(stop),
+        let made: Created = caller.ask(None, "timeline.create", &params).await?;
+        if !made.created {
+            let what = format!("timeline {name} is there: choose another --prefix, or --data");
+            return Err(Stop::Occupied(what));
         }
+        crowd.is_epoch(room, &made.epoch);
     }
     Ok(())
 }

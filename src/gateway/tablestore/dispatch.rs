@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::row::{Outcome, refusal};
-use super::{batch, row};
+use super::{batch, export, row};
 use crate::gateway::Shared;
 use crate::model::Definition;
 use crate::table::Table;
@@ -57,6 +57,7 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
             let started = tables.start_transaction(&table, key).await;
             started.map(Reply::Started)
         }
+        Request::ExportTable(export) => return export::read(shared, export).await,
         Request::CommitTransaction(id) => tables.commit_transaction(id).await.map(|()| Reply::Done),
         Request::AbortTransaction(id) => {
             let aborted = tables.abort_transaction(id).await;

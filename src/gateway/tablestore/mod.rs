@@ -6,6 +6,7 @@
 
 mod batch;
 mod dispatch;
+mod export;
 mod rate;
 mod row;
 

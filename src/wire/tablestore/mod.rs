@@ -7,6 +7,7 @@
 
 mod batch;
 mod cells;
+mod export;
 mod failure;
 mod fields;
 mod filter;
@@ -26,6 +27,7 @@ mod transaction;
 mod write;
 
 pub use batch::{BatchGetRow, BatchWriteRow, TableReads, TableWrites};
+pub use export::{Export, ExportTable};
 pub use failure::{Code, Failure};
 pub use index::CreateIndex;
 pub use operation::{Operation, Request};

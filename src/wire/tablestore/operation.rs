@@ -7,6 +7,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::batch::{BatchGetRow, BatchWriteRow};
+use super::export::ExportTable;
 use super::failure::{Code, Failure};
 use super::fields::walk;
 use super::index::CreateIndex;
@@ -62,6 +63,8 @@ listed! {
         CommitTransaction,
         /// Forgets a local transaction's writes.
         AbortTransaction,
+        /// Ours: a step of an export.
+        ExportTable,
     }
 }
 
@@ -90,6 +93,7 @@ impl Operation {
             Operation::StartLocalTransaction => "StartLocalTransaction",
             Operation::CommitTransaction => "CommitTransaction",
             Operation::AbortTransaction => "AbortTransaction",
+            Operation::ExportTable => "ExportTable",
         }
     }
 
@@ -111,6 +115,7 @@ impl Operation {
                 | Operation::StartLocalTransaction
                 | Operation::CommitTransaction
                 | Operation::AbortTransaction
+                | Operation::ExportTable
         )
     }
 
@@ -119,7 +124,10 @@ impl Operation {
     pub fn is_read(self) -> bool {
         matches!(
             self,
-            Operation::GetRow | Operation::BatchGetRow | Operation::GetRange
+            Operation::GetRow
+                | Operation::BatchGetRow
+                | Operation::GetRange
+                | Operation::ExportTable
         )
     }
 
@@ -183,6 +191,8 @@ pub enum Request {
     CommitTransaction(TransactionId),
     /// AbortTransaction, and which.
     AbortTransaction(TransactionId),
+    /// ExportTable.
+    ExportTable(ExportTable),
 }
 
 impl Request {
@@ -259,6 +269,10 @@ impl Request {
             Operation::AbortTransaction => {
                 let message = proto::AbortTransactionRequest::decode(body)?;
                 the_transaction(message.transaction_id).map(Request::AbortTransaction)
+            }
+            Operation::ExportTable => {
+                ExportTable::from_message(proto::ExportTableRequest::decode(body)?)
+                    .map(Request::ExportTable)
             }
         }
     }

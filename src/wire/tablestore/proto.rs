@@ -713,6 +713,37 @@ pub struct AbortTransactionResponse {
     #[prost(string, required, tag = "1")]
     pub transaction_id: ::prost::alloc::string::String,
 }
+/// Ours: one step of `tideline export`. With a position: the changes above it, else rows from a key on.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportTableRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(uint32, optional, tag = "2")]
+    pub partition: ::core::option::Option<u32>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(uint64, optional, tag = "4")]
+    pub position: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportTableResponse {
+    /// Another one is another table of the same name.
+    #[prost(uint32, required, tag = "1")]
+    pub table_id: u32,
+    #[prost(uint32, required, tag = "2")]
+    pub partitions: u32,
+    #[prost(uint64, required, tag = "3")]
+    pub position: u64,
+    #[prost(bytes = "bytes", required, tag = "4")]
+    pub rows: ::prost::bytes::Bytes,
+    /// Keys of changed rows that are there no more.
+    #[prost(bytes = "bytes", required, tag = "5")]
+    pub gone: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub next_start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, required, tag = "7")]
+    pub is_last: bool,
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum RowExistenceExpectation {

@@ -37,6 +37,8 @@ pub enum Reply {
     Started(TransactionId),
     /// AbortTransaction, and which.
     Aborted(TransactionId),
+    /// ExportTable.
+    Exported(proto::ExportTableResponse),
 }
 
 /// What is answered about one row.
@@ -104,6 +106,7 @@ impl Reply {
                 next_start_primary_key: range.next,
             }
             .encode_to_vec(),
+            Reply::Exported(page) => page.encode_to_vec(),
             Reply::Aborted(id) => proto::AbortTransactionResponse {
                 transaction_id: id.to_string(),
             }

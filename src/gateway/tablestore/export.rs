@@ -1,0 +1,41 @@
+//! ExportTable: one step of `tideline export`.
+//!
+//! Owns: the answer's encoding. Must not: keep anything between two steps.
+
+use bytes::Bytes;
+
+use super::row::{Outcome, find, refusal};
+use crate::gateway::Shared;
+use crate::model::KeyValue;
+use crate::table::{Exported, Table};
+use crate::wire::tablestore::plainbuffer::RowBuffer;
+use crate::wire::tablestore::proto::ExportTableResponse;
+use crate::wire::tablestore::{Export, ExportTable, Reply};
+
+pub(super) async fn read(shared: &Shared, export: ExportTable) -> Outcome {
+    let table = find(shared, &export.table).await?;
+    let (tables, partition) = (&shared.tablestore.tables, export.partition);
+    let page: Exported<RowBuffer> = match export.what {
+        Export::Rows(start) => tables.export_rows(&table, partition, start).await,
+        Export::Changes(from) => tables.export_changes(&table, partition, from).await,
+    }
+    .map_err(refusal)?;
+    let partitions = u32::try_from(tables.partitions_count()).unwrap_or(u32::MAX);
+    Ok(Reply::Exported(ExportTableResponse {
+        table_id: table.id.0,
+        partitions,
+        position: page.position.0,
+        rows: page.rows.into_bytes(),
+        gone: keys(&table, &page.gone),
+        next_start_primary_key: page.next.map(|key| keys(&table, &[key])),
+        is_last: page.is_last,
+    }))
+}
+
+fn keys(table: &Table, keys: &[Vec<KeyValue>]) -> Bytes {
+    let mut buffer = RowBuffer::default();
+    for key in keys {
+        buffer.push_key(&table.primary_key, key);
+    }
+    buffer.into_bytes()
+}

@@ -1,0 +1,47 @@
+//! ExportTable, an operation of our own: one step of `tideline export`.
+//!
+//! Owns: what a step asks for. Must not: know which partitions there are.
+
+use super::cells::decode_key;
+use super::failure::Failure;
+use super::proto;
+use super::table::{missing, table_name};
+use crate::ids::{PartitionId, Position};
+use crate::model::{KeyUse, PrimaryKey};
+
+/// ExportTable.
+#[derive(Clone, Debug)]
+pub struct ExportTable {
+    /// The table.
+    pub table: String,
+    /// Of which partition.
+    pub partition: PartitionId,
+    /// What of it.
+    pub what: Export,
+}
+
+/// What a step of an export reads.
+#[derive(Clone, Debug)]
+pub enum Export {
+    /// Rows from a key on, or from the first one.
+    Rows(Option<PrimaryKey>),
+    /// What was changed above a position.
+    Changes(Position),
+}
+
+impl ExportTable {
+    pub(super) fn from_message(message: proto::ExportTableRequest) -> Result<Self, Failure> {
+        let table = table_name(message.table_name)?;
+        let partition = u16::try_from(message.partition.unwrap_or(0)).map_err(|_| missing())?;
+        let start = message.start_primary_key.as_ref();
+        let start = start.map(|key| decode_key(key, KeyUse::Read)).transpose()?;
+        Ok(ExportTable {
+            table,
+            partition: PartitionId(partition),
+            what: match message.position {
+                Some(position) => Export::Changes(Position(position)),
+                None => Export::Rows(start),
+            },
+        })
+    }
+}
