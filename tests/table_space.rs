@@ -110,6 +110,7 @@ impl Bed {
             },
             indexes: Vec::new(),
             reserved: Throughput::default(),
+            stream: None,
             local_transactions: true,
         };
         tables.create(table).await.unwrap();

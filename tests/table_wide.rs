@@ -65,6 +65,7 @@ impl Bed {
             },
             indexes: Vec::new(),
             reserved: Throughput::default(),
+            stream: None,
             local_transactions: true,
         };
         tables.create(table("wide", 1)).await.unwrap();

@@ -5,11 +5,16 @@
 
 use serde::{Deserialize, Serialize};
 
+<<<<<<< HEAD
 use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, INDEXES_MAX, KEY_COLUMNS_MAX};
 use super::{
     DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate,
     TableOptions,
 };
+=======
+use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
+use super::{Error, KeyColumn, KeyType, OptionsUpdate, Stream, StreamSpec, TableOptions};
+>>>>>>> main
 use crate::ids::TableId;
 
 /// Reserved throughput: kept and given back.
@@ -48,8 +53,13 @@ pub struct NewTable {
     pub options: TableOptions,
     /// Its reserved throughput.
     pub reserved: Throughput,
+<<<<<<< HEAD
     /// Its secondary indexes.
     pub indexes: Vec<IndexMeta>,
+=======
+    /// Its stream, if it is to have one.
+    pub stream: Option<StreamSpec>,
+>>>>>>> main
     /// Whether it takes local transactions.
     pub local_transactions: bool,
 }
@@ -80,6 +90,9 @@ pub struct Definition {
     /// When reserved throughput was last lowered, µs since 1970; 0 = never.
     #[serde(default)]
     pub decreased_us: u64,
+    /// Its stream, if it has one.
+    #[serde(default)]
+    pub stream: Option<Stream>,
     /// Whether it takes local transactions.
     #[serde(default = "yes")]
     pub local_transactions: bool,
@@ -122,6 +135,8 @@ pub struct TableUpdate {
     pub reserved_read: Option<i64>,
     /// Reserved units for writing.
     pub reserved_write: Option<i64>,
+    /// The stream that it is to have; `Some(None)` = none.
+    pub stream: Option<Option<StreamSpec>>,
 }
 
 impl TableUpdate {

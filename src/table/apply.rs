@@ -13,15 +13,21 @@ use crate::model::{
 use crate::partition::{Entry, Found, Txn};
 
 use super::Key;
+<<<<<<< HEAD
 use super::access::{Source, damaged, record, record_update};
 use super::catalog::Catalog;
 use super::change::Action;
+=======
+use super::access::{Source, damaged};
+use super::change::{Action, Change};
+>>>>>>> main
 use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
 use super::index;
 use super::primary_key::key_of;
 use super::row::encode_cells;
 use super::schema::Table;
+use super::stream::Noted;
 use super::update::{Outcome, update};
 use super::versions::{Judged, Shortened, shorten};
 use super::write::{Checked, Written};
@@ -69,21 +75,30 @@ impl Checked {
                 write: units(self.size),
             },
         };
+        let noted = Noted::of(self.table.stream.as_ref(), txn, &key, judged.as_ref());
         let (table, change) = (
             &self.table,
             std::mem::replace(&mut self.change, RowChange::Delete),
         );
         let (incremented, after) = match change {
             RowChange::Put(cells) => {
+<<<<<<< HEAD
                 let row = Bytes::from(put_row(table, &cells, now)?);
                 let effect = txn.put(key.as_bytes(), &row);
                 record(txn, table.id, Action::Put, effect, 1);
                 (Vec::new(), Some(row))
+=======
+                let row = put_row(table, &cells, now)?;
+                let effect = txn.put(key.as_bytes(), row);
+                txn.change(noted.change(table.id, Action::Put, effect).encode());
+                Vec::new()
+>>>>>>> main
             }
             RowChange::Update(changes) => {
                 let judged = judged.as_ref();
                 let outcome = update(table, &changes, judged, now)?;
                 let cells = outcome.incremented.clone();
+<<<<<<< HEAD
                 let after = store_update(txn, table, key, &below, outcome)?;
                 (cells, after)
             }
@@ -91,6 +106,15 @@ impl Checked {
                 let effect = txn.delete(key.as_bytes());
                 record(txn, table.id, Action::Delete, effect, 1);
                 (Vec::new(), None)
+=======
+                store_update(txn, table, key, (&below, &noted), outcome)?;
+                cells
+            }
+            RowChange::Delete => {
+                let effect = txn.delete(key.as_bytes());
+                txn.change(noted.change(table.id, Action::Delete, effect).encode());
+                Vec::new()
+>>>>>>> main
             }
         };
         let before = below.value.as_deref();
@@ -117,7 +141,17 @@ impl Checked {
             || self.condition.columns.is_some()
             || matches!(self.change, RowChange::Update(_))
             || self.must_exist()
+<<<<<<< HEAD
             || !self.table.indexes().is_empty()
+=======
+            || !self.originals().is_empty()
+    }
+
+    /// The columns of which the table's stream tells what they held before a change.
+    fn originals(&self) -> &[String] {
+        let stream = self.table.stream.as_ref();
+        stream.map_or(&[], |stream| &stream.original_columns)
+>>>>>>> main
     }
 
     /// The columns that a write and the table's indexes depend on, in order, if that is nothing else of its row.
@@ -138,9 +172,13 @@ impl Checked {
             return None;
         }
         let mut columns: Vec<&str> = changes.iter().map(CellChange::name).collect();
+<<<<<<< HEAD
         for index in self.table.indexes() {
             columns.extend(index.reads()?.iter().map(String::as_str));
         }
+=======
+        columns.extend(self.originals().iter().map(String::as_str));
+>>>>>>> main
         columns.sort_unstable();
         columns.dedup();
         Some(columns)
@@ -248,7 +286,7 @@ fn store_update(
     txn: &mut Txn<'_>,
     table: &Table,
     key: Key,
-    below: &Found,
+    (below, noted): (&Found, &Noted),
     outcome: Outcome,
 ) -> Result<Option<Bytes>, Error> {
     let stored = below.value.as_ref();
@@ -287,6 +325,7 @@ fn store_update(
             Shortened::Same => Some(row.clone()),
         };
     }
+<<<<<<< HEAD
     match whole {
         Some(row) => {
             let effect = txn.put(key.as_bytes(), &row);
@@ -299,6 +338,20 @@ fn store_update(
             Ok(after)
         }
     }
+=======
+    // The entry tells the delta if it is nothing else: neither the whole row nor composed with an earlier change.
+    let is_told = whole.is_none() && txn.staged(key.as_bytes()).is_none();
+    let effect = match whole {
+        Some(row) => txn.put(key.as_bytes(), row),
+        None => txn.delta(key.as_bytes(), &outcome.delta),
+    };
+    let change = Change {
+        delta: if is_told { &[] } else { &outcome.delta },
+        ..noted.change(table.id, Action::Update, effect)
+    };
+    txn.change(change.encode());
+    Ok(())
+>>>>>>> main
 }
 
 /// A delta on top of an entry.

@@ -10,8 +10,13 @@ use tokio::sync::Notify;
 
 use crate::ids::Clock;
 use crate::model::{
+<<<<<<< HEAD
     DefinedColumn, Definition, Error, GetRange, IndexDefinition, IndexState, NewTable, PrimaryKey,
     RowSink, RowWrite, Selection, TableUpdate, Throughput, check_defined_columns,
+=======
+    DefinedColumn, Definition, Error, GetRange, NewTable, PrimaryKey, RowSink, RowWrite, Selection,
+    Stream, TableUpdate, Throughput, check_defined_columns,
+>>>>>>> main
 };
 use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
 
@@ -38,8 +43,13 @@ struct Inner {
     /// Tables that layers above show here, by name.
     virtual_tables: BTreeMap<String, Arc<Table>>,
     clock: Arc<Clock>,
+<<<<<<< HEAD
     /// There may be an index to bring rows into.
     backfill: Notify,
+=======
+    /// Held while a stream may begin, and while it is decided what of the logs streams need.
+    streams: tokio::sync::Mutex<()>,
+>>>>>>> main
     transactions: Arc<Transactions>,
 }
 
@@ -62,7 +72,11 @@ impl Tables {
                 catalog,
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
                 clock,
+<<<<<<< HEAD
                 backfill: Notify::new(),
+=======
+                streams: tokio::sync::Mutex::default(),
+>>>>>>> main
             }),
         })
     }
@@ -73,6 +87,8 @@ impl Tables {
         for name in std::iter::once(&new.name).chain(indexes) {
             self.check_free(name).await?;
         }
+        let _streams = self.begin_streams().await;
+        let tails = self.tails();
         self.change(Purpose::Adds, move |txn| {
             let now = txn.now_ms() * 1_000;
             let mut table = Definition {
@@ -87,6 +103,7 @@ impl Tables {
                 created_us: now,
                 increased_us: now,
                 decreased_us: 0,
+                stream: Stream::asked(None, new.stream, now, tails),
             };
             for meta in new.indexes {
                 table.indexes.push(IndexDefinition {
@@ -126,8 +143,16 @@ impl Tables {
         if update.is_empty() {
             return Err(Error::NoOptions);
         }
+        let _streams = self.begin_streams().await;
+        let tails = self.tails();
         self.redefine(name, move |table, now_us| {
+<<<<<<< HEAD
             let before = table.options.clone();
+=======
+            if let Some(asked) = update.stream {
+                table.stream = Stream::asked(table.stream.take(), asked, now_us, tails);
+            }
+>>>>>>> main
             table.options.change(&update.options);
             if !table.indexes.is_empty() {
                 let now_ms = (now_us / 1_000).cast_signed();
@@ -311,8 +336,13 @@ impl Tables {
         Ok(done)
     }
 
-    async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         Ok(self.inner.catalog.snapshot(&self.inner.partitions).await?)
+    }
+
+    /// Waits until no stream may begin and nobody decides what streams need of the logs, and keeps it so.
+    pub(super) async fn begin_streams(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.inner.streams.lock().await
     }
 
     /// Brings the gauges of transactions up to date.

@@ -81,6 +81,7 @@ impl Bed {
             options,
             indexes: Vec::new(),
             reserved: Throughput::default(),
+            stream: None,
             local_transactions: true,
         };
         self.runtime.block_on(self.tables.create(table)).unwrap();

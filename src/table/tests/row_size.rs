@@ -71,6 +71,7 @@ pub(super) async fn open(dir: &Path, columns: &[&str]) -> (Partitions, Tables, A
         options: TableOptions::default(),
         indexes: Vec::new(),
         reserved: Throughput::default(),
+        stream: None,
         local_transactions: true,
     };
     tables.create(new).await.unwrap();

@@ -569,6 +569,7 @@ fn nobody_writes_to_them_and_their_names_are_taken() {
             options: TableOptions::default(),
             indexes: Vec::new(),
             reserved: Throughput::default(),
+            stream: None,
             local_transactions: true,
         };
         let write = |key: &[KeyValue], change| RowWrite {

@@ -14,6 +14,7 @@ use super::index::CreateIndex;
 use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::proto;
 use super::read::{GetRange, GetRow};
+use super::stream::{DescribeStream, GetShardIterator, GetStreamRecord};
 use super::table::{defined_columns, missing, new_table, table_name, table_update};
 use super::transaction::{StartTransaction, the_transaction};
 use super::write::{Kind, Parts, WriteRow};
@@ -57,6 +58,14 @@ listed! {
         BatchWriteRow,
         /// Reads the rows between two keys.
         GetRange,
+        /// Lists the streams of tables.
+        ListStream,
+        /// Describes a stream and its shards.
+        DescribeStream,
+        /// Gives a place in a shard.
+        GetShardIterator,
+        /// Reads changes from a place on.
+        GetStreamRecord,
         /// Begins a local transaction.
         StartLocalTransaction,
         /// Makes a local transaction's writes take effect.
@@ -90,6 +99,10 @@ impl Operation {
             Operation::BatchGetRow => "BatchGetRow",
             Operation::BatchWriteRow => "BatchWriteRow",
             Operation::GetRange => "GetRange",
+            Operation::ListStream => "ListStream",
+            Operation::DescribeStream => "DescribeStream",
+            Operation::GetShardIterator => "GetShardIterator",
+            Operation::GetStreamRecord => "GetStreamRecord",
             Operation::StartLocalTransaction => "StartLocalTransaction",
             Operation::CommitTransaction => "CommitTransaction",
             Operation::AbortTransaction => "AbortTransaction",
@@ -97,7 +110,7 @@ impl Operation {
         }
     }
 
-    /// Whether it is about rows, and not about tables or transactions as a whole.
+    /// Whether it is about rows, and not about tables, streams or transactions as a whole.
     #[must_use]
     pub fn is_of_rows(self) -> bool {
         !matches!(
@@ -109,9 +122,16 @@ impl Operation {
                 | Operation::DeleteTable
                 | Operation::AddDefinedColumn
                 | Operation::DeleteDefinedColumn
+<<<<<<< HEAD
                 | Operation::CreateIndex
                 | Operation::DropIndex
                 | Operation::ListSearchIndex
+=======
+                | Operation::ListStream
+                | Operation::DescribeStream
+                | Operation::GetShardIterator
+                | Operation::GetStreamRecord
+>>>>>>> main
                 | Operation::StartLocalTransaction
                 | Operation::CommitTransaction
                 | Operation::AbortTransaction
@@ -119,7 +139,7 @@ impl Operation {
         )
     }
 
-    /// Whether it reads rows, so that it may be asked again.
+    /// Whether it reads rows or their changes, so that it may be asked again.
     #[must_use]
     pub fn is_read(self) -> bool {
         matches!(
@@ -127,6 +147,7 @@ impl Operation {
             Operation::GetRow
                 | Operation::BatchGetRow
                 | Operation::GetRange
+                | Operation::GetStreamRecord
                 | Operation::ExportTable
         )
     }
@@ -185,6 +206,14 @@ pub enum Request {
     BatchWriteRow(BatchWriteRow),
     /// GetRange.
     GetRange(GetRange),
+    /// ListStream, perhaps of one table.
+    ListStream(Option<String>),
+    /// DescribeStream.
+    DescribeStream(DescribeStream),
+    /// GetShardIterator.
+    GetShardIterator(GetShardIterator),
+    /// GetStreamRecord.
+    GetStreamRecord(GetStreamRecord),
     /// StartLocalTransaction.
     StartTransaction(StartTransaction),
     /// CommitTransaction, and which.
@@ -258,6 +287,10 @@ impl Request {
             Operation::GetRange => {
                 GetRange::from_message(proto::GetRangeRequest::decode(body)?).map(Request::GetRange)
             }
+            Operation::ListStream
+            | Operation::DescribeStream
+            | Operation::GetShardIterator
+            | Operation::GetStreamRecord => of_stream(operation, body),
             Operation::StartLocalTransaction => {
                 let message = proto::StartLocalTransactionRequest::decode(body)?;
                 StartTransaction::from_message(message).map(Request::StartTransaction)
@@ -321,6 +354,28 @@ fn write_row(operation: Operation, body: Bytes) -> Result<WriteRow, Failure> {
         in_transaction: message.transaction_id.is_some(),
     };
     WriteRow::decode(message.table_name, parts, message.transaction_id)
+}
+
+fn of_stream(operation: Operation, body: Bytes) -> Result<Request, Failure> {
+    match operation {
+        Operation::DescribeStream => {
+            let message = proto::DescribeStreamRequest::decode(body)?;
+            DescribeStream::from_message(message).map(Request::DescribeStream)
+        }
+        Operation::GetShardIterator => {
+            let message = proto::GetShardIteratorRequest::decode(body)?;
+            GetShardIterator::from_message(message).map(Request::GetShardIterator)
+        }
+        Operation::GetStreamRecord => {
+            let message = proto::GetStreamRecordRequest::decode(body)?;
+            GetStreamRecord::from_message(message).map(Request::GetStreamRecord)
+        }
+        _ => {
+            let name = proto::ListStreamRequest::decode(body)?.table_name;
+            let name = name.map(|name| table_name(Some(name))).transpose()?;
+            Ok(Request::ListStream(name))
+        }
+    }
 }
 
 fn added(message: proto::AddDefinedColumnRequest) -> Result<Request, Failure> {

@@ -1,6 +1,10 @@
 //! What requests say about tables: making, changing and naming them, and their defined columns.
 //!
+<<<<<<< HEAD
 //! Owns: the messages of definitions and options, and what this server does not have (streams): it is refused,
+=======
+//! Owns: the messages of definitions and options, and what this server does not have (indexes): it is refused,
+>>>>>>> main
 //! never left out in silence. Promises: a definition that leaves this module keeps every rule. Must not: know which
 //! tables there are.
 
@@ -10,8 +14,13 @@ use super::failure::Failure;
 use super::proto;
 use crate::model::limits::DEFINED_COLUMNS_MAX;
 use crate::model::{
+<<<<<<< HEAD
     ColumnType, DefinedColumn, Error, IndexKind, IndexMeta, KeyColumn, KeyType, NewTable,
     OptionsUpdate, TableOptions, TableUpdate, Throughput, check_column_name, check_defined_columns,
+=======
+    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, StreamSpec,
+    TableOptions, TableUpdate, Throughput, check_column_name, check_defined_columns,
+>>>>>>> main
     check_key_columns, check_table_name,
 };
 
@@ -38,9 +47,16 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     let mut options = TableOptions::default();
     options.change(&given);
     options.update_full_row = message_options.update_full_row.unwrap_or(false);
+<<<<<<< HEAD
     no_stream(message.stream_spec)?;
     let indexes = message.index_metas.into_iter().map(index_meta);
     let indexes = indexes.collect::<Result<Vec<_>, _>>()?;
+=======
+    let stream = stream(message.stream_spec)?.flatten();
+    if !message.index_metas.is_empty() {
+        return Err(Failure::invalid("Indexes are not supported."));
+    }
+>>>>>>> main
     if message.sse_spec.is_some_and(|spec| spec.enable()) {
         let text = "Server side encryption is not supported.";
         return Err(Failure::invalid(text));
@@ -56,14 +72,17 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
         defined_columns,
         options,
         reserved,
+<<<<<<< HEAD
         indexes,
+=======
+        stream,
+>>>>>>> main
         // Not all SDKs can ask for them.
         local_transactions: message.enable_local_txn.unwrap_or(true),
     })
 }
 
-/// The table that an UpdateTable names, and the change; it is empty if the request says only that there is to be no
-/// stream.
+/// The table that an UpdateTable names, and the change.
 pub(super) fn table_update(
     message: proto::UpdateTableRequest,
 ) -> Result<(String, TableUpdate), Failure> {
@@ -78,11 +97,11 @@ pub(super) fn table_update(
         options: options(message_options)?,
         reserved_read,
         reserved_write,
+        stream: stream(message.stream_spec)?,
     };
-    if update.is_empty() && message.stream_spec.is_none() {
+    if update.is_empty() {
         return Err(Error::NoOptions.into());
     }
-    no_stream(message.stream_spec)?;
     Ok((table, update))
 }
 
@@ -197,16 +216,18 @@ fn options(message: proto::TableOptions) -> Result<OptionsUpdate, Error> {
     Ok(update)
 }
 
-fn no_stream(spec: Option<proto::StreamSpecification>) -> Result<(), Failure> {
-    let Some(spec) = spec else {
-        return Ok(());
+/// The stream that a CreateTable or UpdateTable names; `None` = it says nothing of one, `Some(None)` = none.
+fn stream(
+    message: Option<proto::StreamSpecification>,
+) -> Result<Option<Option<StreamSpec>>, Failure> {
+    let Some(spec) = message else {
+        return Ok(None);
     };
     let is_wanted = spec.enable_stream.ok_or_else(missing)?;
-    if spec.expiration_time.is_some_and(i32::is_negative) {
-        return Err(Failure::invalid("Invalid stream expiration time."));
+    if !is_wanted && spec.expiration_time.is_none_or(|hours| hours >= 0) {
+        return Ok(Some(None));
     }
-    match is_wanted {
-        true => Err(Failure::invalid("Streams are not supported.")),
-        false => Ok(()),
-    }
+    // What is not given is no time that there is.
+    let hours = spec.expiration_time.unwrap_or(0).into();
+    Ok(Some(Some(StreamSpec::new(hours, spec.columns_to_get)?)))
 }
