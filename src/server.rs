@@ -36,12 +36,9 @@ pub struct Server {
     relay: Relay,
     jobs: Arc<Jobs>,
     timers: Timers,
-<<<<<<< HEAD
     backfill: Backfill,
-=======
     /// Ends the hold of streams on the logs.
     streams: CancellationToken,
->>>>>>> main
     partitions: Partitions,
     admin: Arc<Admin>,
     tasks: TaskTracker,
@@ -132,11 +129,8 @@ impl Server {
             &tasks,
         );
         let timers = Timers::start(&timelines, &metrics, &tasks);
-<<<<<<< HEAD
         let backfill = Backfill::start(&tables, &metrics, &tasks);
-=======
         let streams = hold_for_streams(config, &tables, &metrics, &tasks);
->>>>>>> main
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -176,11 +170,8 @@ impl Server {
             relay,
             jobs,
             timers,
-<<<<<<< HEAD
             backfill,
-=======
             streams,
->>>>>>> main
             partitions,
             admin,
             tasks,
@@ -203,11 +194,8 @@ impl Server {
             relay,
             jobs,
             timers,
-<<<<<<< HEAD
             backfill,
-=======
             streams,
->>>>>>> main
             partitions,
             admin,
             tasks,
@@ -225,11 +213,8 @@ impl Server {
         // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
         //    feed any more.
         timers.stop();
-<<<<<<< HEAD
         backfill.stop();
-=======
         streams.cancel();
->>>>>>> main
         feed.stop();
         relay.stop();
         jobs.stop();

@@ -28,11 +28,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
-<<<<<<< HEAD
-pub use tables::{Backfill, Transactions};
-=======
-pub use tables::{Streams, Transactions};
->>>>>>> main
+pub use tables::{Backfill, Streams, Transactions};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

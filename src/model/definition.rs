@@ -5,16 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-<<<<<<< HEAD
 use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, INDEXES_MAX, KEY_COLUMNS_MAX};
 use super::{
-    DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate,
-    TableOptions,
+    DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate, Stream,
+    StreamSpec, TableOptions,
 };
-=======
-use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
-use super::{Error, KeyColumn, KeyType, OptionsUpdate, Stream, StreamSpec, TableOptions};
->>>>>>> main
 use crate::ids::TableId;
 
 /// Reserved throughput: kept and given back.
@@ -53,13 +48,10 @@ pub struct NewTable {
     pub options: TableOptions,
     /// Its reserved throughput.
     pub reserved: Throughput,
-<<<<<<< HEAD
     /// Its secondary indexes.
     pub indexes: Vec<IndexMeta>,
-=======
     /// Its stream, if it is to have one.
     pub stream: Option<StreamSpec>,
->>>>>>> main
     /// Whether it takes local transactions.
     pub local_transactions: bool,
 }

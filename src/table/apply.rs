@@ -13,14 +13,9 @@ use crate::model::{
 use crate::partition::{Entry, Found, Txn};
 
 use super::Key;
-<<<<<<< HEAD
-use super::access::{Source, damaged, record, record_update};
-use super::catalog::Catalog;
-use super::change::Action;
-=======
 use super::access::{Source, damaged};
+use super::catalog::Catalog;
 use super::change::{Action, Change};
->>>>>>> main
 use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
 use super::index;
@@ -82,39 +77,22 @@ impl Checked {
         );
         let (incremented, after) = match change {
             RowChange::Put(cells) => {
-<<<<<<< HEAD
                 let row = Bytes::from(put_row(table, &cells, now)?);
                 let effect = txn.put(key.as_bytes(), &row);
-                record(txn, table.id, Action::Put, effect, 1);
-                (Vec::new(), Some(row))
-=======
-                let row = put_row(table, &cells, now)?;
-                let effect = txn.put(key.as_bytes(), row);
                 txn.change(noted.change(table.id, Action::Put, effect).encode());
-                Vec::new()
->>>>>>> main
+                (Vec::new(), Some(row))
             }
             RowChange::Update(changes) => {
                 let judged = judged.as_ref();
                 let outcome = update(table, &changes, judged, now)?;
                 let cells = outcome.incremented.clone();
-<<<<<<< HEAD
-                let after = store_update(txn, table, key, &below, outcome)?;
+                let after = store_update(txn, table, key, (&below, &noted), outcome)?;
                 (cells, after)
             }
             RowChange::Delete => {
                 let effect = txn.delete(key.as_bytes());
-                record(txn, table.id, Action::Delete, effect, 1);
-                (Vec::new(), None)
-=======
-                store_update(txn, table, key, (&below, &noted), outcome)?;
-                cells
-            }
-            RowChange::Delete => {
-                let effect = txn.delete(key.as_bytes());
                 txn.change(noted.change(table.id, Action::Delete, effect).encode());
-                Vec::new()
->>>>>>> main
+                (Vec::new(), None)
             }
         };
         let before = below.value.as_deref();
@@ -141,9 +119,7 @@ impl Checked {
             || self.condition.columns.is_some()
             || matches!(self.change, RowChange::Update(_))
             || self.must_exist()
-<<<<<<< HEAD
             || !self.table.indexes().is_empty()
-=======
             || !self.originals().is_empty()
     }
 
@@ -151,7 +127,6 @@ impl Checked {
     fn originals(&self) -> &[String] {
         let stream = self.table.stream.as_ref();
         stream.map_or(&[], |stream| &stream.original_columns)
->>>>>>> main
     }
 
     /// The columns that a write and the table's indexes depend on, in order, if that is nothing else of its row.
@@ -172,13 +147,10 @@ impl Checked {
             return None;
         }
         let mut columns: Vec<&str> = changes.iter().map(CellChange::name).collect();
-<<<<<<< HEAD
         for index in self.table.indexes() {
             columns.extend(index.reads()?.iter().map(String::as_str));
         }
-=======
         columns.extend(self.originals().iter().map(String::as_str));
->>>>>>> main
         columns.sort_unstable();
         columns.dedup();
         Some(columns)
@@ -325,23 +297,9 @@ fn store_update(
             Shortened::Same => Some(row.clone()),
         };
     }
-<<<<<<< HEAD
-    match whole {
-        Some(row) => {
-            let effect = txn.put(key.as_bytes(), &row);
-            record_update(txn, table.id, effect, &outcome.delta);
-            Ok(Some(row))
-        }
-        None => {
-            let effect = txn.delta(key.as_bytes(), outcome.delta);
-            record(txn, table.id, Action::Update, effect, 1);
-            Ok(after)
-        }
-    }
-=======
     // The entry tells the delta if it is nothing else: neither the whole row nor composed with an earlier change.
     let is_told = whole.is_none() && txn.staged(key.as_bytes()).is_none();
-    let effect = match whole {
+    let effect = match &whole {
         Some(row) => txn.put(key.as_bytes(), row),
         None => txn.delta(key.as_bytes(), &outcome.delta),
     };
@@ -350,8 +308,7 @@ fn store_update(
         ..noted.change(table.id, Action::Update, effect)
     };
     txn.change(change.encode());
-    Ok(())
->>>>>>> main
+    Ok(whole.or(after))
 }
 
 /// A delta on top of an entry.

@@ -84,6 +84,8 @@ impl Table {
                         .cloned()
                         .collect(),
                     indexes: Vec::new(),
+                    local_transactions: false,
+                    stream: None,
                     ..definition.clone()
                 },
                 kind: Kind::Index(of),

@@ -10,13 +10,8 @@ use tokio::sync::Notify;
 
 use crate::ids::Clock;
 use crate::model::{
-<<<<<<< HEAD
     DefinedColumn, Definition, Error, GetRange, IndexDefinition, IndexState, NewTable, PrimaryKey,
-    RowSink, RowWrite, Selection, TableUpdate, Throughput, check_defined_columns,
-=======
-    DefinedColumn, Definition, Error, GetRange, NewTable, PrimaryKey, RowSink, RowWrite, Selection,
-    Stream, TableUpdate, Throughput, check_defined_columns,
->>>>>>> main
+    RowSink, RowWrite, Selection, Stream, TableUpdate, Throughput, check_defined_columns,
 };
 use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
 
@@ -43,13 +38,10 @@ struct Inner {
     /// Tables that layers above show here, by name.
     virtual_tables: BTreeMap<String, Arc<Table>>,
     clock: Arc<Clock>,
-<<<<<<< HEAD
     /// There may be an index to bring rows into.
     backfill: Notify,
-=======
     /// Held while a stream may begin, and while it is decided what of the logs streams need.
     streams: tokio::sync::Mutex<()>,
->>>>>>> main
     transactions: Arc<Transactions>,
 }
 
@@ -72,11 +64,8 @@ impl Tables {
                 catalog,
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
                 clock,
-<<<<<<< HEAD
                 backfill: Notify::new(),
-=======
                 streams: tokio::sync::Mutex::default(),
->>>>>>> main
             }),
         })
     }
@@ -146,13 +135,10 @@ impl Tables {
         let _streams = self.begin_streams().await;
         let tails = self.tails();
         self.redefine(name, move |table, now_us| {
-<<<<<<< HEAD
-            let before = table.options.clone();
-=======
             if let Some(asked) = update.stream {
                 table.stream = Stream::asked(table.stream.take(), asked, now_us, tails);
             }
->>>>>>> main
+            let before = table.options.clone();
             table.options.change(&update.options);
             if !table.indexes.is_empty() {
                 let now_ms = (now_us / 1_000).cast_signed();

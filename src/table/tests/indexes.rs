@@ -149,6 +149,7 @@ fn new_table(options: TableOptions) -> NewTable {
         options,
         reserved: Throughput::default(),
         local_transactions: true,
+        stream: None,
         indexes: SPECS[..3].iter().map(|spec| meta(*spec)).collect(),
     }
 }

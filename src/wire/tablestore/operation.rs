@@ -122,16 +122,13 @@ impl Operation {
                 | Operation::DeleteTable
                 | Operation::AddDefinedColumn
                 | Operation::DeleteDefinedColumn
-<<<<<<< HEAD
                 | Operation::CreateIndex
                 | Operation::DropIndex
                 | Operation::ListSearchIndex
-=======
                 | Operation::ListStream
                 | Operation::DescribeStream
                 | Operation::GetShardIterator
                 | Operation::GetStreamRecord
->>>>>>> main
                 | Operation::StartLocalTransaction
                 | Operation::CommitTransaction
                 | Operation::AbortTransaction

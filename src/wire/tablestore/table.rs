@@ -1,10 +1,6 @@
 //! What requests say about tables: making, changing and naming them, and their defined columns.
 //!
-<<<<<<< HEAD
-//! Owns: the messages of definitions and options, and what this server does not have (streams): it is refused,
-=======
-//! Owns: the messages of definitions and options, and what this server does not have (indexes): it is refused,
->>>>>>> main
+//! Owns: the messages of definitions and options, and what this server does not have (encryption): it is refused,
 //! never left out in silence. Promises: a definition that leaves this module keeps every rule. Must not: know which
 //! tables there are.
 
@@ -14,14 +10,9 @@ use super::failure::Failure;
 use super::proto;
 use crate::model::limits::DEFINED_COLUMNS_MAX;
 use crate::model::{
-<<<<<<< HEAD
     ColumnType, DefinedColumn, Error, IndexKind, IndexMeta, KeyColumn, KeyType, NewTable,
-    OptionsUpdate, TableOptions, TableUpdate, Throughput, check_column_name, check_defined_columns,
-=======
-    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, StreamSpec,
-    TableOptions, TableUpdate, Throughput, check_column_name, check_defined_columns,
->>>>>>> main
-    check_key_columns, check_table_name,
+    OptionsUpdate, StreamSpec, TableOptions, TableUpdate, Throughput, check_column_name,
+    check_defined_columns, check_key_columns, check_table_name,
 };
 
 /// The table that a CreateTable asks for.
@@ -47,16 +38,9 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     let mut options = TableOptions::default();
     options.change(&given);
     options.update_full_row = message_options.update_full_row.unwrap_or(false);
-<<<<<<< HEAD
-    no_stream(message.stream_spec)?;
+    let stream = stream(message.stream_spec)?.flatten();
     let indexes = message.index_metas.into_iter().map(index_meta);
     let indexes = indexes.collect::<Result<Vec<_>, _>>()?;
-=======
-    let stream = stream(message.stream_spec)?.flatten();
-    if !message.index_metas.is_empty() {
-        return Err(Failure::invalid("Indexes are not supported."));
-    }
->>>>>>> main
     if message.sse_spec.is_some_and(|spec| spec.enable()) {
         let text = "Server side encryption is not supported.";
         return Err(Failure::invalid(text));
@@ -72,11 +56,8 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
         defined_columns,
         options,
         reserved,
-<<<<<<< HEAD
         indexes,
-=======
         stream,
->>>>>>> main
         // Not all SDKs can ask for them.
         local_transactions: message.enable_local_txn.unwrap_or(true),
     })

@@ -337,10 +337,6 @@ test('a table with a stream; the SDK has no method that reads one', async () => 
     reservedThroughput: { capacityUnit: { read: 0, write: 0 } },
     tableOptions: { timeToLive: -1, maxVersions: 1 },
     streamSpecification: { enableStream: true, expirationTime: 24 },
-<<<<<<< HEAD
-  };
-  await assert.rejects(client.createTable(withStream), refused(400, 'Streams are not supported.'));
-=======
   });
   const told = async () => (await client.describeTable({ tableName })).streamDetails;
   const first = await told();
@@ -356,9 +352,4 @@ test('a table with a stream; the SDK has no method that reads one', async () => 
   assert.deepEqual([second.enableStream, second.expirationTime], [true, 168]);
   assert.ok(first.streamId && second.streamId && first.streamId !== second.streamId);
   await client.deleteTable({ tableName });
-});
-
-test('what is not there yet is refused by name', async () => {
-  await assert.rejects(client.listSearchIndex({ tableName: 'a' }), refused(400, 'Unsupported operation: ListSearchIndex.'));
->>>>>>> main
 });

@@ -17,14 +17,10 @@ use super::{
     TYPE_BINARY, TYPE_BOOLEAN, TYPE_DOUBLE, TYPE_INF_MAX, TYPE_INF_MIN, TYPE_INTEGER, TYPE_NULL,
     TYPE_STRING, Variant,
 };
-<<<<<<< HEAD
 use crate::model::limits::VERSION_BYTES;
-use crate::model::{KeyColumn, KeyValue, RowRef, RowSink, ValueRef};
-=======
 use crate::model::{
     ChangeKind, ChangeRef, ChangedCell, KeyColumn, KeyValue, RowRef, RowSink, ValueRef,
 };
->>>>>>> main
 
 /// A tag and its length for each of the three numbers of a sequence.
 const SEQUENCE_BYTES: usize = 5 + 9 + 5;
