@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
@@ -35,6 +36,8 @@ pub struct Server {
     relay: Relay,
     jobs: Arc<Jobs>,
     timers: Timers,
+    /// Ends the hold of streams on the logs.
+    streams: CancellationToken,
     partitions: Partitions,
     admin: Arc<Admin>,
     tasks: TaskTracker,
@@ -125,6 +128,7 @@ impl Server {
             &tasks,
         );
         let timers = Timers::start(&timelines, &metrics, &tasks);
+        let streams = hold_for_streams(config, &tables, &metrics, &tasks);
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -164,6 +168,7 @@ impl Server {
             relay,
             jobs,
             timers,
+            streams,
             partitions,
             admin,
             tasks,
@@ -186,6 +191,7 @@ impl Server {
             relay,
             jobs,
             timers,
+            streams,
             partitions,
             admin,
             tasks,
@@ -203,6 +209,7 @@ impl Server {
         // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
         //    feed any more.
         timers.stop();
+        streams.cancel();
         feed.stop();
         relay.stop();
         jobs.stop();
@@ -238,6 +245,24 @@ async fn open_store(
     })
     .await
     .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Holds the logs for the streams of tables until what is returned is cancelled.
+fn hold_for_streams(
+    config: &Config,
+    tables: &Tables,
+    metrics: &Arc<Metrics>,
+    tasks: &TaskTracker,
+) -> CancellationToken {
+    let (tables, metrics) = (tables.clone(), Arc::clone(metrics));
+    let bytes_max = config.stream_log_bytes();
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    tasks.spawn(async move {
+        let holding = tables.hold_for_streams(bytes_max, &metrics);
+        stopped.run_until_cancelled(holding).await;
+    });
+    stop
 }
 
 /// Has messages that go into inboxes refused while too many are still on their way there.

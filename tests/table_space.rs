@@ -109,6 +109,7 @@ impl Bed {
                 ..TableOptions::default()
             },
             reserved: Throughput::default(),
+            stream: None,
             local_transactions: true,
         };
         tables.create(table).await.unwrap();

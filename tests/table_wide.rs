@@ -64,6 +64,7 @@ impl Bed {
                 ..TableOptions::default()
             },
             reserved: Throughput::default(),
+            stream: None,
             local_transactions: true,
         };
         tables.create(table("wide", 1)).await.unwrap();

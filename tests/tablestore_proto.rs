@@ -21,7 +21,10 @@ const OPENING: &str = "\
 fn the_rust_is_as_the_messages_make_it() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let schemas = root.join("schemas/tablestore");
-    let messages = protox::compile(["table.proto", "row.proto", "filter.proto"], [&schemas]);
+    let messages = protox::compile(
+        ["table.proto", "row.proto", "filter.proto", "stream.proto"],
+        [&schemas],
+    );
     let folder = tempfile::tempdir().unwrap();
     prost_build::Config::new()
         .bytes(["."])

@@ -46,6 +46,14 @@ impl Config {
         }
     }
 
+    /// For the streams of tables: how many bytes of log they may hold. On a small disk less, since a full one stops
+    /// all writes.
+    #[must_use]
+    pub fn stream_log_bytes(&self) -> u64 {
+        let fits = crate::disk::total(&self.data).map(|bytes| bytes / 4);
+        self.stream_log_bytes_max.min(fits.unwrap_or(u64::MAX))
+    }
+
     /// For the relay.
     #[must_use]
     pub fn relay_options(&self) -> relay::Options {

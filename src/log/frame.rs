@@ -6,7 +6,7 @@
 //!  5  1  flags (1 = sparse)        56  8  commit time, ms since 1970
 //!  6  2  zero                      64  4  CRC of the frame before
 //!  8  4  bytes of the payload      68  4  CRC-32C of bytes 0..68 and the payload
-//! 12  4  zero                      72     payload
+//! 12  4  number in its ms          72     payload
 //! 16 16  log ID                           entries: count, each kind (1 byte), key length, key, value length, value
 //! 32  8  term                             changes: count, each length, bytes
 //! ```
@@ -45,6 +45,8 @@ pub struct Frame {
     pub position: Position,
     /// Commit time, ms since 1970; never falls from frame to frame.
     pub commit_ms: u64,
+    /// How many frames before it have the same commit time.
+    pub(super) in_ms: u32,
     /// Which writer's reign the batch belongs to.
     pub term: u64,
     pub(super) crc: u32,
@@ -100,6 +102,12 @@ impl EntryPlace {
 }
 
 impl Frame {
+    /// Commit time, µs since 1970; rises from frame to frame. (Frames of older programs may share one.)
+    #[must_use]
+    pub fn commit_us(&self) -> u64 {
+        self.commit_ms * 1_000 + u64::from(self.in_ms)
+    }
+
     /// Bytes that the frame takes in the log.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -156,6 +164,8 @@ pub(super) struct Header {
     pub(super) position: Position,
     pub(super) synced_through: Position,
     pub(super) commit_ms: u64,
+    /// Below 1,000: what the commit time has in µs.
+    pub(super) in_ms: u32,
     pub(super) previous_crc: u32,
     pub(super) crc: u32,
 }
@@ -172,6 +182,7 @@ impl Header {
             position,
             synced_through: Position::ZERO,
             commit_ms,
+            in_ms: 0,
             previous_crc: 0,
             crc: 0,
         }
@@ -191,9 +202,15 @@ impl Header {
             position: Position(u64_at(bytes, 40)),
             synced_through: Position(u64_at(bytes, 48)),
             commit_ms: u64_at(bytes, 56),
+            in_ms: u32_at(bytes, 12),
             previous_crc: u32_at(bytes, 64),
             crc: u32_at(bytes, CRC_AT),
         })
+    }
+
+    /// See [`Frame::commit_us`].
+    pub(super) fn commit_us(&self) -> u64 {
+        self.commit_ms * 1_000 + u64::from(self.in_ms)
     }
 
     /// Bytes of the whole frame.
@@ -293,6 +310,7 @@ impl Frame {
         Frame {
             position: header.position,
             commit_ms: header.commit_ms,
+            in_ms: header.in_ms,
             term: header.term,
             crc: header.crc,
             buffer,
@@ -314,7 +332,7 @@ pub(super) fn seal(frame: &mut [u8], header: &mut Header) {
     out.put_u8(if header.sparse { FLAG_SPARSE } else { 0 });
     out.put_u16(0);
     out.put_u32(payload_bytes);
-    out.put_u32(0);
+    out.put_u32(header.in_ms);
     out.put_slice(&header.log.0);
     out.put_u64(header.term);
     out.put_u64(header.position.0);

@@ -46,6 +46,12 @@ pub(crate) trait Archive: Send + Sync {
     fn frames(&self, after: Position, upto: Position, is_all: bool)
     -> Result<Frames, LogReadError>;
 
+    /// The first frame up to `upto` whose commit time is at or above this; the one behind `upto` if there is none.
+    fn since(&self, commit_us: u64, upto: Position) -> Result<Position, LogReadError>;
+
+    /// The first positions of the pieces in which frames are kept and let go, oldest first, and their bytes.
+    fn pieces(&self) -> Vec<(Position, u64)>;
+
     /// What is kept.
     fn figures(&self) -> LogFigures;
 

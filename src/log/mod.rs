@@ -70,8 +70,12 @@ struct Last {
     position: Position,
     crc: u32,
     commit_ms: u64,
+    in_ms: u32,
     term: u64,
 }
+
+/// A commit time has so many µs: so many frames may share its ms.
+const IN_MS_MAX: u32 = 999;
 
 /// The writing end of an open log; there is one per partition. Calls may block on the disk.
 pub(crate) struct Log {
@@ -136,6 +140,18 @@ impl Log {
         wanted.max(self.last.commit_ms)
     }
 
+    /// The time of the next frame: above the last frame's, by its number in the ms if need be.
+    fn time(&self, wanted_ms: u64) -> (u64, u32) {
+        let Last {
+            commit_ms, in_ms, ..
+        } = self.last;
+        match wanted_ms > commit_ms {
+            true => (wanted_ms, 0),
+            false if in_ms < IN_MS_MAX => (commit_ms, in_ms + 1),
+            false => (commit_ms + 1, 0),
+        }
+    }
+
     /// The frames above `after` up to the last settled one, from the medium, in order: for recovery.
     pub(crate) fn replay(&self, after: Position) -> Result<Frames, LogReadError> {
         self.medium.archive().frames(after, self.settled(), true)
@@ -147,9 +163,10 @@ impl Log {
         commit_ms_wanted: u64,
         draft: &mut Draft,
     ) -> Result<Arc<Frame>, AppendError> {
-        let commit_ms = self.commit_ms(commit_ms_wanted);
+        let (commit_ms, in_ms) = self.time(commit_ms_wanted);
         let position = self.last.position.next();
         let header = Header {
+            in_ms,
             synced_through: self.settled(),
             previous_crc: self.last.crc,
             ..Header::new(self.id, position, self.last.term, commit_ms)
@@ -178,6 +195,7 @@ impl Log {
             position: frame.position,
             crc: frame.crc,
             commit_ms: frame.commit_ms,
+            in_ms: frame.in_ms,
             term: frame.term,
         };
         self.in_flight.push_back(Arc::clone(frame));
@@ -265,6 +283,18 @@ impl LogReader {
     #[must_use]
     pub(crate) fn figures(&self) -> LogFigures {
         self.archive.figures()
+    }
+
+    /// The first published frame whose commit time is at or above this; the one behind the last if there is none.
+    pub(crate) fn since(&self, commit_us: u64) -> Result<Position, LogReadError> {
+        let published = lock(&self.tail).published();
+        self.archive.since(commit_us, published)
+    }
+
+    /// The first positions of the pieces that are kept, oldest first, and their bytes.
+    #[must_use]
+    pub(crate) fn pieces(&self) -> Vec<(Position, u64)> {
+        self.archive.pieces()
     }
 
     /// The same as [`LogReader::read`] from memory; `None` = the medium has to be read for it.

@@ -28,7 +28,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
-pub use tables::Transactions;
+pub use tables::{Streams, Transactions};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +150,12 @@ impl Metrics {
         Relay::bind(&self.registry, &[target, partition])
     }
 
+    /// The metrics of the streams of tables in a partition.
+    #[must_use]
+    pub fn streams(&self, number: u16) -> Streams {
+        Streams::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
+    }
+
     /// The metrics of the inboxes of a partition.
     #[must_use]
     pub fn inboxes(&self, number: u16) -> Inboxes {
@@ -254,6 +260,7 @@ mod tests {
             metrics.relay("lists", 0),
             metrics.inboxes(0),
             metrics.timer(0),
+            metrics.streams(0),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
-use super::{Error, KeyColumn, KeyType, OptionsUpdate, TableOptions};
+use super::{Error, KeyColumn, KeyType, OptionsUpdate, Stream, StreamSpec, TableOptions};
 use crate::ids::TableId;
 
 /// The type of a defined column.
@@ -70,6 +70,8 @@ pub struct NewTable {
     pub options: TableOptions,
     /// Its reserved throughput.
     pub reserved: Throughput,
+    /// Its stream, if it is to have one.
+    pub stream: Option<StreamSpec>,
     /// Whether it takes local transactions.
     pub local_transactions: bool,
 }
@@ -97,6 +99,9 @@ pub struct Definition {
     /// When reserved throughput was last lowered, µs since 1970; 0 = never.
     #[serde(default)]
     pub decreased_us: u64,
+    /// Its stream, if it has one.
+    #[serde(default)]
+    pub stream: Option<Stream>,
     /// Whether it takes local transactions.
     #[serde(default = "yes")]
     pub local_transactions: bool,
@@ -115,6 +120,8 @@ pub struct TableUpdate {
     pub reserved_read: Option<i64>,
     /// Reserved units for writing.
     pub reserved_write: Option<i64>,
+    /// The stream that it is to have; `Some(None)` = none.
+    pub stream: Option<Option<StreamSpec>>,
 }
 
 impl TableUpdate {

@@ -41,6 +41,18 @@ pub enum Error {
     InvalidCapacityUnit(i64),
     /// An update of a table that changes nothing.
     NoOptions,
+    /// A stream's changes are kept for less than an hour or more than a week.
+    InvalidStreamHours,
+    /// More columns whose values before a change are wanted than allowed.
+    StreamColumnCount,
+    /// There is no such stream.
+    StreamNotFound,
+    /// The stream has no such shard.
+    ShardNotFound,
+    /// A text that names no place in a stream.
+    InvalidIterator,
+    /// The changes at this place in a stream are gone.
+    StreamTrimmed,
     /// The table is there already.
     TableExists,
     /// There is no such table.

@@ -16,6 +16,7 @@ pub mod limits;
 mod options;
 mod read;
 mod row;
+mod stream;
 mod transaction;
 mod value;
 mod write;
@@ -33,6 +34,9 @@ pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};
 pub use options::{OptionsUpdate, TableOptions};
 pub use read::{Direction, GetRange, Selection};
 pub use row::{Cell, Consumed, FoundCell, FoundRow, RowRef, RowSink, column, units};
+pub use stream::{
+    ChangeKind, ChangeRef, ChangeSink, ChangedCell, STREAM_HOURS_MAX, Stream, StreamSpec,
+};
 pub use transaction::TransactionId;
 pub use value::{Value, ValueRef, json_bytes, json_text_bytes};
 pub use write::{CellChange, PutCell, ReturnContent, RowChange, RowWrite};

@@ -1,26 +1,39 @@
 //! What the log's followers are told of it, and what it keeps for them.
 //!
-//! Owns: the count of published bytes and the hold. Promises: while a position is held, no segment goes that has a
-//! batch above it. Must not: decide how far the hold may lag; those who hold have a bound of their own.
+//! Owns: the count of published bytes and the holds. Promises: while a position is held, no segment goes that has a
+//! batch above it. Must not: decide how far a hold may lag; those who hold have bounds of their own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::Position;
 
+/// Who has the log kept. Each holds a position of its own; the lowest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// What is not derived yet.
+    Relay,
+    /// What readers of tables' streams were promised.
+    Streams,
+}
+
+/// How many holders there are.
+const HOLDERS: usize = 2;
+
 /// A log as its followers need it.
 pub(super) struct Hold {
     /// Bytes of the frames that were published since the start.
     bytes: AtomicU64,
-    /// Above this position the log keeps everything.
-    above: AtomicU64,
+    /// Above these positions the log keeps everything, by holder.
+    above: [AtomicU64; HOLDERS],
 }
 
 impl Hold {
-    /// Keeps everything until [`Hold::set`], or nothing.
+    /// Keeps everything until each holder called [`Hold::set`], or nothing.
     pub(super) fn new(holds_log: bool) -> Hold {
+        let above = if holds_log { 0 } else { u64::MAX };
         Hold {
             bytes: AtomicU64::new(0),
-            above: AtomicU64::new(if holds_log { 0 } else { u64::MAX }),
+            above: std::array::from_fn(|_| AtomicU64::new(above)),
         }
     }
 
@@ -32,13 +45,14 @@ impl Hold {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// From now on everything above `position` is kept.
-    pub(super) fn set(&self, position: Position) {
-        self.above.store(position.0, Ordering::Release);
+    /// From now on everything above `position` is kept for this holder.
+    pub(super) fn set(&self, holder: Holder, position: Position) {
+        self.above[holder as usize].store(position.0, Ordering::Release);
     }
 
     /// Up to here nobody needs the log's frames.
     pub(super) fn above(&self) -> Position {
-        Position(self.above.load(Ordering::Acquire))
+        let all = self.above.iter().map(|above| above.load(Ordering::Acquire));
+        Position(all.min().unwrap_or(u64::MAX))
     }
 }

@@ -55,6 +55,7 @@ pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
 pub use flusher::FROZEN_MAX;
+pub use hold::Holder;
 pub use inspection::{Inspected, Inspection};
 pub use merge::Direction;
 pub use options::{BATCH_JOBS, Options, Purpose};
@@ -323,10 +324,33 @@ impl Tail {
         self.partition.hold.published_bytes()
     }
 
-    /// Has the log keep every batch above `position`, whatever its age and the log's size, until the next call. There
-    /// is one hold on a log; see [`Options::holds_log`] for the time before the first call.
-    pub fn hold(&self, position: Position) {
-        self.partition.hold.set(position);
+    /// Has the log keep every batch above `position`, whatever its age and the log's size, until the holder's next
+    /// call. See [`Options::holds_log`] for the time before the first one.
+    pub fn hold(&self, holder: Holder, position: Position) {
+        self.partition.hold.set(holder, position);
+    }
+
+    /// The first position that the log keeps, or will have.
+    #[must_use]
+    pub fn first(&self) -> Position {
+        self.pieces()
+            .first()
+            .map_or(Position(1), |(first, _)| *first)
+    }
+
+    /// The pieces in which the log keeps and lets go, oldest first: each one's first position and bytes.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<(Position, u64)> {
+        self.partition.log.pieces()
+    }
+
+    /// The first batch that was committed at or after a time, µs since 1970; the one behind the tail if there is none.
+    /// May block on the disk.
+    pub fn since(&self, commit_us: u64) -> Result<Position, ReadError> {
+        let since = self.partition.log.since(commit_us);
+        let since = since.map_err(|error| ReadError::new(error.to_string()))?;
+        // No further than a view shows.
+        Ok(since.min(self.position().next()))
     }
 
     /// Waits until the tail is past `position`; `false` once the partition has closed. Cancel-safe.

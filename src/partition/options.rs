@@ -28,7 +28,7 @@ pub struct Options {
     /// Bytes of the disk that a partition keeps for making room on a full one; 0 = none. With a reserve, memtables,
     /// segments and parts are kept small on a small disk, so that it is enough for flushing and merging them.
     pub reserve_bytes: u64,
-    /// Whether the log keeps everything from the start until somebody calls [`super::Tail::hold`].
+    /// Whether the log keeps everything from the start until every holder has called [`super::Tail::hold`].
     pub holds_log: bool,
     /// Of the commit log.
     pub log: LogOptions,

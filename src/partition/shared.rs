@@ -81,7 +81,7 @@ pub(super) struct Shared {
     /// The memory of a flushed memtable, for the next one.
     spare: Mutex<Option<Spare>>,
     image: Image,
-    log: log::LogReader,
+    pub(super) log: log::LogReader,
     rules: Arc<dyn Rules>,
     pub(super) reserve: Reserve,
     pub(super) hold: Hold,

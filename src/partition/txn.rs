@@ -12,7 +12,7 @@ use super::merge::{Direction, Merge};
 use super::pending::Pending;
 use super::view::{Found, Rows, View, settled};
 use super::{ReadError, Rules};
-use crate::entry::{Entry, EntryKind};
+use crate::entry::{Entry, EntryKind, KeyedEntry};
 use crate::ids::Position;
 
 /// The partition as one closure sees it: memtables, image and what this batch has done so far.
@@ -142,6 +142,12 @@ impl<'a> Txn<'a> {
                 })
             }
         }
+    }
+
+    /// What this batch does to a key so far.
+    #[must_use]
+    pub fn staged(&self, key: &[u8]) -> Option<KeyedEntry<'_>> {
+        self.pending.find(key)
     }
 
     /// The visible rows between two keys (`from` the lower, `to` the upper bound in both directions), this batch

@@ -24,7 +24,7 @@ use super::{Faults, Point};
 use crate::ids::{PartitionId, Position, TableId};
 use crate::metrics::{self, Counter};
 use crate::partition::caught;
-use crate::table::{Batch, Change, Partitions, ReadError, Tail};
+use crate::table::{Batch, Change, Holder, Partitions, ReadError, Tail};
 
 /// How much of the log is read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -270,7 +270,7 @@ impl Source {
     fn publish(&mut self) -> Result<(), End> {
         let held = self.routes.iter().map(Route::held).min();
         if let Some(held) = held {
-            self.tail.hold(held);
+            self.tail.hold(Holder::Relay, held);
         }
         #[cfg(any(test, feature = "faults"))]
         self.reach(Point::Held)?;

@@ -13,7 +13,7 @@ use super::*;
 use crate::ids::{Clock, HistoryId, TableId};
 use crate::model::{Direction, ValueRef};
 use crate::ordered::Reader;
-use crate::partition::{ImageOptions, LogOptions, Options as StoreOptions};
+use crate::partition::{Holder, ImageOptions, LogOptions, Options as StoreOptions};
 use crate::table::{
     Action, Batch, Catalog, Change, DropContext, Entry, Key, Purpose, ReadError, Retention, Row,
     RowWriter, Source as _, StoreError, SubmitError, TableRules, Txn, View, put, record, scan,
@@ -171,7 +171,14 @@ fn open(dir: &std::path::Path) -> Partitions {
         ..StoreOptions::default()
     };
     let rules = TableRules::new(Arc::new(Keeps), Catalog::default());
-    Partitions::open(dir, options, Arc::new(rules), Arc::new(Clock::system())).unwrap()
+    let opened = Partitions::open(dir, options, Arc::new(rules), Arc::new(Clock::system()));
+    let partitions = opened.unwrap();
+    for partition in partitions.ids() {
+        // There are no streams.
+        let tail = partitions.tail(partition);
+        tail.hold(Holder::Streams, Position(u64::MAX));
+    }
+    partitions
 }
 
 impl Bed {

@@ -153,19 +153,7 @@ pub fn record(txn: &mut Txn<'_>, table: TableId, action: Action, first: u32, ent
         action,
         first,
         entries,
-        delta: &[],
-    };
-    txn.change(change.encode());
-}
-
-/// The same of one row that was updated and written whole; `delta` is what was changed.
-pub(super) fn record_update(txn: &mut Txn<'_>, table: TableId, first: u32, delta: &[u8]) {
-    let change = Change {
-        table,
-        action: Action::Update,
-        first,
-        entries: 1,
-        delta,
+        ..Change::default()
     };
     txn.change(change.encode());
 }

@@ -11,13 +11,14 @@ use crate::model::{
 use crate::partition::{Entry, Found, Txn};
 
 use super::Key;
-use super::access::{Source, damaged, record, record_update};
-use super::change::Action;
+use super::access::{Source, damaged};
+use super::change::{Action, Change};
 use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
 use super::primary_key::key_of;
 use super::row::encode_cells;
 use super::schema::Table;
+use super::stream::Noted;
 use super::update::{Outcome, update};
 use super::versions::{Judged, Shortened, judge, shorten};
 use super::write::{Checked, Written};
@@ -65,6 +66,7 @@ impl Checked {
                 write: units(self.size),
             },
         };
+        let noted = Noted::of(self.table.stream.as_ref(), txn, &key, judged.as_ref());
         let (table, change) = (
             &self.table,
             std::mem::replace(&mut self.change, RowChange::Delete),
@@ -73,19 +75,19 @@ impl Checked {
             RowChange::Put(cells) => {
                 let row = put_row(table, &cells, now)?;
                 let effect = txn.put(key.as_bytes(), row);
-                record(txn, table.id, Action::Put, effect, 1);
+                txn.change(noted.change(table.id, Action::Put, effect).encode());
                 Vec::new()
             }
             RowChange::Update(changes) => {
                 let judged = judged.as_ref();
                 let outcome = update(table, &changes, judged, now)?;
                 let cells = outcome.incremented.clone();
-                store_update(txn, table, key, &below, outcome)?;
+                store_update(txn, table, key, (&below, &noted), outcome)?;
                 cells
             }
             RowChange::Delete => {
                 let effect = txn.delete(key.as_bytes());
-                record(txn, table.id, Action::Delete, effect, 1);
+                txn.change(noted.change(table.id, Action::Delete, effect).encode());
                 Vec::new()
             }
         };
@@ -111,6 +113,13 @@ impl Checked {
             || self.condition.columns.is_some()
             || matches!(self.change, RowChange::Update(_))
             || self.must_exist()
+            || !self.originals().is_empty()
+    }
+
+    /// The columns of which the table's stream tells what they held before a change.
+    fn originals(&self) -> &[String] {
+        let stream = self.table.stream.as_ref();
+        stream.map_or(&[], |stream| &stream.original_columns)
     }
 
     /// The columns that an update depends on, in order, if it depends on nothing else of its row.
@@ -130,6 +139,7 @@ impl Checked {
             return None;
         }
         let mut columns: Vec<&str> = changes.iter().map(CellChange::name).collect();
+        columns.extend(self.originals().iter().map(String::as_str));
         columns.sort_unstable();
         columns.dedup();
         Some(columns)
@@ -236,7 +246,7 @@ fn store_update(
     txn: &mut Txn<'_>,
     table: &Table,
     key: Key,
-    below: &Found,
+    (below, noted): (&Found, &Noted),
     outcome: Outcome,
 ) -> Result<(), Error> {
     if !outcome.takes_effect {
@@ -271,16 +281,17 @@ fn store_update(
             Shortened::Same => Some(row),
         };
     }
-    match whole {
-        Some(row) => {
-            let effect = txn.put(key.as_bytes(), row);
-            record_update(txn, table.id, effect, &outcome.delta);
-        }
-        None => {
-            let effect = txn.delta(key.as_bytes(), outcome.delta);
-            record(txn, table.id, Action::Update, effect, 1);
-        }
-    }
+    // The entry tells the delta if it is nothing else: neither the whole row nor composed with an earlier change.
+    let is_told = whole.is_none() && txn.staged(key.as_bytes()).is_none();
+    let effect = match whole {
+        Some(row) => txn.put(key.as_bytes(), row),
+        None => txn.delta(key.as_bytes(), &outcome.delta),
+    };
+    let change = Change {
+        delta: if is_told { &[] } else { &outcome.delta },
+        ..noted.change(table.id, Action::Update, effect)
+    };
+    txn.change(change.encode());
     Ok(())
 }
 

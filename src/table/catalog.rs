@@ -142,6 +142,11 @@ impl Snapshot {
         self.by_name.get(name)
     }
 
+    /// All tables, by name.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.by_name.values()
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
         self.by_name.keys()
     }

@@ -21,7 +21,7 @@ use crate::model::ValueRef;
 use crate::partition::Entry;
 
 /// First byte of a delta.
-const DELTA: u8 = 2;
+pub(super) const DELTA: u8 = 2;
 
 /// Collects changes of a row's cells; they count in the order in which they are added.
 #[derive(Clone, Debug, Default)]
@@ -126,6 +126,16 @@ pub(super) fn narrow(entry: &Entry, wanted: &[&str]) -> Option<Entry> {
         kind: entry.kind,
         value: out.into(),
     })
+}
+
+/// The cells of a row or delta.
+pub(super) fn cells_of(value: &[u8]) -> Result<Cells<'_>, Malformed> {
+    let format = value
+        .first()
+        .copied()
+        .filter(|format| [ROW, DELTA].contains(format));
+    let (_, base, cells) = split_header(value, format.ok_or(Malformed)?)?;
+    Ok(Cells::new(cells, base))
 }
 
 /// The first byte of such an entry.

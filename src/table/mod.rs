@@ -25,6 +25,7 @@ mod row;
 mod rows;
 mod rules;
 mod schema;
+mod stream;
 mod tables;
 mod transaction;
 mod update;
@@ -38,8 +39,8 @@ mod tests;
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
 pub use crate::partition::{
-    Batch, DropContext, Entry, Partitions, Purpose, ReadError, Reason, Rows, Rules, StoreError,
-    SubmitError, TableCounts, Tail, Txn, Verdict, View,
+    Batch, DropContext, Entry, Holder, Partitions, Purpose, ReadError, Reason, Rows, Rules,
+    StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
 };
 pub use access::{
     RowPage, Source, changed_rows, damaged, delete, load, page, put, read_row, record, scan,
@@ -57,6 +58,9 @@ pub use read::Got;
 pub use row::{Row, RowWriter};
 pub use rules::{Retention, TableRules};
 pub use schema::Table;
+pub use stream::{
+    CHANGES_MAX, ChangePage, Place, Shard, ShardId, ShardIterator, ShardPage, read_changes,
+};
 pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{VirtualRows, Walk};
 pub use write::Written;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::ids::Clock;
 use crate::model::{
     DefinedColumn, Definition, Error, GetRange, NewTable, PrimaryKey, RowSink, RowWrite, Selection,
-    TableUpdate, Throughput, check_defined_columns,
+    Stream, TableUpdate, Throughput, check_defined_columns,
 };
 use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
 
@@ -36,6 +36,8 @@ struct Inner {
     /// Tables that layers above show here, by name.
     virtual_tables: BTreeMap<String, Arc<Table>>,
     clock: Arc<Clock>,
+    /// Held while a stream may begin, and while it is decided what of the logs streams need.
+    streams: tokio::sync::Mutex<()>,
     transactions: Arc<Transactions>,
 }
 
@@ -58,6 +60,7 @@ impl Tables {
                 catalog,
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
                 clock,
+                streams: tokio::sync::Mutex::default(),
             }),
         })
     }
@@ -69,6 +72,8 @@ impl Tables {
             Err(Error::TableNotFound) => {}
             Err(error) => return Err(error),
         }
+        let _streams = self.begin_streams().await;
+        let tails = self.tails();
         self.change(Purpose::Adds, move |txn| {
             if catalog::find(txn, &new.name)?.is_some() {
                 return Err(Error::TableExists);
@@ -88,6 +93,7 @@ impl Tables {
                 created_us: now,
                 increased_us: now,
                 decreased_us: 0,
+                stream: Stream::asked(None, new.stream, now, tails),
             };
             Ok(catalog::store(txn, &table)?)
         })
@@ -118,7 +124,12 @@ impl Tables {
         if update.is_empty() {
             return Err(Error::NoOptions);
         }
+        let _streams = self.begin_streams().await;
+        let tails = self.tails();
         self.redefine(name, move |table, now_us| {
+            if let Some(asked) = update.stream {
+                table.stream = Stream::asked(table.stream.take(), asked, now_us, tails);
+            }
             table.options.change(&update.options);
             let reserved = Throughput {
                 read: update.reserved_read.unwrap_or(table.reserved.read),
@@ -272,8 +283,13 @@ impl Tables {
         Ok(done)
     }
 
-    async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         Ok(self.inner.catalog.snapshot(&self.inner.partitions).await?)
+    }
+
+    /// Waits until no stream may begin and nobody decides what streams need of the logs, and keeps it so.
+    pub(super) async fn begin_streams(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.inner.streams.lock().await
     }
 
     /// Brings the gauges of transactions up to date.

@@ -114,6 +114,7 @@ fn table(
         created_us: 0,
         increased_us: 0,
         decreased_us: 0,
+        stream: None,
         local_transactions: false,
     };
     Table {

@@ -29,6 +29,7 @@ STATUS = {
     "OTSQuotaExhausted": 403,
     "OTSCapacityUnitExhausted": 403,
     "OTSObjectNotExist": 404,
+    "OTSTrimmedDataAccess": 404,
     "OTSMethodNotAllowed": 405,
     "OTSRowOperationConflict": 409,
     "OTSObjectAlreadyExist": 409,

@@ -156,7 +156,7 @@ def test_the_documented_order_of_checks(server, client, untouched):
 
 def test_operations_that_are_none(server, client, untouched):
     body = put_body(client, untouched)
-    for operation in ["Nothing", "putrow", "Search", "CreateIndex", "SQLQuery", "ListStream"]:
+    for operation in ["Nothing", "putrow", "Search", "CreateIndex", "SQLQuery", "BulkImport"]:
         assert attempt(server, client, operation, body) == (400, PARAMETER, f"Unsupported operation: {operation}.")
     for unsupported in [
         client.list_search_index,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::row::{Outcome, refusal};
-use super::{batch, export, row};
+use super::{batch, export, row, stream};
 use crate::gateway::Shared;
 use crate::model::Definition;
 use crate::table::Table;
@@ -17,10 +17,7 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
     match request {
         Request::CreateTable(new) => tables.create(new).await.map(|()| Reply::Done),
         Request::UpdateTable(name, update) => {
-            let table = match update.is_empty() {
-                true => tables.describe(&name).await,
-                false => tables.update(&name, update).await,
-            };
+            let table = tables.update(&name, update).await;
             table.map(|table| Reply::Updated(definition(&table)))
         }
         Request::DescribeTable(name) => {
@@ -42,6 +39,10 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
         Request::BatchGetRow(read) => return batch::read(shared, read).await,
         Request::BatchWriteRow(write) => return batch::write(shared, write).await,
         Request::GetRange(range) => return row::range(shared, range).await,
+        Request::ListStream(table) => stream::list(tables, table.as_deref()).await,
+        Request::DescribeStream(ask) => stream::describe(tables, ask).await,
+        Request::GetShardIterator(ask) => stream::iterator(tables, &ask).await,
+        Request::GetStreamRecord(ask) => stream::records(tables, ask).await,
         Request::StartTransaction(StartTransaction { table, key }) => {
             let table = row::find(shared, &table).await?;
             let started = tables.start_transaction(&table, key).await;

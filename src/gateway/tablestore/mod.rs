@@ -9,6 +9,7 @@ mod dispatch;
 mod export;
 mod rate;
 mod row;
+mod stream;
 
 use std::collections::HashMap;
 use std::sync::Arc;

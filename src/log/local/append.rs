@@ -94,7 +94,7 @@ impl Medium for LocalMedium {
             .expect("it was waited for")
             .map_err(AppendError::Unknown)?;
         self.segment
-            .note(frame.position, self.offset, frame.commit_ms);
+            .note(frame.position, self.offset, frame.commit_us());
         self.offset += frame.bytes() as u64;
         self.settled = frame.position;
         let frames = frame.position.0 - self.segment.first.0 + 1;

@@ -51,6 +51,21 @@ impl Archive for Arc<Files> {
         Ok(Box::new(Replay::start(self, after, upto, is_all)?))
     }
 
+    fn since(&self, commit_us: u64, upto: Position) -> Result<Position, LogReadError> {
+        let after = self.segments.before(commit_us);
+        for frame in Replay::start(self, after, upto, false)? {
+            let frame = frame?;
+            if frame.commit_us() >= commit_us {
+                return Ok(frame.position);
+            }
+        }
+        Ok(upto.next())
+    }
+
+    fn pieces(&self) -> Vec<(Position, u64)> {
+        self.segments.pieces()
+    }
+
     fn figures(&self) -> LogFigures {
         self.segments.figures()
     }

@@ -156,11 +156,14 @@ fn scan_from(
     let mut last: Option<Last> = None;
     let mut rewrites = VecDeque::with_capacity(3);
     let end = scan(storage, log, segments, &mut |found: Found<'_>| {
-        let commit_ms = last.map_or(0, |last| last.commit_ms);
+        // Time does not fall, whatever an older program wrote.
+        let time = last.map_or((0, 0), |last| (last.commit_ms, last.in_ms));
+        let (commit_ms, in_ms) = time.max((found.frame.commit_ms, found.frame.in_ms));
         last = Some(Last {
             position: found.frame.position,
             crc: found.header.crc,
-            commit_ms: commit_ms.max(found.frame.commit_ms),
+            commit_ms,
+            in_ms,
             term: found.frame.term,
         });
         rewrites.push_back((found.segment.clone(), found.offset, found.bytes));
@@ -272,6 +275,7 @@ fn settle_last(last: Option<Last>, active: &Segment) -> Result<Last, Error> {
             position: Position::ZERO,
             crc: 0,
             commit_ms: 0,
+            in_ms: 0,
             term: 1,
         }),
         // Retention never takes the segment with the newest frame.

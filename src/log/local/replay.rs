@@ -72,7 +72,7 @@ impl Replay {
             };
             self.chain.advance(&header);
             self.segment
-                .note(header.position, self.offset, header.commit_ms);
+                .note(header.position, self.offset, header.commit_us());
             let offset = self.offset;
             self.offset += bytes.len() as u64;
             if header.position > self.after {

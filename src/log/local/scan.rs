@@ -148,7 +148,7 @@ fn scan_segment(
         };
         let frame = frame::decode(&bytes, &header)
             .ok_or_else(|| damaged(segment, offset, "the frame's payload can't be decoded"))?;
-        segment.note(header.position, offset, header.commit_ms);
+        segment.note(header.position, offset, header.commit_us());
         chain.advance(&header);
         let length = bytes.len() as u64;
         found(Found {

@@ -60,10 +60,18 @@ pub(super) struct Segment {
     /// The file of the active segment. Others are opened by their readers, for as long as they read: a log may have
     /// more segments than a process may have descriptors.
     file: Mutex<Option<Arc<dyn File>>>,
-    /// (position, offset) of some frames, rising, at least a step apart.
-    index: Mutex<Vec<(Position, u64)>>,
+    /// Some frames, rising, at least a step apart.
+    index: Mutex<Vec<Known>>,
     first_commit_ms: AtomicU64,
     bytes: AtomicU64,
+}
+
+/// Where a frame is, and when it was committed.
+#[derive(Clone, Copy)]
+struct Known {
+    position: Position,
+    offset: u64,
+    commit_us: u64,
 }
 
 impl Segment {
@@ -102,26 +110,40 @@ impl Segment {
     }
 
     /// Remembers where a frame is, if the last entry is far enough away. Called in rising order; others are ignored.
-    pub(super) fn note(&self, position: Position, offset: u64, commit_ms: u64) {
+    pub(super) fn note(&self, position: Position, offset: u64, commit_us: u64) {
         if offset == 0 {
+            let commit_ms = commit_us / 1_000;
             self.first_commit_ms.store(commit_ms, Ordering::Relaxed);
         }
         let mut index = self.index();
         let far = match index.last() {
-            Some((_, last)) => offset >= last + INDEX_STEP_BYTES,
+            Some(last) => offset >= last.offset + INDEX_STEP_BYTES,
             None => true,
         };
         if far {
-            index.push((position, offset));
+            index.push(Known {
+                position,
+                offset,
+                commit_us,
+            });
         }
     }
 
     /// The last known frame at or below a position, with its offset: a place to start walking from.
     pub(super) fn near(&self, position: Position) -> (Position, u64) {
         let index = self.index();
-        match index.partition_point(|(at, _)| *at <= position) {
+        match index.partition_point(|known| known.position <= position) {
             0 => (self.first, 0),
-            after => index[after - 1],
+            after => (index[after - 1].position, index[after - 1].offset),
+        }
+    }
+
+    /// The last known frame that was committed before a time; if none is known, the end of the segment before.
+    pub(super) fn before(&self, commit_us: u64) -> Position {
+        let index = self.index();
+        match index.partition_point(|known| known.commit_us < commit_us) {
+            0 => Position(self.first.0 - 1),
+            after => index[after - 1].position,
         }
     }
 
@@ -142,7 +164,7 @@ impl Segment {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    fn index(&self) -> MutexGuard<'_, Vec<(Position, u64)>> {
+    fn index(&self) -> MutexGuard<'_, Vec<Known>> {
         // A panic can't leave the list half changed.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }

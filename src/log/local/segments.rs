@@ -112,6 +112,28 @@ impl Segments {
             .map_or(Position::ZERO, |segment| segment.first)
     }
 
+    /// A position whose frame and all before it were committed before this time; walking from there soon finds the
+    /// first one that was not.
+    pub(super) fn before(&self, commit_us: u64) -> Position {
+        let list: Vec<_> = lock(&self.list).iter().cloned().collect();
+        let is_before = |segment: &Arc<Segment>| {
+            let known = segment.first_commit_ms();
+            let first_ms = known.or_else(|| self.read_commit_ms(segment));
+            first_ms.is_some_and(|first_ms| first_ms < commit_us / 1_000)
+        };
+        match list.partition_point(is_before) {
+            0 => Position(list.first().map_or(0, |first| first.first.0 - 1)),
+            after => list[after - 1].before(commit_us),
+        }
+    }
+
+    /// First positions and bytes, oldest first.
+    pub(super) fn pieces(&self) -> Vec<(Position, u64)> {
+        let list = lock(&self.list);
+        let piece = |segment: &Arc<Segment>| (segment.first, segment.bytes());
+        list.iter().map(piece).collect()
+    }
+
     pub(super) fn figures(&self) -> LogFigures {
         let (oldest, segments, bytes) = {
             let list = lock(&self.list);
@@ -232,7 +254,7 @@ impl Segments {
         if header.position < segment.first {
             return None; // a reused segment that has no frame of its own yet
         }
-        segment.note(segment.first, 0, header.commit_ms);
+        segment.note(segment.first, 0, header.commit_us());
         Some(header.commit_ms)
     }
 

@@ -44,6 +44,7 @@ impl MemoryMedium {
             position: Position::ZERO,
             crc: 0,
             commit_ms: 0,
+            in_ms: 0,
             term: 1,
         };
         let (medium, id) = (Box::new(self.clone()), HistoryId([3; 16]));
@@ -118,6 +119,19 @@ impl Archive for MemoryMedium {
         let state = lock(&self.shared.state);
         let frames = state.frames[after.0 as usize..upto.0 as usize].to_vec();
         Ok(Box::new(frames.into_iter().map(Ok)))
+    }
+
+    fn since(&self, commit_us: u64, upto: Position) -> Result<Position, LogReadError> {
+        let frames = self.frames(Position::ZERO, upto, true)?;
+        let mut later = frames.filter_map(|frame| {
+            let frame = frame.ok()?;
+            (frame.commit_us() >= commit_us).then_some(frame.position)
+        });
+        Ok(later.next().unwrap_or(upto.next()))
+    }
+
+    fn pieces(&self) -> Vec<(Position, u64)> {
+        vec![(Position(1), 0)]
     }
 
     fn figures(&self) -> LogFigures {

@@ -18,20 +18,24 @@ use super::super::{
     Written,
 };
 use super::model::{Asked, Did, ModelKey, ModelTable};
+use super::stream::{Follower, ORIGINAL};
 use super::transactions::{OpenModel, Step, step};
 use crate::ids::{Clock, PartitionId, TableId};
 use crate::metrics::Metrics;
 use crate::model::{
     CellChange, Comparator, Condition, Direction, Error, Existence, Filter, FoundRow, GetRange,
     KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate, Predicate, PrimaryKey, PutCell,
-    Relation, ReturnContent, RowChange, RowWrite, Selection, TableOptions, TableUpdate, Throughput,
-    Value,
+    Relation, ReturnContent, RowChange, RowWrite, Selection, StreamSpec, TableOptions, TableUpdate,
+    Throughput, Value,
 };
 use crate::partition::{ImageOptions, Options};
 
 pub(super) const START_MS: u64 = 1_700_000_000_000;
 /// Tables with this offset have a bug planted in `update.rs`: automatic versions look at nothing but the clock.
 pub(in crate::table) const PLANTED_OFFSET_S: i64 = 77_777;
+
+/// Streams of this life have a bug planted in `stream/noted.rs`: what a batch replaces is forgotten.
+pub(in crate::table) const PLANTED_HOURS: u32 = 77;
 
 /// No tables of other layers.
 pub(super) struct NoRetention;
@@ -264,7 +268,7 @@ fn passes(row: &FoundRow) -> bool {
         .any(|cell| matches!(cell.value, Value::Integer(number) if number >= 0))
 }
 
-fn new_table(table: usize, options: TableOptions) -> NewTable {
+fn new_table(table: usize, options: TableOptions, hours: u32) -> NewTable {
     let (name, kind, auto_increment) = TABLES[table];
     let column = |name: &str, kind, auto_increment| KeyColumn {
         name: name.to_owned(),
@@ -280,6 +284,7 @@ fn new_table(table: usize, options: TableOptions) -> NewTable {
         defined_columns: Vec::new(),
         options,
         reserved: Throughput::default(),
+        stream: StreamSpec::new(hours.into(), vec![ORIGINAL.to_owned()]).ok(),
         local_transactions: true,
     }
 }
@@ -288,6 +293,9 @@ pub(super) struct World {
     pub(super) tables: Tables,
     partitions: Partitions,
     clock: Arc<Clock>,
+    /// Copies by the tables' streams; `None` = its options changed, of which no stream tells.
+    followers: Vec<Option<Follower>>,
+    hours: u32,
     pub(super) now: u64,
     pub(super) models: Vec<ModelTable>,
     pub(super) open: Vec<OpenModel>,
@@ -323,7 +331,11 @@ fn open(
 }
 
 impl World {
-    async fn new(dir: &Path, partitions: u16, offset_s: i64, metrics: &Arc<Metrics>) -> World {
+    async fn new(
+        dir: &Path,
+        (partitions, offset_s, hours): (u16, i64, u32),
+        metrics: &Arc<Metrics>,
+    ) -> World {
         let clock = Arc::new(Clock::fixed(START_MS));
         let (partitions, tables) = open(dir, partitions, &clock, metrics);
         let mut world = World {
@@ -332,6 +344,8 @@ impl World {
             clock,
             now: START_MS,
             models: Vec::new(),
+            followers: Vec::new(),
+            hours,
             open: Vec::new(),
             metrics: Arc::clone(metrics),
         };
@@ -347,7 +361,10 @@ impl World {
                 rows: BTreeMap::new(),
                 last: BTreeMap::new(),
             });
-            world.tables.create(new_table(at, options)).await.unwrap();
+            let new = new_table(at, options.clone(), hours);
+            world.tables.create(new).await.unwrap();
+            let follower = Follower::new(&world.tables, TABLES[at].0, options).await;
+            world.followers.push(Some(follower));
         }
         world
     }
@@ -364,6 +381,8 @@ impl World {
             clock: self.clock,
             now: self.now,
             models: self.models,
+            followers: self.followers,
+            hours: self.hours,
             open: self.open.into_iter().map(OpenModel::ended).collect(),
             metrics: self.metrics,
         }
@@ -522,12 +541,12 @@ impl World {
                 let name = TABLES[table].0;
                 self.tables.delete(name).await.unwrap();
                 assert_eq!(self.tables.describe(name).await, Err(Error::TableNotFound));
-                self.tables
-                    .create(new_table(table, options.clone()))
-                    .await
-                    .unwrap();
-                let again = self.tables.create(new_table(table, options.clone())).await;
+                let new = || new_table(table, options.clone(), self.hours);
+                self.tables.create(new()).await.unwrap();
+                let again = self.tables.create(new()).await;
                 assert_eq!(again, Err(Error::TableExists));
+                let follower = Follower::new(&self.tables, name, options.clone()).await;
+                self.followers[table] = Some(follower);
                 self.end_all(table);
                 let model = &mut self.models[table];
                 (model.options, model.rows, model.last) =
@@ -536,6 +555,16 @@ impl World {
             Command::Transaction(step) => self.step(step).await,
             Command::Flush => self.each_partition(Partitions::rotate).await,
             Command::Settle => self.each_partition(Partitions::settle).await,
+        }
+    }
+
+    /// The streams tell all that happened.
+    async fn follow(&mut self, limit: usize) {
+        for (follower, model) in self.followers.iter_mut().zip(&self.models) {
+            if let Some(follower) = follower {
+                follower.follow(&self.tables, limit).await;
+                follower.check(model, self.now.cast_signed());
+            }
         }
     }
 
@@ -687,6 +716,7 @@ impl World {
             return;
         }
         let options = done.unwrap().options.clone();
+        self.followers[table] = None;
         let mut expected = self.models[table].options.clone();
         expected.time_to_live_s = ttl.unwrap_or(expected.time_to_live_s);
         expected.max_versions = versions.unwrap_or(expected.max_versions);
@@ -738,7 +768,11 @@ pub(super) fn same(done: Result<Written, Error>, predicted: Result<Did, Error>) 
 
 /// Runs commands with restarts between them.
 /// What the server's metrics say in the end.
-fn play(seed: u8, operations: usize, restarts: usize, partitions: u16, offset_s: i64) -> String {
+fn play(
+    seed: u8,
+    (operations, restarts): (usize, usize),
+    (partitions, offset_s, hours): (u16, i64, u32),
+) -> String {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let strategy = command();
@@ -748,10 +782,13 @@ fn play(seed: u8, operations: usize, restarts: usize, partitions: u16, offset_s:
         .unwrap();
     runtime.block_on(async {
         let dir = tempfile::tempdir().unwrap();
-        let mut world = World::new(dir.path(), partitions, offset_s, &metrics).await;
+        let mut world = World::new(dir.path(), (partitions, offset_s, hours), &metrics).await;
         for number in 1..=operations {
             let command = strategy.new_tree(&mut runner).unwrap().current();
             world.run(command).await;
+            if number % 40 == 0 {
+                world.follow(1 + number % 60).await;
+            }
             if number % (operations / (restarts + 1)).max(1) == 0 {
                 world = world.restart(dir.path()).await;
             }
@@ -771,7 +808,7 @@ fn tables_do_what_the_model_says() {
     let restarts = number("TABLE_MODEL_RESTARTS", 6);
     let seed = u8::try_from(number("TABLE_MODEL_SEED", 1)).unwrap();
     let metrics =
-        [1, 3].map(|partitions| play(seed, operations / 2, restarts / 2, partitions, 86_400));
+        [1, 3].map(|count| play(seed, (operations / 2, restarts / 2), (count, 86_400, 24)));
     for ended in ["committed", "aborted", "expired", "conflicts"] {
         let name = format!("tideline_transactions_{ended}_total ");
         let lines = metrics.iter().flat_map(|text| text.lines());
@@ -795,9 +832,11 @@ fn tables_do_what_the_model_says() {
 
 #[test]
 fn a_planted_bug_is_found() {
-    let played = std::panic::catch_unwind(|| play(1, 2_000, 0, 1, PLANTED_OFFSET_S));
+    let played = std::panic::catch_unwind(|| play(1, (2_000, 0), (1, PLANTED_OFFSET_S, 24)));
     assert!(
         played.is_err(),
         "automatic versions below stored ones went unnoticed"
     );
+    let played = std::panic::catch_unwind(|| play(1, (2_000, 0), (1, 86_400, PLANTED_HOURS)));
+    assert!(played.is_err(), "a record of another change went unnoticed");
 }

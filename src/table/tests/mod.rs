@@ -8,7 +8,9 @@ mod model;
 mod reclaim;
 mod row_size;
 mod serializable;
+mod stream;
+mod streams;
 mod transactions;
 
-pub(super) use commands::PLANTED_OFFSET_S;
+pub(super) use commands::{PLANTED_HOURS, PLANTED_OFFSET_S};
 pub(super) use condition::evaluated;

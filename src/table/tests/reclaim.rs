@@ -80,6 +80,7 @@ impl Bed {
             defined_columns: Vec::new(),
             options,
             reserved: Throughput::default(),
+            stream: None,
             local_transactions: true,
         };
         self.runtime.block_on(self.tables.create(table)).unwrap();

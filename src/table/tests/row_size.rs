@@ -70,6 +70,7 @@ pub(super) async fn open(dir: &Path, columns: &[&str]) -> (Partitions, Tables, A
         defined_columns: Vec::new(),
         options: TableOptions::default(),
         reserved: Throughput::default(),
+        stream: None,
         local_transactions: true,
     };
     tables.create(new).await.unwrap();

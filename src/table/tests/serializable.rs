@@ -70,6 +70,7 @@ async fn make_table(tables: &Tables) {
         options: TableOptions::default(),
         reserved: Throughput::default(),
         local_transactions: true,
+        stream: None,
     };
     tables.create(table).await.unwrap();
 }

@@ -568,6 +568,7 @@ fn nobody_writes_to_them_and_their_names_are_taken() {
             defined_columns: Vec::new(),
             options: TableOptions::default(),
             reserved: Throughput::default(),
+            stream: None,
             local_transactions: true,
         };
         let write = |key: &[KeyValue], change| RowWrite {

@@ -21,6 +21,7 @@ mod read;
 mod refusal;
 pub mod reply;
 pub mod signature;
+mod stream;
 mod table;
 mod transaction;
 mod write;
@@ -31,6 +32,9 @@ pub use failure::{Code, Failure};
 pub use operation::{Operation, Request};
 pub use read::{GetRange, GetRow};
 pub use reply::Reply;
+pub use stream::{
+    DescribeStream, GetShardIterator, GetStreamRecord, Records, RecordsReply, StreamReply,
+};
 pub use transaction::StartTransaction;
 pub use write::WriteRow;
 

@@ -13,6 +13,7 @@ use super::fields::walk;
 use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::proto;
 use super::read::{GetRange, GetRow};
+use super::stream::{DescribeStream, GetShardIterator, GetStreamRecord};
 use super::table::{defined_columns, missing, new_table, table_name, table_update};
 use super::transaction::{StartTransaction, the_transaction};
 use super::write::{Kind, Parts, WriteRow};
@@ -50,6 +51,14 @@ listed! {
         BatchWriteRow,
         /// Reads the rows between two keys.
         GetRange,
+        /// Lists the streams of tables.
+        ListStream,
+        /// Describes a stream and its shards.
+        DescribeStream,
+        /// Gives a place in a shard.
+        GetShardIterator,
+        /// Reads changes from a place on.
+        GetStreamRecord,
         /// Begins a local transaction.
         StartLocalTransaction,
         /// Makes a local transaction's writes take effect.
@@ -80,6 +89,10 @@ impl Operation {
             Operation::BatchGetRow => "BatchGetRow",
             Operation::BatchWriteRow => "BatchWriteRow",
             Operation::GetRange => "GetRange",
+            Operation::ListStream => "ListStream",
+            Operation::DescribeStream => "DescribeStream",
+            Operation::GetShardIterator => "GetShardIterator",
+            Operation::GetStreamRecord => "GetStreamRecord",
             Operation::StartLocalTransaction => "StartLocalTransaction",
             Operation::CommitTransaction => "CommitTransaction",
             Operation::AbortTransaction => "AbortTransaction",
@@ -87,7 +100,7 @@ impl Operation {
         }
     }
 
-    /// Whether it is about rows, and not about tables or transactions as a whole.
+    /// Whether it is about rows, and not about tables, streams or transactions as a whole.
     #[must_use]
     pub fn is_of_rows(self) -> bool {
         !matches!(
@@ -99,6 +112,10 @@ impl Operation {
                 | Operation::DeleteTable
                 | Operation::AddDefinedColumn
                 | Operation::DeleteDefinedColumn
+                | Operation::ListStream
+                | Operation::DescribeStream
+                | Operation::GetShardIterator
+                | Operation::GetStreamRecord
                 | Operation::StartLocalTransaction
                 | Operation::CommitTransaction
                 | Operation::AbortTransaction
@@ -106,7 +123,7 @@ impl Operation {
         )
     }
 
-    /// Whether it reads rows, so that it may be asked again.
+    /// Whether it reads rows or their changes, so that it may be asked again.
     #[must_use]
     pub fn is_read(self) -> bool {
         matches!(
@@ -114,6 +131,7 @@ impl Operation {
             Operation::GetRow
                 | Operation::BatchGetRow
                 | Operation::GetRange
+                | Operation::GetStreamRecord
                 | Operation::ExportTable
         )
     }
@@ -166,6 +184,14 @@ pub enum Request {
     BatchWriteRow(BatchWriteRow),
     /// GetRange.
     GetRange(GetRange),
+    /// ListStream, perhaps of one table.
+    ListStream(Option<String>),
+    /// DescribeStream.
+    DescribeStream(DescribeStream),
+    /// GetShardIterator.
+    GetShardIterator(GetShardIterator),
+    /// GetStreamRecord.
+    GetStreamRecord(GetStreamRecord),
     /// StartLocalTransaction.
     StartTransaction(StartTransaction),
     /// CommitTransaction, and which.
@@ -224,6 +250,10 @@ impl Request {
             Operation::GetRange => {
                 GetRange::from_message(proto::GetRangeRequest::decode(body)?).map(Request::GetRange)
             }
+            Operation::ListStream
+            | Operation::DescribeStream
+            | Operation::GetShardIterator
+            | Operation::GetStreamRecord => of_stream(operation, body),
             Operation::StartLocalTransaction => {
                 let message = proto::StartLocalTransactionRequest::decode(body)?;
                 StartTransaction::from_message(message).map(Request::StartTransaction)
@@ -287,6 +317,28 @@ fn write_row(operation: Operation, body: Bytes) -> Result<WriteRow, Failure> {
         in_transaction: message.transaction_id.is_some(),
     };
     WriteRow::decode(message.table_name, parts, message.transaction_id)
+}
+
+fn of_stream(operation: Operation, body: Bytes) -> Result<Request, Failure> {
+    match operation {
+        Operation::DescribeStream => {
+            let message = proto::DescribeStreamRequest::decode(body)?;
+            DescribeStream::from_message(message).map(Request::DescribeStream)
+        }
+        Operation::GetShardIterator => {
+            let message = proto::GetShardIteratorRequest::decode(body)?;
+            GetShardIterator::from_message(message).map(Request::GetShardIterator)
+        }
+        Operation::GetStreamRecord => {
+            let message = proto::GetStreamRecordRequest::decode(body)?;
+            GetStreamRecord::from_message(message).map(Request::GetStreamRecord)
+        }
+        _ => {
+            let name = proto::ListStreamRequest::decode(body)?.table_name;
+            let name = name.map(|name| table_name(Some(name))).transpose()?;
+            Ok(Request::ListStream(name))
+        }
+    }
 }
 
 fn added(message: proto::AddDefinedColumnRequest) -> Result<Request, Failure> {

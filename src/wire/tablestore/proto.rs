@@ -971,3 +971,163 @@ impl LogicalOperator {
         }
     }
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListStreamRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Stream {
+    #[prost(string, required, tag = "1")]
+    pub stream_id: ::prost::alloc::string::String,
+    #[prost(string, required, tag = "2")]
+    pub table_name: ::prost::alloc::string::String,
+    /// Microseconds since 1970.
+    #[prost(int64, required, tag = "3")]
+    pub creation_time: i64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListStreamResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub streams: ::prost::alloc::vec::Vec<Stream>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DescribeStreamRequest {
+    #[prost(string, optional, tag = "1")]
+    pub stream_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub inclusive_start_shard_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "3")]
+    pub shard_limit: ::core::option::Option<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamShard {
+    #[prost(string, required, tag = "1")]
+    pub shard_id: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "2")]
+    pub parent_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "3")]
+    pub parent_sibling_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DescribeStreamResponse {
+    #[prost(string, required, tag = "1")]
+    pub stream_id: ::prost::alloc::string::String,
+    /// Hours.
+    #[prost(int32, required, tag = "2")]
+    pub expiration_time: i32,
+    #[prost(string, required, tag = "3")]
+    pub table_name: ::prost::alloc::string::String,
+    /// Microseconds since 1970.
+    #[prost(int64, required, tag = "4")]
+    pub creation_time: i64,
+    #[prost(enumeration = "StreamStatus", required, tag = "5")]
+    pub stream_status: i32,
+    #[prost(message, repeated, tag = "6")]
+    pub shards: ::prost::alloc::vec::Vec<StreamShard>,
+    #[prost(string, optional, tag = "7")]
+    pub next_shard_id: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetShardIteratorRequest {
+    #[prost(string, optional, tag = "1")]
+    pub stream_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub shard_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Microseconds since 1970.
+    #[prost(int64, optional, tag = "3")]
+    pub timestamp: ::core::option::Option<i64>,
+    #[prost(string, optional, tag = "4")]
+    pub token: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetShardIteratorResponse {
+    #[prost(string, required, tag = "1")]
+    pub shard_iterator: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "2")]
+    pub next_token: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetStreamRecordRequest {
+    #[prost(string, optional, tag = "1")]
+    pub shard_iterator: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "2")]
+    pub limit: ::core::option::Option<i32>,
+    #[prost(string, optional, tag = "3")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamRecord {
+    #[prost(enumeration = "ActionType", required, tag = "1")]
+    pub action_type: i32,
+    #[prost(bytes = "bytes", required, tag = "2")]
+    pub record: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub origin_record: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetStreamRecordResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub stream_records: ::prost::alloc::vec::Vec<StreamRecord>,
+    #[prost(string, optional, tag = "2")]
+    pub next_shard_iterator: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    pub consumed: ::core::option::Option<ConsumedCapacity>,
+    #[prost(bool, optional, tag = "4")]
+    pub may_more_record: ::core::option::Option<bool>,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum StreamStatus {
+    StreamEnabling = 1,
+    StreamActive = 2,
+}
+impl StreamStatus {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::StreamEnabling => "STREAM_ENABLING",
+            Self::StreamActive => "STREAM_ACTIVE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "STREAM_ENABLING" => Some(Self::StreamEnabling),
+            "STREAM_ACTIVE" => Some(Self::StreamActive),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ActionType {
+    PutRow = 1,
+    UpdateRow = 2,
+    DeleteRow = 3,
+}
+impl ActionType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::PutRow => "PUT_ROW",
+            Self::UpdateRow => "UPDATE_ROW",
+            Self::DeleteRow => "DELETE_ROW",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PUT_ROW" => Some(Self::PutRow),
+            "UPDATE_ROW" => Some(Self::UpdateRow),
+            "DELETE_ROW" => Some(Self::DeleteRow),
+            _ => None,
+        }
+    }
+}

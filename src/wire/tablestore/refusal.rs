@@ -29,6 +29,14 @@ impl From<Error> for Failure {
                 Code::NoPermissionAccess,
                 "The table shows timelines and can only be read.",
             ),
+            Error::StreamNotFound => {
+                Failure::with(Code::ObjectNotExist, "Requested stream does not exist.")
+            }
+            Error::ShardNotFound => Failure::with(
+                Code::ObjectNotExist,
+                "Requested stream shard does not exist.",
+            ),
+            Error::StreamTrimmed => Failure::new(Code::TrimmedDataAccess),
             Error::ConditionFailed => Failure::new(Code::ConditionCheckFail),
             Error::RowConflict => Failure::new(Code::RowOperationConflict),
             Error::RowTooLarge => Failure::new(Code::OutOfRowSizeLimit),
@@ -108,6 +116,11 @@ fn of_definition(error: Error) -> Cow<'static, str> {
             };
             format!("Invalid Capacity Unit:{units} . Capacity Unit must {reason}.")
         }
+        Error::InvalidStreamHours => return "Invalid stream expiration time.".into(),
+        Error::StreamColumnCount => {
+            return "The number of original columns of a stream must be in range: [0, 32].".into();
+        }
+        Error::InvalidIterator => return "Invalid shard iterator.".into(),
         Error::NoOptions => return "No parameter is specified in table options.".into(),
         Error::TransactionsDisabled => {
             return "Try to call method using explicit transaction on explicit-transaction-disabled \

@@ -9,6 +9,7 @@ use prost::Message;
 
 use super::failure::Failure;
 use super::proto;
+use super::stream::{self, RecordsReply, StreamReply};
 use crate::model::{
     ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
 };
@@ -32,6 +33,14 @@ pub enum Reply {
     Batch(Vec<TableReply>),
     /// GetRange.
     Range(RangeReply),
+    /// ListStream: the tables that have streams.
+    Streams(Vec<Definition>),
+    /// DescribeStream.
+    Stream(StreamReply),
+    /// GetShardIterator.
+    Iterator(String),
+    /// GetStreamRecord.
+    Records(RecordsReply),
     /// StartLocalTransaction.
     Started(TransactionId),
     /// AbortTransaction, and which.
@@ -80,7 +89,7 @@ impl Reply {
             Reply::Updated(table) => proto::UpdateTableResponse {
                 reserved_throughput_details: throughput(&table),
                 table_options: options_message(&table.options),
-                stream_details: Some(proto::StreamDetails::default()),
+                stream_details: Some(stream::details(&table)),
             }
             .encode_to_vec(),
             Reply::Read(reply) => proto::GetRowResponse {
@@ -105,6 +114,17 @@ impl Reply {
                 next_start_primary_key: range.next,
             }
             .encode_to_vec(),
+            Reply::Streams(tables) => stream::listed(tables).encode_to_vec(),
+            Reply::Stream(reply) => stream::described(reply).encode_to_vec(),
+            Reply::Iterator(iterator) => proto::GetShardIteratorResponse {
+                shard_iterator: iterator,
+                next_token: None,
+            }
+            .encode_to_vec(),
+            Reply::Records(reply) => {
+                let (read, write) = (reply.read, 0);
+                stream::records(reply, consumed(Consumed { read, write })).encode_to_vec()
+            }
             Reply::Exported(page) => page.encode_to_vec(),
             Reply::Aborted(id) => proto::AbortTransactionResponse {
                 transaction_id: id.to_string(),
@@ -197,7 +217,7 @@ fn description(table: &Definition) -> proto::DescribeTableResponse {
         table_options: options_message(&table.options),
         // A table is there at once, or not at all.
         table_status: proto::TableStatus::Active.into(),
-        stream_details: Some(proto::StreamDetails::default()),
+        stream_details: Some(stream::details(table)),
         // One split: this server.
         shard_splits: Vec::new(),
         index_metas: Vec::new(),

@@ -1,6 +1,6 @@
 //! What requests say about tables: making, changing and naming them, and their defined columns.
 //!
-//! Owns: the messages of definitions and options, and what this server does not have (streams, indexes): it is refused,
+//! Owns: the messages of definitions and options, and what this server does not have (indexes): it is refused,
 //! never left out in silence. Promises: a definition that leaves this module keeps every rule. Must not: know which
 //! tables there are.
 
@@ -10,9 +10,9 @@ use super::failure::Failure;
 use super::proto;
 use crate::model::limits::DEFINED_COLUMNS_MAX;
 use crate::model::{
-    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, TableOptions,
-    TableUpdate, Throughput, check_column_name, check_defined_columns, check_key_columns,
-    check_table_name,
+    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, StreamSpec,
+    TableOptions, TableUpdate, Throughput, check_column_name, check_defined_columns,
+    check_key_columns, check_table_name,
 };
 
 /// The table that a CreateTable asks for.
@@ -38,7 +38,7 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     let mut options = TableOptions::default();
     options.change(&given);
     options.update_full_row = message_options.update_full_row.unwrap_or(false);
-    no_stream(message.stream_spec)?;
+    let stream = stream(message.stream_spec)?.flatten();
     if !message.index_metas.is_empty() {
         return Err(Failure::invalid("Indexes are not supported."));
     }
@@ -57,13 +57,13 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
         defined_columns,
         options,
         reserved,
+        stream,
         // Not all SDKs can ask for them.
         local_transactions: message.enable_local_txn.unwrap_or(true),
     })
 }
 
-/// The table that an UpdateTable names, and the change; it is empty if the request says only that there is to be no
-/// stream.
+/// The table that an UpdateTable names, and the change.
 pub(super) fn table_update(
     message: proto::UpdateTableRequest,
 ) -> Result<(String, TableUpdate), Failure> {
@@ -78,11 +78,11 @@ pub(super) fn table_update(
         options: options(message_options)?,
         reserved_read,
         reserved_write,
+        stream: stream(message.stream_spec)?,
     };
-    if update.is_empty() && message.stream_spec.is_none() {
+    if update.is_empty() {
         return Err(Error::NoOptions.into());
     }
-    no_stream(message.stream_spec)?;
     Ok((table, update))
 }
 
@@ -177,16 +177,18 @@ fn options(message: proto::TableOptions) -> Result<OptionsUpdate, Error> {
     Ok(update)
 }
 
-fn no_stream(spec: Option<proto::StreamSpecification>) -> Result<(), Failure> {
-    let Some(spec) = spec else {
-        return Ok(());
+/// The stream that a CreateTable or UpdateTable names; `None` = it says nothing of one, `Some(None)` = none.
+fn stream(
+    message: Option<proto::StreamSpecification>,
+) -> Result<Option<Option<StreamSpec>>, Failure> {
+    let Some(spec) = message else {
+        return Ok(None);
     };
     let is_wanted = spec.enable_stream.ok_or_else(missing)?;
-    if spec.expiration_time.is_some_and(i32::is_negative) {
-        return Err(Failure::invalid("Invalid stream expiration time."));
+    if !is_wanted && spec.expiration_time.is_none_or(|hours| hours >= 0) {
+        return Ok(Some(None));
     }
-    match is_wanted {
-        true => Err(Failure::invalid("Streams are not supported.")),
-        false => Ok(()),
-    }
+    // What is not given is no time that there is.
+    let hours = spec.expiration_time.unwrap_or(0).into();
+    Ok(Some(Some(StreamSpec::new(hours, spec.columns_to_get)?)))
 }

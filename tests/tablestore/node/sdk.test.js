@@ -280,13 +280,30 @@ test('a wrong secret', async () => {
   await assert.rejects(wrong.listTable({}), refused(403, 'Signature mismatch.'));
 });
 
-test('what is not there yet is refused by name', async () => {
-  const withStream = {
-    tableMeta: { tableName: 'refused', primaryKey: textKey },
+test('a table with a stream; the SDK has no method that reads one', async () => {
+  const tableName = 'node_streamed';
+  await client.createTable({
+    tableMeta: { tableName, primaryKey: textKey },
     reservedThroughput: { capacityUnit: { read: 0, write: 0 } },
     tableOptions: { timeToLive: -1, maxVersions: 1 },
     streamSpecification: { enableStream: true, expirationTime: 24 },
-  };
-  await assert.rejects(client.createTable(withStream), refused(400, 'Streams are not supported.'));
+  });
+  const told = async () => (await client.describeTable({ tableName })).streamDetails;
+  const first = await told();
+  assert.deepEqual([first.enableStream, first.expirationTime], [true, 24]);
+  const { streamDetails } = await client.updateTable({
+    tableName, tableOptions: {}, streamSpecification: { enableStream: false },
+  });
+  assert.equal(streamDetails.enableStream, false);
+  await client.updateTable({
+    tableName, tableOptions: {}, streamSpecification: { enableStream: true, expirationTime: 168 },
+  });
+  const second = await told();
+  assert.deepEqual([second.enableStream, second.expirationTime], [true, 168]);
+  assert.ok(first.streamId && second.streamId && first.streamId !== second.streamId);
+  await client.deleteTable({ tableName });
+});
+
+test('what is not there yet is refused by name', async () => {
   await assert.rejects(client.listSearchIndex({ tableName: 'a' }), refused(400, 'Unsupported operation: ListSearchIndex.'));
 });

@@ -17,7 +17,9 @@ use super::{
     TYPE_BINARY, TYPE_BOOLEAN, TYPE_DOUBLE, TYPE_INF_MAX, TYPE_INF_MIN, TYPE_INTEGER, TYPE_NULL,
     TYPE_STRING, Variant,
 };
-use crate::model::{KeyColumn, KeyValue, RowRef, RowSink, ValueRef};
+use crate::model::{
+    ChangeKind, ChangeRef, ChangedCell, KeyColumn, KeyValue, RowRef, RowSink, ValueRef,
+};
 
 /// A tag and its length for each of the three numbers of a sequence.
 const SEQUENCE_BYTES: usize = 5 + 9 + 5;
@@ -86,6 +88,40 @@ pub fn encode_rows<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Bytes {
 #[must_use]
 pub fn encode_row(row: &Row) -> Bytes {
     encode_rows([row])
+}
+
+/// A buffer with one change of a row, as streams tell it.
+#[must_use]
+pub fn encode_change(change: &ChangeRef<'_>) -> Bytes {
+    let cells = change.columns.len() + change.cells.len();
+    let mut out = Vec::with_capacity(change.size() + CELL_BYTES * cells + 2 * CELL_BYTES);
+    let mut writer = Writer::begin(&mut out);
+    for (column, value) in change.columns.iter().zip(change.key) {
+        writer.cell(&column.name, Some(value.into()), None, None);
+    }
+    writer.attributes(change.cells.is_empty());
+    for cell in change.cells {
+        match *cell {
+            ChangedCell::Put(cell) => {
+                writer.cell(cell.name, Some(cell.value.into()), None, Some(cell.version));
+            }
+            ChangedCell::DeleteOne { name, version } => {
+                let operation = Some(CellOperation::DeleteOneVersion);
+                writer.cell(name, None, operation, Some(version));
+            }
+            ChangedCell::DeleteAll { name } => {
+                writer.cell(name, None, Some(CellOperation::DeleteAllVersions), None);
+            }
+        }
+    }
+    let sequence = Sequence {
+        // The time of a log does not fall, whatever the clock does.
+        epoch: 0,
+        timestamp: change.time_us.cast_signed(),
+        row: change.index.cast_signed(),
+    };
+    writer.finish(change.kind == ChangeKind::Delete, Some(sequence));
+    out.into()
 }
 
 /// A variant alone, as filters hold it.

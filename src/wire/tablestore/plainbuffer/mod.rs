@@ -22,7 +22,7 @@ use std::fmt;
 use bytes::Bytes;
 
 pub use decode::{decode_row, decode_rows, decode_variant};
-pub use encode::{RowBuffer, encode_row, encode_rows, encode_variant};
+pub use encode::{RowBuffer, encode_change, encode_row, encode_rows, encode_variant};
 
 const HEADER: u32 = 0x75;
 const TAG_PRIMARY_KEY: u8 = 0x01;

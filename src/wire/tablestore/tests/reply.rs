@@ -110,6 +110,7 @@ fn a_table_is_told_whole() {
         created_us: 9,
         increased_us: 11_000_000,
         decreased_us: 0,
+        stream: None,
         local_transactions: true,
     };
     let updated = Reply::Updated(Box::new(definition.clone())).encode();

@@ -1,0 +1,75 @@
+//! ListStream, DescribeStream, GetShardIterator and GetStreamRecord.
+//!
+//! Owns: the steps of one call, from names to shards and iterators. Promises: what is read keeps nothing here: the
+//! iterator that is answered is all that a reader needs. Must not: know how a change is found or encoded.
+
+use crate::model::Error;
+use crate::table::{CHANGES_MAX, Shard, ShardIterator, ShardPage, Tables};
+use crate::wire::tablestore::{
+    DescribeStream, GetShardIterator, GetStreamRecord, Records, RecordsReply, Reply, StreamReply,
+};
+
+pub(super) async fn list(tables: &Tables, table: Option<&str>) -> Result<Reply, Error> {
+    let streaming = tables.streams(table).await?;
+    let streaming = streaming.iter().map(|table| table.definition.clone());
+    Ok(Reply::Streams(streaming.collect()))
+}
+
+pub(super) async fn describe(tables: &Tables, ask: DescribeStream) -> Result<Reply, Error> {
+    let table = tables.stream(&ask.stream).await?;
+    let shards = tables.shards();
+    let names = |shard: &Shard| {
+        let Shard {
+            id,
+            parent,
+            parent_sibling,
+        } = shard;
+        [Some(id), parent.as_ref(), parent_sibling.as_ref()].map(|id| id.map(ToString::to_string))
+    };
+    let is_first = |shard: &Shard| {
+        ask.start
+            .as_ref()
+            .is_none_or(|id| shard.id.to_string() == *id)
+    };
+    let first = shards
+        .iter()
+        .position(is_first)
+        .ok_or(Error::ShardNotFound)?;
+    let mut rest = shards[first..].iter();
+    let page = rest.by_ref().take(ask.limit.unwrap_or(usize::MAX));
+    Ok(Reply::Stream(StreamReply {
+        table: Box::new(table.definition.clone()),
+        shards: page.map(names).collect(),
+        next: rest.next().map(|shard| shard.id.to_string()),
+    }))
+}
+
+pub(super) async fn iterator(tables: &Tables, ask: &GetShardIterator) -> Result<Reply, Error> {
+    let GetShardIterator {
+        stream,
+        shard,
+        since_us,
+    } = ask;
+    let iterator = tables.shard_iterator(stream, shard, *since_us).await?;
+    Ok(Reply::Iterator(iterator.to_string()))
+}
+
+pub(super) async fn records(tables: &Tables, ask: GetStreamRecord) -> Result<Reply, Error> {
+    let iterator = ShardIterator::parse(&ask.iterator).ok_or(Error::InvalidIterator)?;
+    if let Some(name) = ask.table {
+        // Only a check: the iterator says whose changes are read.
+        let table = tables.describe(&name).await?;
+        let stream = table.stream.as_ref();
+        if stream.is_none_or(|stream| stream.id != iterator.stream) {
+            return Err(Error::StreamTrimmed);
+        }
+    }
+    let limit = ask.limit.unwrap_or(CHANGES_MAX);
+    let page: ShardPage<Records> = tables.shard_changes(iterator, limit).await?;
+    Ok(Reply::Records(RecordsReply {
+        records: page.changes,
+        next: page.next.to_string(),
+        is_more: page.is_more,
+        read: page.read,
+    }))
+}

@@ -1,0 +1,188 @@
+//! Streams: the changes of a table's rows, read from the commit logs in which they are.
+//!
+//! Owns: a stream's life (enabled, respecified, disabled), its shards, one for each partition, and reading from a place
+//! in one. Promises: there is no second copy of a change; a reader that got an iterator and reads on from the ones that
+//! it is answered sees every change of a key once and in order, as long as the log keeps them, and is told when it does
+//! not. Must not: know a wire.
+
+mod hold;
+mod noted;
+mod place;
+mod read;
+
+use std::sync::Arc;
+
+pub(super) use noted::Noted;
+pub use place::{Place, ShardId, ShardIterator};
+pub use read::{CHANGES_MAX, ChangePage, read_changes};
+
+use super::schema::Table;
+use super::tables::Tables;
+use crate::ids::{PartitionId, Position};
+use crate::model::{ChangeSink, Error, Stream, units};
+use crate::partition::ReadError;
+
+/// A part of a stream whose changes are in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Its name.
+    pub id: ShardId,
+    /// The shard whose keys it took over: a reader finishes that one first.
+    pub parent: Option<ShardId>,
+    /// The other one, where two became one.
+    pub parent_sibling: Option<ShardId>,
+}
+
+/// What a read from a shard gives.
+#[derive(Clone, Debug)]
+pub struct ShardPage<Changes> {
+    /// The changes, in order.
+    pub changes: Changes,
+    /// Where to read on; the same place if nothing came.
+    pub next: ShardIterator,
+    /// Whether there may be more now.
+    pub is_more: bool,
+    /// Capacity units of reading.
+    pub read: u32,
+}
+
+/// An iterator stays where it is while nothing comes, so that a reader may compare. But other tables' changes carry it
+/// along after so many batches, or each look would begin further back, in the end where the log is gone.
+const STAYS_BATCHES: u64 = 1_024;
+
+impl Tables {
+    /// The tables that have streams, all or this one if it has.
+    pub async fn streams(&self, table: Option<&str>) -> Result<Vec<Arc<Table>>, Error> {
+        if let Some(name) = table {
+            let table = self.describe(name).await?;
+            let has_stream = table.stream.is_some();
+            return Ok(has_stream.then_some(table).into_iter().collect());
+        }
+        let known = self.snapshot().await?;
+        let streaming = known.tables().filter(|table| table.stream.is_some());
+        Ok(streaming.cloned().collect())
+    }
+
+    /// The table that has the stream of this name.
+    pub async fn stream(&self, id: &str) -> Result<Arc<Table>, Error> {
+        let known = self.snapshot().await?;
+        let is_it = |table: &&Arc<Table>| stream_of(table).is_some_and(|stream| stream.id == id);
+        known
+            .tables()
+            .find(is_it)
+            .cloned()
+            .ok_or(Error::StreamNotFound)
+    }
+
+    /// The shards of any stream. A partition is one for its life.
+    #[must_use]
+    pub fn shards(&self) -> Vec<Shard> {
+        let history = self.partitions().history();
+        let shard = |partition| Shard {
+            id: ShardId { history, partition },
+            parent: None,
+            parent_sibling: None,
+        };
+        self.partitions().ids().map(shard).collect()
+    }
+
+    /// Where a reader of a shard begins: at the first change that is kept, or at the first one at or after a time, µs
+    /// since 1970.
+    pub async fn shard_iterator(
+        &self,
+        stream: &str,
+        shard: &str,
+        since_us: Option<u64>,
+    ) -> Result<ShardIterator, Error> {
+        let table = self.stream(stream).await?;
+        let shard = ShardId::parse(shard).ok_or(Error::ShardNotFound)?;
+        let begin = self.begin(&table, shard).ok_or(Error::ShardNotFound)?;
+        let tail = self.partitions().tail(shard.partition);
+        let since = match since_us {
+            None => begin,
+            Some(time_us) => {
+                let seek = move || tail.since(time_us);
+                let found = self
+                    .partitions()
+                    .read(shard.partition, move |_| seek())
+                    .await;
+                found?.max(begin)
+            }
+        };
+        Ok(ShardIterator {
+            stream: stream.to_owned(),
+            shard,
+            place: Place::before(since),
+        })
+    }
+
+    /// Reads changes from an iterator on, in order.
+    pub async fn shard_changes<Changes: ChangeSink>(
+        &self,
+        iterator: ShardIterator,
+        count_max: usize,
+    ) -> Result<ShardPage<Changes>, Error> {
+        let found = self.stream(&iterator.stream).await;
+        // An iterator was given out, so its stream was there.
+        let table = found.map_err(|error| match error {
+            Error::StreamNotFound => Error::StreamTrimmed,
+            other => other,
+        })?;
+        let ShardIterator { shard, place, .. } = iterator;
+        let begin = self.begin(&table, shard).ok_or(Error::StreamTrimmed)?;
+        if place.position < begin {
+            return Err(Error::StreamTrimmed);
+        }
+        let tail = self.partitions().tail(shard.partition);
+        let read = move || read_changes::<Changes>(&tail, &table, place, count_max);
+        let page = self
+            .partitions()
+            .read(shard.partition, move |_| read())
+            .await;
+        let page = page.map_err(|error| self.read_error(shard.partition, place, error))?;
+        let came = page.count > 0;
+        let stays =
+            !came && !page.is_more && page.next.position.0 < place.position.0 + STAYS_BATCHES;
+        Ok(ShardPage {
+            changes: page.changes,
+            next: ShardIterator {
+                place: if stays { place } else { page.next },
+                ..iterator
+            },
+            is_more: page.is_more,
+            read: units(page.bytes),
+        })
+    }
+
+    /// The first position of a stream's shard that is kept; `None` = it is not a shard of this directory.
+    fn begin(&self, table: &Table, shard: ShardId) -> Option<Position> {
+        let ShardId { history, partition } = shard;
+        let is_ours = |at: PartitionId| at == partition && history == self.partitions().history();
+        self.partitions().ids().find(|at| is_ours(*at))?;
+        let after = stream_of(table)?
+            .after
+            .get(usize::from(partition.0))
+            .copied();
+        let after = Position(after.unwrap_or_default());
+        Some(after.next().max(self.partitions().tail(partition).first()))
+    }
+
+    /// Whether a read failed because what it asked for has gone meanwhile.
+    fn read_error(&self, partition: PartitionId, place: Place, error: ReadError) -> Error {
+        match place.position < self.partitions().tail(partition).first() {
+            true => Error::StreamTrimmed,
+            false => error.into(),
+        }
+    }
+
+    /// Up to where the logs are: a stream that is enabled now begins behind.
+    pub(super) fn tails(&self) -> Vec<u64> {
+        let partitions = self.partitions();
+        let tail = |partition| partitions.tail(partition).position().0;
+        partitions.ids().map(tail).collect()
+    }
+}
+
+fn stream_of(table: &Table) -> Option<&Stream> {
+    table.stream.as_ref()
+}

@@ -1,0 +1,124 @@
+//! Places in streams, and how callers are told of them: shards and iterators.
+//!
+//! Owns: their texts, which are opaque to clients. Promises: an iterator is a place and nothing else, so that reading
+//! from it again gives the same; a text that was not given out here is refused, never guessed at. Must not: say whether
+//! the stream or the place still exists.
+
+use std::fmt;
+
+use crate::ids::{HistoryId, PartitionId, Position};
+
+/// One partition's log in one history of the data directory: what is restored, and each part of a partition that is
+/// split, has shards of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardId {
+    /// The history.
+    pub history: HistoryId,
+    /// The partition.
+    pub partition: PartitionId,
+}
+
+/// A place in a partition's log: before a change of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The batch; it need not exist yet.
+    pub position: Position,
+    /// How many of the table's changes in it lie before the place.
+    pub index: u32,
+}
+
+/// Where a reader of a stream goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardIterator {
+    /// The stream.
+    pub stream: String,
+    /// Its shard.
+    pub shard: ShardId,
+    /// The place in it.
+    pub place: Place,
+}
+
+impl Place {
+    /// Before everything that a batch changes.
+    #[must_use]
+    pub fn before(position: Position) -> Place {
+        Place { position, index: 0 }
+    }
+}
+
+impl ShardId {
+    /// Reads what `Display` writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<ShardId> {
+        let (history, partition) = text.split_once('-')?;
+        let shard = ShardId {
+            history: HistoryId::parse(history)?,
+            partition: PartitionId(partition.parse().ok()?),
+        };
+        (shard.to_string() == text).then_some(shard)
+    }
+}
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}-{}", self.history, self.partition)
+    }
+}
+
+impl ShardIterator {
+    /// Reads what `Display` writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<ShardIterator> {
+        let mut parts = text.split('.');
+        let iterator = ShardIterator {
+            stream: parts.next()?.to_owned(),
+            shard: ShardId::parse(parts.next()?)?,
+            place: Place {
+                position: Position(parts.next()?.parse().ok().filter(|at| *at > 0)?),
+                index: parts.next()?.parse().ok()?,
+            },
+        };
+        (iterator.to_string() == text).then_some(iterator)
+    }
+}
+
+impl fmt::Display for ShardIterator {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { position, index } = self.place;
+        write!(out, "{}.{}.{position}.{index}", self.stream, self.shard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn places_come_back_and_nothing_else_does(
+            history: [u8; 16],
+            partition: u16,
+            position in 1u64..,
+            index: u32,
+            at in 0usize..100,
+            other in "[0-9a-f.+-]",
+            text in "[0-9a-f.-]{0,90}",
+        ) {
+            let shard = ShardId { history: HistoryId(history), partition: PartitionId(partition) };
+            prop_assert_eq!(ShardId::parse(&shard.to_string()), Some(shard));
+            let place = Place { position: Position(position), index };
+            let iterator = ShardIterator { stream: "5".repeat(32), shard, place };
+            let told = iterator.to_string();
+            prop_assert_eq!(ShardIterator::parse(&told), Some(iterator));
+            let mut changed = told;
+            changed.replace_range(at % changed.len()..=at % changed.len(), &other);
+            for text in [changed, text] {
+                if let Some(iterator) = ShardIterator::parse(&text) {
+                    prop_assert_eq!(iterator.to_string(), text);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! From the frames of a log to the changes of a table, in one walk.
+//!
+//! Owns: what a change record and its entry say together. Promises: a change is read from its own batch and nothing
+//! else, so reading it again gives the same; a page ends at a bound of changes, of bytes and of log that is looked at.
+//! Must not: know streams, iterators or a wire: whoever follows a table's changes reads them here.
+
+use std::collections::HashMap;
+
+use super::super::Malformed;
+use super::super::cell::Content;
+use super::super::change::{Action, Change};
+use super::super::delta::{DELTA, cells_of};
+use super::super::key::split_key;
+use super::super::primary_key;
+use super::super::row::{ROW, Row};
+use super::super::schema::Table;
+use super::place::Place;
+use crate::ids::{Position, TableId};
+use crate::model::{Cell, ChangeKind, ChangeRef, ChangeSink, ChangedCell};
+use crate::partition::{Batch, ReadError, Tail};
+
+/// The most changes of a page.
+pub const CHANGES_MAX: usize = 5_000;
+/// A page ends when its changes come to so many bytes.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+/// And when so much log was looked at, whatever was in it.
+const SCANNED_BYTES_MAX: usize = 32 << 20;
+/// How much of the log is read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// Changes of a table, in the order of their commits.
+#[derive(Clone, Debug)]
+pub struct ChangePage<Changes> {
+    /// The changes.
+    pub changes: Changes,
+    /// Behind the last of them, and behind all that was looked at.
+    pub next: Place,
+    /// How many there are.
+    pub count: usize,
+    /// The bytes that they count.
+    pub bytes: usize,
+    /// Whether the page ended before the log did.
+    pub is_more: bool,
+}
+
+/// Reads a page of a table's changes from `from` on. May block on the disk.
+pub fn read_changes<Changes: ChangeSink>(
+    tail: &Tail,
+    table: &Table,
+    from: Place,
+    count_max: usize,
+) -> Result<ChangePage<Changes>, ReadError> {
+    let mut page = ChangePage {
+        changes: Changes::default(),
+        next: from,
+        count: 0,
+        bytes: 0,
+        is_more: false,
+    };
+    let count_max = count_max.min(CHANGES_MAX);
+    let mut scanned = 0;
+    loop {
+        let batches = tail.batches(Position(page.next.position.0 - 1), READ_BYTES)?;
+        if batches.is_empty() {
+            return Ok(page);
+        }
+        for batch in &batches {
+            if page.count >= count_max || scanned >= SCANNED_BYTES_MAX {
+                page.is_more = true;
+                return Ok(page);
+            }
+            scanned += batch.bytes();
+            let damaged = |_| ReadError(format!("batch {}: not its changes", batch.position));
+            if !page.take(batch, table, count_max).map_err(damaged)? {
+                page.is_more = true;
+                return Ok(page);
+            }
+            page.next = Place::before(batch.position.next());
+        }
+    }
+}
+
+impl<Changes: ChangeSink> ChangePage<Changes> {
+    /// Takes what is left of a batch; `false` = the page is full before its end.
+    fn take(&mut self, batch: &Batch, table: &Table, count_max: usize) -> Result<bool, Malformed> {
+        for (index, change) in (0..).zip(changes_of(batch, table.id)?) {
+            if index < self.next.index && batch.position == self.next.position {
+                continue;
+            }
+            if self.count >= count_max || self.bytes >= PAGE_BYTES_MAX {
+                self.next = Place {
+                    position: batch.position,
+                    index,
+                };
+                return Ok(false);
+            }
+            let key = primary_key::decode(change.key)?;
+            let original = change.original.map(original_cells).transpose()?;
+            let change = ChangeRef {
+                kind: change.kind,
+                time_us: batch.commit_us(),
+                index,
+                columns: &table.primary_key,
+                key: &key,
+                cells: &changed_cells(change)?,
+                original: original.as_deref(),
+            };
+            self.count += 1;
+            self.bytes += change.size();
+            self.changes.push(change);
+        }
+        Ok(true)
+    }
+}
+
+/// A change of one row as its batch has it.
+#[derive(Clone, Copy, Debug)]
+struct Stored<'b> {
+    kind: ChangeKind,
+    /// The row's key.
+    key: &'b [u8],
+    /// A row, a delta, or nothing.
+    value: &'b [u8],
+    /// A row.
+    original: Option<&'b [u8]>,
+}
+
+/// What a batch changes in a table, in order.
+fn changes_of(batch: &Batch, table: TableId) -> Result<Vec<Stored<'_>>, Malformed> {
+    let records = batch.changes();
+    let records = records.filter(|record| Change::table_of(record) == Some(table));
+    let records: Vec<Change<'_>> = records.map(Change::decode).collect::<Result<_, _>>()?;
+    let mut changes = Vec::with_capacity(records.len());
+    // An entry is what the last record of it made: going backwards, each former one is known in time.
+    let mut formers: HashMap<u32, &[u8]> = HashMap::new();
+    for record in records.iter().rev() {
+        let entries = batch.entries_in(record.indexes()).ok_or(Malformed)?;
+        let first = changes.len();
+        for (at, entry) in (record.first..).zip(entries) {
+            if split_key(entry.key).map(|(of, _)| of) != Some(table) {
+                return Err(Malformed);
+            }
+            let value = match record.delta {
+                _ if record.action == Action::Delete => &[],
+                [] => formers.get(&at).copied().unwrap_or(entry.value),
+                delta => delta,
+            };
+            changes.push(Stored {
+                kind: kind_of(value)?,
+                key: entry.key,
+                value,
+                original: (!record.original.is_empty()).then_some(record.original),
+            });
+        }
+        changes[first..].reverse();
+        if !record.former.is_empty() {
+            formers.insert(record.first, record.former);
+        }
+    }
+    changes.reverse();
+    Ok(changes)
+}
+
+/// What a value does to its row.
+fn kind_of(value: &[u8]) -> Result<ChangeKind, Malformed> {
+    match value.first() {
+        None => Ok(ChangeKind::Delete),
+        Some(&ROW) => Ok(ChangeKind::Put),
+        Some(&DELTA) => Ok(ChangeKind::Update),
+        Some(_) => Err(Malformed),
+    }
+}
+
+fn changed_cells(change: Stored<'_>) -> Result<Vec<ChangedCell<'_>>, Malformed> {
+    let mut changed = Vec::new();
+    if change.value.is_empty() {
+        return Ok(changed);
+    }
+    let mut cells = cells_of(change.value)?;
+    while let Some(cell) = cells.next_cell()? {
+        let (name, version) = (cell.name, cell.version);
+        changed.push(match cell.content {
+            Content::Put(value) => ChangedCell::Put(Cell {
+                name,
+                version,
+                value,
+            }),
+            Content::DeleteOne => ChangedCell::DeleteOne { name, version },
+            Content::DeleteAll => ChangedCell::DeleteAll { name },
+        });
+    }
+    Ok(changed)
+}
+
+fn original_cells(row: &[u8]) -> Result<Vec<Cell<'_>>, Malformed> {
+    Row::parse(row)?.cells().collect()
+}
