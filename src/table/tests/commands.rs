@@ -811,6 +811,16 @@ fn tables_do_what_the_model_says() {
     let seed = u8::try_from(number("TABLE_MODEL_SEED", 1)).unwrap();
     let metrics =
         [1, 3].map(|count| play(seed, (operations / 2, restarts / 2), (count, 86_400, 24)));
+    for ended in ["committed", "aborted", "expired", "conflicts"] {
+        let name = format!("tideline_transactions_{ended}_total ");
+        let lines = metrics.iter().flat_map(|text| text.lines());
+        let count: u64 = lines
+            .filter_map(|line| line.strip_prefix(&name))
+            .map(|count| count.parse::<u64>().unwrap())
+            .sum();
+        writeln!(std::io::stdout(), "{count} transactions: {ended}").unwrap();
+        assert_ne!(count, 0, "no transactions: {ended}");
+    }
     // All of it beside compaction that gave up what had expired or was deleted.
     for reason in ["expired", "surplus", "table_deleted"] {
         let name = format!("tideline_reclaimed_bytes_total{{reason=\"{reason}\"}} ");
