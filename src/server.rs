@@ -23,7 +23,7 @@ use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
-use crate::table::{Catalog, Tables};
+use crate::table::{Backfill, Catalog, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
 use crate::wire::Dialect;
@@ -36,6 +36,7 @@ pub struct Server {
     relay: Relay,
     jobs: Arc<Jobs>,
     timers: Timers,
+    backfill: Backfill,
     /// Ends the hold of streams on the logs.
     streams: CancellationToken,
     partitions: Partitions,
@@ -128,6 +129,7 @@ impl Server {
             &tasks,
         );
         let timers = Timers::start(&timelines, &metrics, &tasks);
+        let backfill = Backfill::start(&tables, &metrics, &tasks);
         let streams = hold_for_streams(config, &tables, &metrics, &tasks);
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
@@ -168,6 +170,7 @@ impl Server {
             relay,
             jobs,
             timers,
+            backfill,
             streams,
             partitions,
             admin,
@@ -191,6 +194,7 @@ impl Server {
             relay,
             jobs,
             timers,
+            backfill,
             streams,
             partitions,
             admin,
@@ -209,6 +213,7 @@ impl Server {
         // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
         //    feed any more.
         timers.stop();
+        backfill.stop();
         streams.cancel();
         feed.stop();
         relay.stop();

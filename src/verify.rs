@@ -7,10 +7,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::ids::PartitionId;
+use crate::ids::{Clock, PartitionId};
 use crate::partition::{Inspected, Inspection, OpenError};
 use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
-use crate::table::Catalog;
+use crate::table::{Catalog, Indexed, verify_indexes};
 use crate::timeline::{Limits, StoredTimelines, Verified};
 
 /// Checks a data directory and writes what it finds. `true` = no problem.
@@ -27,13 +27,15 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         writeln!(out, "PROBLEM {problem}")?;
     }
     let mut total = Verified::default();
-    let mut stored = Vec::new();
+    let (mut stored, mut indexed) = (Vec::new(), Indexed::default());
     for id in inspection.ids() {
         let before = problems.len();
         let mut problem = |text: String| problems.push(text);
-        match check_partition(&inspection, id, &mut problem) {
-            Ok((inspected, changed, found)) => {
+        match check_partition(&inspection, id, &catalog, &mut problem) {
+            Ok((inspected, changed, found, of_indexes)) => {
                 total.add(found);
+                indexed.rows += of_indexes.rows;
+                indexed.index_rows += of_indexes.index_rows;
                 report(&inspected, out)?;
                 stored.push((inspected, changed));
             }
@@ -66,6 +68,13 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
                 people.entries
             )?;
         }
+    }
+    if indexed != Indexed::default() {
+        let Indexed { rows, index_rows } = indexed;
+        writeln!(
+            out,
+            "{rows} rows of tables with indexes, {index_rows} rows of indexes"
+        )?;
     }
     writeln!(
         out,
@@ -105,8 +114,9 @@ impl From<io::Error> for VerifyError {
 fn check_partition(
     inspection: &Inspection,
     id: PartitionId,
+    catalog: &Catalog,
     problem: &mut dyn FnMut(String),
-) -> Result<(Inspected, Changed, Verified), String> {
+) -> Result<(Inspected, Changed, Verified, Indexed), String> {
     let inspected = inspection
         .partition(id, true, problem)
         .map_err(|error| error.to_string())?;
@@ -114,6 +124,9 @@ fn check_partition(
     let mut problem = |text: String| problem(format!("partition {id}, {text}"));
     let found = timelines
         .verify(&mut problem)
+        .map_err(|error| error.to_string())?;
+    let now = Clock::system().now_ms().cast_signed();
+    let indexed = verify_indexes(catalog, &inspected.view, now, &mut problem)
         .map_err(|error| error.to_string())?;
     let mut changed = Changed::default();
     let read = inspection.log(&inspected, &mut |batch| {
@@ -125,7 +138,7 @@ fn check_partition(
         }
     });
     read.map_err(|error| error.to_string())?;
-    Ok((inspected, changed, found))
+    Ok((inspected, changed, found, indexed))
 }
 
 fn check_people(

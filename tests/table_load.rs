@@ -90,6 +90,11 @@ fn what_can_not_be_measured_is_said() {
     refused("--in-flight 2", "one request on the way");
     refused("--row-bytes 40", "at least 8 bytes");
     refused("--mix update=1 --time-to-live 5", "never expire");
+    refused("--columns 1 --indexes 2", "column of its own");
+    refused(
+        "--columns 1 --row-bytes 2000 --indexes 1",
+        "at most 1,024 bytes",
+    );
     refused("--mix update=1,put=1", "not both");
     refused("--mix transaction=1,put=1", "not both");
     refused("--mix transaction --connections 9 --rows 8", "of its own");

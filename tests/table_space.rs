@@ -108,6 +108,7 @@ impl Bed {
                 time_to_live_s: TTL_S,
                 ..TableOptions::default()
             },
+            indexes: Vec::new(),
             reserved: Throughput::default(),
             stream: None,
             local_transactions: true,

@@ -63,6 +63,7 @@ impl Bed {
                 max_versions,
                 ..TableOptions::default()
             },
+            indexes: Vec::new(),
             reserved: Throughput::default(),
             stream: None,
             local_transactions: true,

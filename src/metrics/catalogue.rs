@@ -384,17 +384,12 @@ groups! {
         resident: Gauge, "process_resident_memory_bytes"
             "Resident memory, bytes; pages of the LMDB file that are mapped count too.",
             "Connections, heads of timelines, fresh_bytes_max, memtables and filters take it; the map's part is given back under pressure.";
-        open_fds: Gauge, "process_open_fds"
-            "Open file descriptors.",
-            "One per connection, and some.";
+        open_fds: Gauge, "process_open_fds" "Open file descriptors.", "One per connection, and some.";
         max_fds: Gauge, "process_max_fds"
             "Limit of open file descriptors.",
             "Raise it (ulimit -n) above connections_max.";
-        threads: Gauge, "process_threads"
-            "Threads of the process.",
+        threads: Gauge, "process_threads" "Threads of the process.",
             "Three per partition, one per processor, and up to reads_max and some for reads.";
-        start: Gauge, "process_start_time_seconds"
-            "When the process started, seconds since 1970.",
-            "Changes at a restart.";
+        start: Gauge, "process_start_time_seconds" "When the process started, seconds since 1970.", "Changes at a restart.";
     }
 }

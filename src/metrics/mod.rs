@@ -28,7 +28,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
-pub use tables::{Streams, Transactions};
+pub use tables::{Backfill, Streams, Transactions};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +134,12 @@ impl Metrics {
             log: Log::bind(&self.registry, &by),
             all: Arc::clone(self),
         }
+    }
+
+    /// The metrics of bringing rows into indexes.
+    #[must_use]
+    pub fn backfill(&self) -> Backfill {
+        Backfill::bind(&self.registry, &[])
     }
 
     /// The metrics of the feed's follower of a partition.

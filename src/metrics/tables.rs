@@ -50,4 +50,21 @@ groups! {
             "Starts and writes that were refused because another transaction has the partition key.",
             "Many = hot partition keys: shorter transactions, or smaller partition keys.";
     }
+
+    "Secondary indexes" by []
+    /// Handles of what brings rows into indexes that were made later.
+    Backfill {
+        building: Gauge, "tideline_indexes_building"
+            "Indexes into which rows from before them are being brought; reads of them are refused.",
+            "Back to 0 after CreateIndex. If it stays, look at tideline_index_backfill_failures_total.";
+        rows: Counter, "tideline_index_backfill_rows_total"
+            "Rows that were looked at for an index that was made after them.",
+            "The progress: an index is complete when it has risen by the rows of its table.";
+        left_out: Counter, "tideline_index_backfill_left_out_total"
+            "Rows among them that no index can hold: a value too long for a key, or more columns than its rows may have.",
+            "Such rows are found in their table only. New ones are refused when they are written.";
+        failures: Counter, "tideline_index_backfill_failures_total"
+            "Steps that failed; they are tried again.",
+            "Should be 0. The log has the error: a full disk, a stopped partition.";
+    }
 }

@@ -5,34 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
-use super::{Error, KeyColumn, KeyType, OptionsUpdate, Stream, StreamSpec, TableOptions};
+use super::limits::{CAPACITY_UNITS_MAX, DEFINED_COLUMNS_MAX, INDEXES_MAX, KEY_COLUMNS_MAX};
+use super::{
+    DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate, Stream,
+    StreamSpec, TableOptions,
+};
 use crate::ids::TableId;
-
-/// The type of a defined column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ColumnType {
-    /// A signed 64-bit integer.
-    Integer,
-    /// A finite double.
-    Double,
-    /// True or false.
-    Boolean,
-    /// UTF-8 text.
-    String,
-    /// Bytes.
-    Binary,
-}
-
-/// An attribute column with a declared type, so that an index may hold it. The type does not bind what rows hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DefinedColumn {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub kind: ColumnType,
-}
 
 /// Reserved throughput: kept and given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +48,8 @@ pub struct NewTable {
     pub options: TableOptions,
     /// Its reserved throughput.
     pub reserved: Throughput,
+    /// Its secondary indexes.
+    pub indexes: Vec<IndexMeta>,
     /// Its stream, if it is to have one.
     pub stream: Option<StreamSpec>,
     /// Whether it takes local transactions.
@@ -88,6 +68,9 @@ pub struct Definition {
     /// Its defined columns.
     #[serde(default)]
     pub defined_columns: Vec<DefinedColumn>,
+    /// Its secondary indexes.
+    #[serde(default)]
+    pub indexes: Vec<IndexDefinition>,
     /// Its options.
     pub options: TableOptions,
     /// Its reserved throughput.
@@ -109,6 +92,30 @@ pub struct Definition {
 
 fn yes() -> bool {
     true
+}
+
+impl Definition {
+    /// Checks the table's indexes against it.
+    pub fn check_indexes(&self) -> Result<(), Error> {
+        if self.indexes.len() > INDEXES_MAX {
+            return Err(Error::IndexQuota(INDEXES_MAX));
+        }
+        for index in &self.indexes {
+            index
+                .meta
+                .whole_key(&self.primary_key, &self.defined_columns)?;
+        }
+        match self.indexes.is_empty() {
+            true => Ok(()),
+            false => self.options.check_indexed(),
+        }
+    }
+
+    /// All names that it takes: its own and those of its indexes.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        let indexes = self.indexes.iter().map(|index| &index.meta.name);
+        std::iter::once(&self.name).chain(indexes)
+    }
 }
 
 /// A change of a table: only what is given changes.

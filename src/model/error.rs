@@ -61,6 +61,32 @@ pub enum Error {
     TableQuota(usize),
     /// The table belongs to the server: it can only be read.
     ReadOnlyTable,
+    /// An index has one to four key columns of its own.
+    IndexKeyCount,
+    /// More columns than an index's rows may hold.
+    IndexColumnCount,
+    /// A column of this type orders no index.
+    IndexKeyType(String),
+    /// A local index begins with its table's partition key.
+    IndexNotLocal,
+    /// So many indexes are all a table may have.
+    IndexQuota(usize),
+    /// A table with indexes has one version of each column.
+    IndexedVersions,
+    /// In a table with indexes a time to live and updates of parts of rows exclude each other.
+    IndexedTimeToLive,
+    /// An index needs the column.
+    ColumnIndexed(String),
+    /// There is no such index.
+    IndexNotFound,
+    /// An index's rows are written by writing its table.
+    IndexWrite,
+    /// An index is changed by changing its table.
+    IndexChange,
+    /// Rows from before the index are being brought in.
+    IndexBuilding,
+    /// The row of an index would be too large.
+    IndexRowTooLarge,
     /// Not as many primary key columns as the table has.
     KeySize {
         /// As given.

@@ -11,6 +11,12 @@ pub const KEY_COLUMNS_MAX: usize = 4;
 pub const KEY_VALUE_BYTES_MAX: usize = 1024;
 /// Defined columns of a table.
 pub const DEFINED_COLUMNS_MAX: usize = 32;
+/// Secondary indexes of a table.
+pub const INDEXES_MAX: usize = 5;
+/// Bytes of the columns that an index's row may hold: one is written with each row that it is of.
+pub const INDEX_ROW_BYTES_MAX: usize = 16 << 20;
+/// Bytes of an index's key as it is stored; only keys of many columns with many zero bytes come so far.
+pub const INDEX_KEY_BYTES_MAX: usize = 16 << 10;
 /// Reserved capacity units of a table, for reading and for writing.
 pub const CAPACITY_UNITS_MAX: i64 = 100_000;
 /// Bytes of an attribute's text or binary.

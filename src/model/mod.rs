@@ -8,9 +8,11 @@
 #[cfg(test)]
 pub(crate) mod arbitrary;
 mod check;
+mod defined;
 mod definition;
 mod error;
 mod filter;
+mod index;
 mod key;
 pub mod limits;
 mod options;
@@ -22,14 +24,15 @@ mod value;
 mod write;
 
 pub use check::{KeyUse, check_column_name, check_table_name, check_version};
+pub use defined::{ColumnType, DefinedColumn};
 pub use definition::{
-    ColumnType, DefinedColumn, Definition, NewTable, TableUpdate, Throughput,
-    check_defined_columns, check_key_columns,
+    Definition, NewTable, TableUpdate, Throughput, check_defined_columns, check_key_columns,
 };
 pub use error::Error;
 pub use filter::{
     Cast, ColumnPage, Comparator, Condition, Existence, Filter, Predicate, Relation, Transfer,
 };
+pub use index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
 pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};
 pub use options::{OptionsUpdate, TableOptions};
 pub use read::{Direction, GetRange, Selection};

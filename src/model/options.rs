@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::limits::VERSION_OFFSET_S_MAX;
+use super::limits::{VERSION_BYTES, VERSION_OFFSET_S_MAX};
 
 /// What decides which versions of a table's cells live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct TableOptions {
     pub allow_update: bool,
     /// Whether an update gives the columns that it does not name its version too, so that rows expire as a whole.
     pub update_full_row: bool,
+    /// Versions below this have expired under earlier options of a table with indexes, and stay so.
+    #[serde(default = "nothing")]
+    pub expired_before_ms: i64,
 }
 
 impl Default for TableOptions {
@@ -31,8 +34,14 @@ impl Default for TableOptions {
             max_version_offset_s: 86_400,
             allow_update: true,
             update_full_row: false,
+            expired_before_ms: nothing(),
         }
     }
+}
+
+/// Before all times.
+fn nothing() -> i64 {
+    i64::MIN
 }
 
 /// A change of options: only what is given changes.
@@ -83,11 +92,21 @@ impl TableOptions {
         self.allow_update = allow_update.unwrap_or(self.allow_update);
     }
 
+    /// Bytes that a version's time counts: none where a column has one version, and for ever.
+    #[must_use]
+    pub fn version_bytes(&self) -> usize {
+        match (self.max_versions, self.time_to_live_s) {
+            (1, -1) => 0,
+            _ => VERSION_BYTES,
+        }
+    }
+
     /// Whether a version has expired.
     #[must_use]
     pub fn is_expired(&self, version: i64, now_ms: i64) -> bool {
-        self.time_to_live_s > 0
-            && now_ms >= version.saturating_add(self.time_to_live_s.saturating_mul(1_000))
+        let life_ms = self.time_to_live_s.saturating_mul(1_000);
+        (self.time_to_live_s > 0 && now_ms >= version.saturating_add(life_ms))
+            || version < self.expired_before_ms
     }
 
     /// Whether a version may be written now.
@@ -96,5 +115,48 @@ impl TableOptions {
         let (at, now) = (version.div_euclid(1_000), now_ms.div_euclid(1_000));
         let offset = self.max_version_offset_s;
         at >= now - offset && at < now.saturating_add(offset) && !self.is_expired(version, now_ms)
+    }
+}
+
+impl TableOptions {
+    /// Checks that a table with these options may have indexes: a row there has one version of a column, and an update
+    /// does not make a part of it live longer.
+    pub(super) fn check_indexed(&self) -> Result<(), Error> {
+        if self.max_versions != 1 {
+            return Err(Error::IndexedVersions);
+        }
+        if self.time_to_live_s != -1 && self.allow_update && !self.update_full_row {
+            return Err(Error::IndexedTimeToLive);
+        }
+        Ok(())
+    }
+
+    /// What has expired by now under the options `before` stays so: of a row and its rows in indexes one may have been
+    /// reclaimed and the other not.
+    pub fn keep_expired(&mut self, before: &TableOptions, now_ms: i64) {
+        if before.time_to_live_s > 0 {
+            let life_ms = before.time_to_live_s.saturating_mul(1_000);
+            let end = now_ms.saturating_sub(life_ms).saturating_add(1);
+            self.expired_before_ms = self.expired_before_ms.max(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_expired_stays_so() {
+        let before = TableOptions {
+            time_to_live_s: 2,
+            ..TableOptions::default()
+        };
+        let mut after = TableOptions::default();
+        after.keep_expired(&before, 10_000);
+        assert!(before.is_expired(8_000, 10_000) && after.is_expired(8_000, 10_000));
+        assert!(!before.is_expired(8_001, 10_000) && !after.is_expired(8_001, 10_000));
+        after.keep_expired(&TableOptions::default(), 20_000);
+        assert_eq!(after.expired_before_ms, 8_001);
     }
 }

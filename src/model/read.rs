@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use super::limits::{COLUMNS_MAX, VERSION_END};
 use super::{
-    Cell, Error, Filter, KeyColumn, KeyValue, PrimaryKey, RowRef, RowSink, check_column_name,
+    Cell, Definition, Error, Filter, KeyColumn, KeyValue, PrimaryKey, RowRef, RowSink,
+    check_column_name,
 };
 
 /// Which way a range is walked.
@@ -81,16 +82,17 @@ impl Selection {
         key.iter().any(|column| self.columns.contains(&column.name))
     }
 
-    /// Gives of a row that is there, with these living cells, what is asked for; returns how many bytes that counts. A
-    /// row is given if something asked for is in it, if a primary key column is asked for, or if it has no cells at all
-    /// and no column is asked for by name.
+    /// Gives of a row of a table that is there, with these living cells, what is asked for; returns how many bytes that
+    /// counts. A row is given if something asked for is in it, if a primary key column is asked for, or if it has no
+    /// cells at all and no column is asked for by name.
     pub fn give(
         &self,
-        columns: &[KeyColumn],
+        table: &Definition,
         key: &[KeyValue],
         mut cells: Vec<Cell<'_>>,
         sink: &mut impl RowSink,
     ) -> usize {
+        let columns = &table.primary_key;
         let is_bare = cells.is_empty();
         self.retain(&mut cells);
         let row = RowRef {
@@ -98,7 +100,7 @@ impl Selection {
             key,
             cells: &cells,
         };
-        let size = row.size();
+        let size = row.size(table.options.version_bytes());
         let qualifies =
             !cells.is_empty() || self.names_key(columns) || (is_bare && self.columns.is_empty());
         if !qualifies {

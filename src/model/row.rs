@@ -3,7 +3,6 @@
 //! Owns: rows that borrow what is stored, so that a value is copied once, into the answer; owned ones; and the sizes
 //! that capacity units are counted from. Must not: know how a row is stored.
 
-use super::limits::VERSION_BYTES;
 use super::{KeyColumn, KeyValue, Value, ValueRef, key_size};
 
 /// One version of a column; borrows the stored row.
@@ -35,10 +34,10 @@ pub trait RowSink: Default + Send + 'static {
 }
 
 impl Cell<'_> {
-    /// How many bytes it counts: name, version, value.
+    /// How many bytes it counts: name, version, value. `version_bytes` is what the table's versions count.
     #[must_use]
-    pub fn size(&self) -> usize {
-        self.name.len() + VERSION_BYTES + self.value.size()
+    pub fn size(&self, version_bytes: usize) -> usize {
+        self.name.len() + version_bytes + self.value.size()
     }
 }
 
@@ -51,10 +50,10 @@ pub fn column<'c, 'a>(cells: &'c [Cell<'a>], name: &str) -> &'c [Cell<'a>] {
 }
 
 impl<'a> RowRef<'a> {
-    /// How many bytes it counts.
+    /// How many bytes it counts; see [`Cell::size`].
     #[must_use]
-    pub fn size(&self) -> usize {
-        let cells = self.cells.iter().map(Cell::size);
+    pub fn size(&self, version_bytes: usize) -> usize {
+        let cells = self.cells.iter().map(|cell| cell.size(version_bytes));
         key_size(self.columns, self.key) + cells.sum::<usize>()
     }
 

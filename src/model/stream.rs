@@ -143,11 +143,12 @@ impl ChangeRef<'_> {
     #[must_use]
     pub fn size(&self) -> usize {
         let cell = |cell: &ChangedCell<'_>| match cell {
-            ChangedCell::Put(cell) => cell.size(),
+            ChangedCell::Put(cell) => cell.size(VERSION_BYTES),
             ChangedCell::DeleteOne { name, .. } => name.len() + VERSION_BYTES,
             ChangedCell::DeleteAll { name } => name.len(),
         };
-        let original = self.original.unwrap_or_default().iter().map(Cell::size);
+        let original = self.original.unwrap_or_default().iter();
+        let original = original.map(|cell| cell.size(VERSION_BYTES));
         let cells = self.cells.iter().map(cell);
         key_size(self.columns, self.key) + cells.chain(original).sum::<usize>()
     }

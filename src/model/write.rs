@@ -98,8 +98,8 @@ impl CellChange {
 
 impl PutCell {
     /// A version counts whoever made it, as it does when it is read.
-    fn size(&self) -> usize {
-        self.name.len() + VERSION_BYTES + ValueRef::from(&self.value).size()
+    fn size(&self, version_bytes: usize) -> usize {
+        self.name.len() + version_bytes + ValueRef::from(&self.value).size()
     }
 }
 
@@ -120,13 +120,13 @@ impl RowChange {
         Ok(RowChange::Update(changes))
     }
 
-    fn size(&self) -> usize {
+    fn size(&self, version_bytes: usize) -> usize {
         match self {
-            RowChange::Put(cells) => cells.iter().map(PutCell::size).sum(),
+            RowChange::Put(cells) => cells.iter().map(|cell| cell.size(version_bytes)).sum(),
             RowChange::Update(changes) => {
                 let size = |change: &CellChange| match change {
-                    CellChange::Put(cell) => cell.size(),
-                    other => other.name().len() + VERSION_BYTES,
+                    CellChange::Put(cell) => cell.size(version_bytes),
+                    other => other.name().len() + version_bytes,
                 };
                 changes.iter().map(size).sum()
             }
@@ -188,13 +188,19 @@ impl RowWrite {
         increments.map(CellChange::name)
     }
 
-    /// How many bytes it counts.
+    /// How many bytes its data has.
     #[must_use]
     pub fn size(&self) -> usize {
+        self.counted(VERSION_BYTES)
+    }
+
+    /// How many bytes it counts in a table whose versions count so many.
+    #[must_use]
+    pub fn counted(&self, version_bytes: usize) -> usize {
         let key = self
             .key
             .iter()
             .map(|(name, value)| name.len() + value.size());
-        key.sum::<usize>() + self.change.size()
+        key.sum::<usize>() + self.change.size(version_bytes)
     }
 }

@@ -15,7 +15,7 @@ use super::access::{Source, damaged};
 use super::primary_key::key_of;
 use super::row::encode_cells;
 use super::tables::Tables;
-use super::versions::{Judged, judge};
+use super::versions::Judged;
 use super::write::{Checked, Seen};
 
 /// Conditions on smaller rows are evaluated where the rows are written, costly or not.
@@ -48,12 +48,12 @@ impl Checked {
         let key = key_of(self.table.id, &self.key);
         let found = rows.columns(&key, None)?;
         let judged = match &found.value {
-            Some(value) => judge(value, &self.table.options, now)
-                .map(Some)
+            Some(value) => self
+                .table
+                .judge(value, now)
                 .map_err(|_| damaged(key.as_bytes(), "not a row"))?,
             None => None,
         };
-        let judged = judged.filter(Judged::is_there);
         let row = self.found(judged.as_ref());
         if let Some(columns) = &self.condition.columns
             && is_costly(columns, &row)
@@ -86,7 +86,7 @@ impl Checked {
 }
 
 fn is_costly(columns: &Predicate, row: &RowRef<'_>) -> bool {
-    columns.is_costly() && row.size() > ROW_BYTES_MAX
+    columns.is_costly() && row.size(0) > ROW_BYTES_MAX
 }
 
 fn evaluate(columns: &Predicate, row: &RowRef<'_>) -> bool {

@@ -3,6 +3,8 @@
 //! Owns: the order of these. Promises: a write that is refused has left nothing in the batch. Rows are read only where
 //! something depends on them. Must not: check what `write.rs` has checked.
 
+use bytes::Bytes;
+
 use crate::entry::EntryKind;
 use crate::model::{
     CellChange, Consumed, Error, Existence, FoundCell, FoundRow, KeyValue, PutCell, ReturnContent,
@@ -12,20 +14,23 @@ use crate::partition::{Entry, Found, Txn};
 
 use super::Key;
 use super::access::{Source, damaged};
+use super::catalog::Catalog;
 use super::change::{Action, Change};
 use super::counter::Next;
 use super::delta::{DeltaWriter, compose};
+use super::index;
 use super::primary_key::key_of;
 use super::row::encode_cells;
 use super::schema::Table;
 use super::stream::Noted;
 use super::update::{Outcome, update};
-use super::versions::{Judged, Shortened, judge, shorten};
+use super::versions::{Judged, Shortened, shorten};
 use super::write::{Checked, Written};
 
 impl Checked {
     /// Runs on the writer's thread.
-    pub(super) fn apply(mut self, txn: &mut Txn<'_>) -> Result<Written, Error> {
+    pub(super) fn apply(mut self, catalog: &Catalog, txn: &mut Txn<'_>) -> Result<Written, Error> {
+        self.table = catalog.newest(self.table);
         if let Some(size) = txn.too_large() {
             // Nothing of its batch takes effect: the rows before it came to too much.
             return Err(Error::TooLarge {
@@ -51,10 +56,9 @@ impl Checked {
             true => self.read(txn, &key)?,
         };
         let judged = match &below.value {
-            Some(value) => Some(judge(value, &self.table.options, now).map_err(|_| bad(&key))?),
+            Some(value) => self.table.judge(value, now).map_err(|_| bad(&key))?,
             None => None,
         };
-        let judged = judged.filter(Judged::is_there);
         let read = self.check_condition(judged.as_ref())?;
         if judged.is_none() && next.is_none() && self.must_exist() {
             return Err(Error::ConditionFailed);
@@ -71,26 +75,28 @@ impl Checked {
             &self.table,
             std::mem::replace(&mut self.change, RowChange::Delete),
         );
-        let incremented = match change {
+        let (incremented, after) = match change {
             RowChange::Put(cells) => {
-                let row = put_row(table, &cells, now)?;
-                let effect = txn.put(key.as_bytes(), row);
+                let row = Bytes::from(put_row(table, &cells, now)?);
+                let effect = txn.put(key.as_bytes(), &row);
                 txn.change(noted.change(table.id, Action::Put, effect).encode());
-                Vec::new()
+                (Vec::new(), Some(row))
             }
             RowChange::Update(changes) => {
                 let judged = judged.as_ref();
                 let outcome = update(table, &changes, judged, now)?;
                 let cells = outcome.incremented.clone();
-                store_update(txn, table, key, (&below, &noted), outcome)?;
-                cells
+                let after = store_update(txn, table, key, (&below, &noted), outcome)?;
+                (cells, after)
             }
             RowChange::Delete => {
                 let effect = txn.delete(key.as_bytes());
                 txn.change(noted.change(table.id, Action::Delete, effect).encode());
-                Vec::new()
+                (Vec::new(), None)
             }
         };
+        let before = below.value.as_deref();
+        index::follow(txn, table, &self.key, before, after.as_deref())?;
         if let Some(next) = next {
             next.take(txn);
         }
@@ -100,7 +106,7 @@ impl Checked {
 
     /// What this write depends on.
     fn read(&self, txn: &Txn<'_>, key: &Key) -> Result<Found, Error> {
-        let mut found = txn.columns(key, self.touched().as_deref())?;
+        let mut found = txn.columns(key, self.wanted().as_deref())?;
         if found.left_bytes > 0 && is_deep(&found, txn) {
             found = txn.columns(key, None)?;
         }
@@ -113,6 +119,7 @@ impl Checked {
             || self.condition.columns.is_some()
             || matches!(self.change, RowChange::Update(_))
             || self.must_exist()
+            || !self.table.indexes().is_empty()
             || !self.originals().is_empty()
     }
 
@@ -122,10 +129,11 @@ impl Checked {
         stream.map_or(&[], |stream| &stream.original_columns)
     }
 
-    /// The columns that an update depends on, in order, if it depends on nothing else of its row.
-    fn touched(&self) -> Option<Vec<&str>> {
-        let RowChange::Update(changes) = &self.change else {
-            return None;
+    /// The columns that a write and the table's indexes depend on, in order, if that is nothing else of its row.
+    fn wanted(&self) -> Option<Vec<&str>> {
+        let changes = match &self.change {
+            RowChange::Update(changes) => &changes[..],
+            RowChange::Put(_) | RowChange::Delete => &[],
         };
         let is_put = |change: &CellChange| {
             matches!(change, CellChange::Put(_) | CellChange::Increment { .. })
@@ -139,6 +147,9 @@ impl Checked {
             return None;
         }
         let mut columns: Vec<&str> = changes.iter().map(CellChange::name).collect();
+        for index in self.table.indexes() {
+            columns.extend(index.reads()?.iter().map(String::as_str));
+        }
         columns.extend(self.originals().iter().map(String::as_str));
         columns.sort_unstable();
         columns.dedup();
@@ -171,7 +182,7 @@ impl Checked {
         if !self.passes(&row, judged)? {
             return Err(Error::ConditionFailed);
         }
-        Ok(units(row.size()))
+        Ok(units(row.size(self.table.options.version_bytes())))
     }
 }
 
@@ -242,18 +253,19 @@ fn is_deep(found: &Found, txn: &Txn<'_>) -> bool {
         && txn.written() < DEEP_ROWS_BYTES_MAX
 }
 
+/// Stores an update; gives what the table's indexes depend on of the row that comes of it.
 fn store_update(
     txn: &mut Txn<'_>,
     table: &Table,
     key: Key,
     (below, noted): (&Found, &Noted),
     outcome: Outcome,
-) -> Result<(), Error> {
+) -> Result<Option<Bytes>, Error> {
+    let stored = below.value.as_ref();
     if !outcome.takes_effect {
-        return Ok(());
+        return Ok(stored.cloned());
     }
     let now = txn.now_ms().cast_signed();
-    let stored = below.value.as_ref();
     let is_whole = below.left_bytes == 0;
     let size = below.bytes() + outcome.delta.len() as u64;
     if outcome.adds && size > ROW_BYTES_MAX as u64 {
@@ -269,21 +281,25 @@ fn store_update(
         is_whole || !outcome.deletes,
         "deletes depend on the whole row"
     );
-    let mut whole = None;
-    if !is_wide || outcome.deletes {
+    let is_read = !is_wide || outcome.deletes;
+    let mut after = None;
+    if is_read || !table.indexes().is_empty() {
         let below = stored.map_or_else(Entry::tombstone, |value| Entry::put(value.clone()));
-        let row = over(&below, outcome.delta.clone()).value;
-        whole = match shorten(&row, &table.options, now).map_err(|_| bad(&key))? {
+        after = Some(over(&below, outcome.delta.clone()).value);
+    }
+    let mut whole = None;
+    if let Some(row) = after.as_ref().filter(|_| is_read) {
+        whole = match shorten(row, &table.options, now).map_err(|_| bad(&key))? {
             // The last cell that lived was deleted: the row stays, without columns.
             Shortened::Gone => Some(encode_cells(&[]).into()),
             _ if is_wide => None,
             Shortened::Less(less) => Some(less.into()),
-            Shortened::Same => Some(row),
+            Shortened::Same => Some(row.clone()),
         };
     }
     // The entry tells the delta if it is nothing else: neither the whole row nor composed with an earlier change.
     let is_told = whole.is_none() && txn.staged(key.as_bytes()).is_none();
-    let effect = match whole {
+    let effect = match &whole {
         Some(row) => txn.put(key.as_bytes(), row),
         None => txn.delta(key.as_bytes(), &outcome.delta),
     };
@@ -292,7 +308,7 @@ fn store_update(
         ..noted.change(table.id, Action::Update, effect)
     };
     txn.change(change.encode());
-    Ok(())
+    Ok(whole.or(after))
 }
 
 /// A delta on top of an entry.

@@ -65,9 +65,11 @@ impl Tables {
                 let purpose = purpose(rows.iter().map(|(_, row)| row));
                 // Each takes effect or not by itself, and what they come to together needs no bound.
                 let rows = rows.into_iter().map(|(_, row)| Some(row)).collect();
-                let transactions = Arc::clone(self.transactions());
+                let (catalog, transactions) =
+                    (self.catalog().clone(), Arc::clone(self.transactions()));
                 let write = move |row: &mut Option<Checked>, txn: &mut Txn<'_>| {
-                    transactions.write(row.take().expect("a member runs once"), txn)
+                    let row = row.take().expect("a member runs once");
+                    transactions.write(row, &catalog, txn)
                 };
                 let partitions = self.partitions();
                 let done = partitions.submit_all(purpose, partition, bytes, rows, write);
@@ -97,9 +99,9 @@ impl Tables {
         let partition = self.place(&first.table, &first.key);
         let bytes = rows.iter().map(Checked::bytes).sum();
         let (purpose, partitions) = (purpose(&rows), self.partitions());
-        let transactions = Arc::clone(self.transactions());
+        let (catalog, transactions) = (self.catalog().clone(), Arc::clone(self.transactions()));
         let done = partitions.submit(purpose, partition, bytes, move |txn| {
-            let write = |row: Checked| transactions.write(row, txn);
+            let write = |row: Checked| transactions.write(row, &catalog, txn);
             rows.into_iter().map(write).collect::<Result<Vec<_>, _>>()
         });
         match done.await {
@@ -133,7 +135,8 @@ impl Tables {
         let mut groups: BTreeMap<PartitionId, Vec<(usize, Vec<KeyValue>)>> = BTreeMap::new();
         for (at, key) in keys.into_iter().enumerate() {
             answers.push(Err(Error::Internal));
-            match check(&table.primary_key, key) {
+            let readable = table.check_readable();
+            match readable.and_then(|()| check(&table.primary_key, key)) {
                 Ok(key) => groups
                     .entry(self.place(table, &key))
                     .or_default()
@@ -174,6 +177,7 @@ pub(super) fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Che
     let checked = |(table, write)| match Checked::new(table, write) {
         Err(
             error @ (Error::ReadOnlyTable
+            | Error::IndexWrite
             | Error::KeySize { .. }
             | Error::KeyName { .. }
             | Error::KeyType { .. }
@@ -212,6 +216,6 @@ fn check_atomic(first: &Checked, rows: &[Checked]) -> Result<(), Error> {
 
 impl Tables {
     pub(super) fn place(&self, table: &Table, key: &[KeyValue]) -> PartitionId {
-        table.place(self.partitions(), &key[0])
+        table.place(self.partitions(), key)
     }
 }

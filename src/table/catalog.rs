@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::ids::{PartitionId, Position, TableId};
-use crate::model::{Definition, Direction, Value, ValueRef};
+use crate::model::{Definition, Direction, IndexDefinition, IndexState, Value, ValueRef};
 use crate::partition::{Partitions, ReadError, Txn, View};
 
 use super::Key;
@@ -97,7 +97,11 @@ impl Catalog {
             let (_, value) = row?;
             match decode(&value)? {
                 Entry::NextId(id) => fresh.next_id = id,
-                Entry::Table(definition) => fresh.add(Arc::new(stored(*definition))),
+                Entry::Table(definition) => {
+                    let (table, indexes) = stored(*definition)?;
+                    indexes.into_iter().for_each(|index| fresh.add(index));
+                    fresh.add(table);
+                }
             }
         }
         let fresh = Arc::new(fresh);
@@ -124,6 +128,49 @@ impl Catalog {
         }
     }
 
+    /// A table as it is on disk now: nobody was answered that it is otherwise, and who learns of a change from then on
+    /// comes later. For the writers of partitions, on which a write arrives with the table as it was.
+    pub(super) fn newest(&self, table: Arc<Table>) -> Arc<Table> {
+        self.known(table.id).unwrap_or(table)
+    }
+
+    /// A table or an index by its ID.
+    pub(super) fn known(&self, id: TableId) -> Option<Arc<Table>> {
+        self.inner.known.load().by_id.get(&id).map(Arc::clone)
+    }
+
+    /// The tables that have indexes.
+    pub(super) fn indexed(&self) -> Vec<Arc<Table>> {
+        let known = self.inner.known.load();
+        let tables = known.by_name.values();
+        tables
+            .filter(|table| !table.indexes().is_empty())
+            .map(Arc::clone)
+            .collect()
+    }
+
+    /// The indexes whose rows are being brought in, each with its table.
+    pub(super) fn building(&self) -> Vec<(Arc<Table>, TableId)> {
+        let tables = self.indexed();
+        tables
+            .iter()
+            .flat_map(|table| {
+                let building = |index: &&IndexDefinition| index.state == IndexState::Building;
+                let building = table.definition.indexes.iter().filter(building);
+                building.map(|index| (Arc::clone(table), index.id))
+            })
+            .collect()
+    }
+
+    /// Whether the rows of an index may still have to be brought in.
+    pub(super) fn is_needed_for_backfill(&self, index: TableId) -> bool {
+        match self.standing(index) {
+            Standing::Unknown => true,
+            Standing::Gone => false,
+            Standing::Exists(table) => table.check_readable().is_err(),
+        }
+    }
+
     /// A change of the catalog is on its way.
     pub(super) fn changes(&self, txn: &Txn<'_>) {
         self.inner
@@ -133,7 +180,8 @@ impl Catalog {
 }
 
 impl Snapshot {
-    fn add(&mut self, table: Arc<Table>) {
+    fn add(&mut self, table: Table) {
+        let table = Arc::new(table);
         self.by_id.insert(table.id, Arc::clone(&table));
         self.by_name.insert(table.name.clone(), table);
     }
@@ -174,12 +222,10 @@ fn decode(value: &[u8]) -> Result<Entry, ReadError> {
     .ok_or_else(|| wrong("neither a definition nor the next ID"))
 }
 
-/// A table of the catalog: its rows are stored.
-pub(super) fn stored(definition: Definition) -> Table {
-    Table {
-        definition,
-        virtual_rows: None,
-    }
+/// A table of the catalog and its indexes.
+pub(super) fn stored(definition: Definition) -> Result<(Table, Vec<Table>), ReadError> {
+    let wrong = |_| damaged_catalog(TABLES, "an index that its table can't have");
+    Table::of_catalog(definition).map_err(wrong)
 }
 
 fn key(name: &str) -> Key {
@@ -197,20 +243,21 @@ pub(super) fn find(txn: &Txn<'_>, name: &str) -> Result<Option<Definition>, Read
     }
 }
 
-/// How many tables there are.
-pub(super) fn count(txn: &Txn<'_>) -> Result<usize, ReadError> {
+/// All definitions as the writer sees them.
+pub(super) fn all(txn: &Txn<'_>) -> Result<Vec<Definition>, ReadError> {
     let (from, to) = (key("").above_all(), Key::new(TABLES, &[], 1).above_all());
     let rows = txn.range(
         std::ops::Bound::Included(from.as_bytes()),
         std::ops::Bound::Excluded(to.as_bytes()),
         Direction::Forward,
     );
-    let mut count = 0;
+    let mut all = Vec::new();
     for row in rows {
-        row?;
-        count += 1;
+        if let Entry::Table(definition) = decode(&row?.1)? {
+            all.push(*definition);
+        }
     }
-    Ok(count)
+    Ok(all)
 }
 
 /// A table ID that was never given out.

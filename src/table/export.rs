@@ -20,7 +20,6 @@ use super::primary_key::{check, decode};
 use super::range::Span;
 use super::schema::Table;
 use super::tables::Tables;
-use super::versions::{Judged, judge};
 
 /// A page of an export.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,9 +104,10 @@ impl Tables {
     }
 
     fn exportable(&self, table: &Arc<Table>, partition: PartitionId) -> Result<Arc<Table>, Error> {
-        if table.is_read_only() {
-            return Err(Error::ReadOnlyTable);
+        if let Err(error @ Error::ReadOnlyTable) = table.check_writable() {
+            return Err(error);
         }
+        table.check_readable()?;
         match usize::from(partition.0) < self.partitions_count() {
             true => Ok(Arc::clone(table)),
             false => Err(Error::Unavailable("no such partition to export".to_owned())),
@@ -155,13 +155,13 @@ impl<Rows: RowSink> Changed<Rows> {
             let value = table.stored_row(view, &key, None)?.unwrap_or_default();
             let judged = match value.is_empty() {
                 true => None,
-                false => Some(judge(&value, &table.options, now).map_err(bad)?),
+                false => table.judge(&value, now).map_err(bad)?,
             };
-            match judged.filter(Judged::is_there) {
+            match judged {
                 None => self.page.gone.push(key),
                 Some(judged) => {
-                    let (columns, all) = (&table.primary_key, Selection::default());
-                    self.bytes += all.give(columns, &key, judged.living, &mut self.page.rows);
+                    let all = Selection::default();
+                    self.bytes += all.give(table, &key, judged.living, &mut self.page.rows);
                 }
             }
         }

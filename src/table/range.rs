@@ -16,7 +16,6 @@ use super::Malformed;
 use super::access::{Source, damaged};
 use super::primary_key::{check, decode, key_of};
 use super::schema::Table;
-use super::versions::judge;
 use super::virtual_table::Walk;
 
 /// After so many scanned rows a page ends.
@@ -42,8 +41,8 @@ pub(super) struct Span {
     low: Vec<KeyValue>,
     /// Exclusive.
     high: Vec<KeyValue>,
-    /// What both bounds begin with, if that is a partition key.
-    pub(super) partition: Option<KeyValue>,
+    /// What both bounds begin with, if that tells where their rows are.
+    pub(super) partition: Option<Vec<KeyValue>>,
     limit: usize,
     selection: Selection,
 }
@@ -59,7 +58,9 @@ impl Span {
         } = range;
         let mut start = check(&table.primary_key, start)?;
         let mut end = check(&table.primary_key, end)?;
-        let partition = (start[0] == end[0] && !start[0].is_infinite()).then(|| start[0].clone());
+        let begin = &start[..table.place_columns()];
+        let is_one = end.starts_with(begin) && !begin.iter().any(KeyValue::is_infinite);
+        let partition = is_one.then(|| begin.to_vec());
         let order = key_of(table.id, &start).cmp(&key_of(table.id, &end));
         let (low, high) = match direction {
             Direction::Forward if order.is_ge() => return Err(Error::RangeForward),
@@ -137,19 +138,17 @@ impl Span {
             let Some(value) = value else {
                 continue;
             };
-            let judged = judge(&value, &table.options, now_ms).map_err(bad)?;
-            if !judged.is_there() {
+            let Some(judged) = table.judge(&value, now_ms).map_err(bad)? else {
                 continue;
-            }
+            };
             let values = decode(&key).map_err(bad)?;
             if found.count >= self.limit || bytes >= SCANNED_BYTES_MAX {
                 page.next = Some(values);
                 break;
             }
-            let columns = &table.primary_key;
             bytes += self
                 .selection
-                .give(columns, &values, judged.living, &mut found);
+                .give(table, &values, judged.living, &mut found);
         }
         page.rows = found.rows;
         page.consumed.read = units(bytes);

@@ -11,7 +11,6 @@ use crate::partition::{ReadError, View};
 use super::access::{Source, damaged};
 use super::primary_key::key_of;
 use super::schema::Table;
-use super::versions::judge;
 
 /// A row that was asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,10 +63,11 @@ fn found<Rows: RowSink>(
     let Some(value) = value else {
         return Ok(got);
     };
-    let judged = judge(&value, &table.options, now_ms)
+    let judged = table
+        .judge(&value, now_ms)
         .map_err(|_| damaged(key_of(table.id, key).as_bytes(), "not a row"))?;
-    if judged.is_there() {
-        let size = selection.give(&table.primary_key, key, judged.living, &mut got.rows);
+    if let Some(judged) = judged {
+        let size = selection.give(table, key, judged.living, &mut got.rows);
         got.consumed.read = units(size);
     }
     Ok(got)

@@ -1,28 +1,37 @@
-//! Where a table's rows are: stored under their keys, or made when they are read.
+//! Where a table's rows are, and what of them shows: stored under their keys, as an index's, or made on demand.
 //!
-//! Owns: the one place that distinguishes stored tables from virtual ones. Promises: its callers need not. Must not:
-//! look into a row.
+//! Owns: the one place that distinguishes the kinds of tables. Promises: its callers need not. Must not: know what is
+//! asked of a row.
 
 use bytes::Bytes;
 
-use crate::ids::PartitionId;
+use crate::ids::{PartitionId, TableId};
 use crate::model::{Direction, KeyValue};
 use crate::partition::{Partitions, ReadError, View};
 
+use super::Malformed;
 use super::access::{Source, scan};
+use super::index::MARK;
 use super::primary_key::key_of;
-use super::schema::Table;
+use super::schema::{Kind, Table};
+use super::versions::{Judged, Shortened, judge, shorten};
 use super::virtual_table::Walk;
 
 impl Table {
-    /// Where the rows of a partition key are.
-    pub(super) fn place(&self, partitions: &Partitions, partition_key: &KeyValue) -> PartitionId {
-        match &self.virtual_rows {
-            Some(rows) => rows.place(partition_key),
-            None => {
-                let key = key_of(self.id, std::slice::from_ref(partition_key));
-                partitions.place(key.as_bytes())
-            }
+    /// Where the rows are whose keys begin with these values, as many as [`Table::place_columns`] says.
+    pub(super) fn place(&self, partitions: &Partitions, key: &[KeyValue]) -> PartitionId {
+        match &self.kind {
+            Kind::Virtual(rows) => rows.place(&key[0]),
+            Kind::Stored(_) => place(partitions, self.id, &key[0]),
+            Kind::Index(of) => place(partitions, of.table, &key[of.partition_key]),
+        }
+    }
+
+    /// How many values a key must begin with to tell where its row is.
+    pub(super) fn place_columns(&self) -> usize {
+        match &self.kind {
+            Kind::Index(of) => of.partition_key + 1,
+            Kind::Stored(_) | Kind::Virtual(_) => 1,
         }
     }
 
@@ -33,9 +42,9 @@ impl Table {
         key: &[KeyValue],
         columns: Option<&[&str]>,
     ) -> Result<Option<Bytes>, ReadError> {
-        match &self.virtual_rows {
-            Some(rows) => rows.row(view, key),
-            None => self.stored_row(view, key, columns),
+        match &self.kind {
+            Kind::Virtual(rows) => rows.row(view, key),
+            Kind::Stored(_) | Kind::Index(_) => self.stored_row(view, key, columns),
         }
     }
 
@@ -47,9 +56,13 @@ impl Table {
         columns: Option<&[&str]>,
     ) -> Result<Option<Bytes>, ReadError> {
         let key = key_of(self.id, key);
-        match columns {
-            Some(columns) => Ok(rows.columns(&key, Some(columns))?.value),
-            None => rows.row(&key),
+        match (&self.kind, columns) {
+            (_, None) => rows.row(&key),
+            (Kind::Index(_), Some(columns)) => {
+                let columns = [&[MARK], columns].concat();
+                Ok(rows.columns(&key, Some(&columns))?.value)
+            }
+            (_, columns) => Ok(rows.columns(&key, columns)?.value),
         }
     }
 
@@ -61,9 +74,9 @@ impl Table {
         high: &[KeyValue],
         direction: Direction,
     ) -> Walk<'v> {
-        match &self.virtual_rows {
-            Some(rows) => rows.rows(view, low, high, direction),
-            None => self.stored_rows(view, low, high, direction),
+        match &self.kind {
+            Kind::Virtual(rows) => rows.rows(view, low, high, direction),
+            Kind::Stored(_) | Kind::Index(_) => self.stored_rows(view, low, high, direction),
         }
     }
 
@@ -79,4 +92,40 @@ impl Table {
         let rows = scan(rows, &low, &high, direction);
         Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
     }
+
+    /// What of a stored row shows; `None` = nothing, as if it were not there.
+    pub(super) fn judge<'a>(
+        &self,
+        value: &'a [u8],
+        now_ms: i64,
+    ) -> Result<Option<Judged<'a>>, Malformed> {
+        let mut judged = judge(value, &self.options, now_ms)?;
+        let is_there = match self.kind {
+            Kind::Index(_) => take_mark(&mut judged),
+            Kind::Stored(_) | Kind::Virtual(_) => judged.is_there(),
+        };
+        Ok(is_there.then_some(judged))
+    }
+
+    /// Takes what no longer shows out of a stored row.
+    pub(super) fn shorten(&self, value: &[u8], now_ms: i64) -> Result<Shortened, Malformed> {
+        match self.kind {
+            Kind::Index(_) if self.judge(value, now_ms)?.is_none() => Ok(Shortened::Gone),
+            _ => shorten(value, &self.options, now_ms),
+        }
+    }
+}
+
+fn place(partitions: &Partitions, table: TableId, partition_key: &KeyValue) -> PartitionId {
+    let key = key_of(table, std::slice::from_ref(partition_key));
+    partitions.place(key.as_bytes())
+}
+
+/// Takes an index's mark out of a row; `false` = it has none, or that has expired.
+fn take_mark(judged: &mut Judged<'_>) -> bool {
+    let is_there = judged.living.first().is_some_and(|cell| cell.name == MARK);
+    if is_there {
+        judged.living.remove(0);
+    }
+    is_there
 }

@@ -17,8 +17,8 @@ use super::apply::WHOLE_ROW_BYTES_MAX;
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
 use super::row::Row;
-use super::versions::{Shortened, shorten};
-use super::{chunks, delta, key};
+use super::versions::Shortened;
+use super::{chunks, delta, index, key};
 
 /// What the owner of the built-in tables (IDs below [`USER_TABLES_FROM`]) knows about their rows.
 pub trait Retention: Send + Sync + 'static {
@@ -61,7 +61,7 @@ impl TableRules {
             return Verdict::Keep;
         }
         let now = context.now_ms.cast_signed();
-        match shorten(&entry.value, &table.options, now) {
+        match table.shorten(&entry.value, now) {
             Ok(Shortened::Same) | Err(_) => Verdict::Keep,
             Ok(Shortened::Less(row)) => {
                 let lowest = Row::parse(&entry.value).map_or(now, |row| row.base());
@@ -94,6 +94,11 @@ impl Rules for TableRules {
                 let counted = counter::table_of(columns);
                 let is_gone = |table| matches!(self.catalog.standing(table), Standing::Gone);
                 (counted.is_some_and(is_gone), Reason::TableDeleted)
+            }
+            index::BACKFILLS => {
+                let is_needed = |id| self.catalog.is_needed_for_backfill(id);
+                let is_over = index::backfilled(columns).is_some_and(|id| !is_needed(id));
+                (is_over, Reason::Marked)
             }
             _ => {
                 let is_over = self.retention.is_over(table, columns, entry, context);
@@ -164,7 +169,7 @@ impl Rules for TableRules {
 
     fn filter_key(&self, key: &[u8]) -> bool {
         key::split_key(key).is_some_and(|(table, _)| match table {
-            TABLES | COUNTERS => true,
+            TABLES | COUNTERS | index::BACKFILLS => true,
             table if table >= USER_TABLES_FROM => true,
             table => self.retention.is_looked_up(table),
         })

@@ -3,13 +3,15 @@
 //! Owns: [`Tables`]. Promises: a write is answered when it is on disk, a change of a table when all calls go by it;
 //! a read shows everything that was answered before it was called. Must not: know a wire.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use crate::ids::Clock;
 use crate::model::{
-    DefinedColumn, Definition, Error, GetRange, NewTable, PrimaryKey, RowSink, RowWrite, Selection,
-    Stream, TableUpdate, Throughput, check_defined_columns,
+    DefinedColumn, Definition, Error, GetRange, IndexDefinition, IndexState, NewTable, PrimaryKey,
+    RowSink, RowWrite, Selection, Stream, TableUpdate, Throughput, check_defined_columns,
 };
 use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
 
@@ -36,6 +38,8 @@ struct Inner {
     /// Tables that layers above show here, by name.
     virtual_tables: BTreeMap<String, Arc<Table>>,
     clock: Arc<Clock>,
+    /// There may be an index to bring rows into.
+    backfill: Notify,
     /// Held while a stream may begin, and while it is decided what of the logs streams need.
     streams: tokio::sync::Mutex<()>,
     transactions: Arc<Transactions>,
@@ -60,6 +64,7 @@ impl Tables {
                 catalog,
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
                 clock,
+                backfill: Notify::new(),
                 streams: tokio::sync::Mutex::default(),
             }),
         })
@@ -67,26 +72,20 @@ impl Tables {
 
     /// Makes a table.
     pub async fn create(&self, new: NewTable) -> Result<(), Error> {
-        match self.describe(&new.name).await {
-            Ok(_) => return Err(Error::TableExists),
-            Err(Error::TableNotFound) => {}
-            Err(error) => return Err(error),
+        let indexes = new.indexes.iter().map(|index| &index.name);
+        for name in std::iter::once(&new.name).chain(indexes) {
+            self.check_free(name).await?;
         }
         let _streams = self.begin_streams().await;
         let tails = self.tails();
         self.change(Purpose::Adds, move |txn| {
-            if catalog::find(txn, &new.name)?.is_some() {
-                return Err(Error::TableExists);
-            }
-            if catalog::count(txn)? >= TABLES_MAX {
-                return Err(Error::TableQuota(TABLES_MAX));
-            }
             let now = txn.now_ms() * 1_000;
-            let table = Definition {
+            let mut table = Definition {
                 id: catalog::take_id(txn)?,
                 name: new.name,
                 primary_key: new.primary_key,
                 defined_columns: new.defined_columns,
+                indexes: Vec::new(),
                 options: new.options,
                 local_transactions: new.local_transactions,
                 reserved: new.reserved,
@@ -95,6 +94,15 @@ impl Tables {
                 decreased_us: 0,
                 stream: Stream::asked(None, new.stream, now, tails),
             };
+            for meta in new.indexes {
+                table.indexes.push(IndexDefinition {
+                    id: catalog::take_id(txn)?,
+                    meta,
+                    state: IndexState::Complete,
+                });
+            }
+            check_names(txn, &table)?;
+            table.check_indexes()?;
             Ok(catalog::store(txn, &table)?)
         })
         .await
@@ -120,7 +128,7 @@ impl Tables {
 
     /// Changes a table's options or reserved throughput; returns it as it is then.
     pub async fn update(&self, name: &str, update: TableUpdate) -> Result<Arc<Table>, Error> {
-        self.writable(name).await?;
+        self.changeable(name).await?;
         if update.is_empty() {
             return Err(Error::NoOptions);
         }
@@ -130,7 +138,13 @@ impl Tables {
             if let Some(asked) = update.stream {
                 table.stream = Stream::asked(table.stream.take(), asked, now_us, tails);
             }
+            let before = table.options.clone();
             table.options.change(&update.options);
+            if !table.indexes.is_empty() {
+                let now_ms = (now_us / 1_000).cast_signed();
+                table.options.keep_expired(&before, now_ms);
+                table.check_indexes()?;
+            }
             let reserved = Throughput {
                 read: update.reserved_read.unwrap_or(table.reserved.read),
                 write: update.reserved_write.unwrap_or(table.reserved.write),
@@ -169,6 +183,9 @@ impl Tables {
     ) -> Result<Arc<Table>, Error> {
         self.redefine(name, move |table, _| {
             for name in &columns {
+                if table.indexes.iter().any(|index| index.meta.names(name)) {
+                    return Err(Error::ColumnIndexed(name.clone()));
+                }
                 let defined = &mut table.defined_columns;
                 let at = defined.iter().position(|column| column.name == *name);
                 let at = at.ok_or_else(|| Error::NoDefinedColumn(name.clone()))?;
@@ -179,9 +196,9 @@ impl Tables {
         .await
     }
 
-    /// Deletes a table; its rows are unreachable at once and are dropped in the background.
+    /// Deletes a table and its indexes; their rows are unreachable at once and are dropped in the background.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
-        self.writable(name).await?;
+        self.changeable(name).await?;
         let name = name.to_owned();
         self.change(Purpose::MakesRoom, move |txn| {
             catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
@@ -198,8 +215,8 @@ impl Tables {
             .await?;
         let partition = self.place(&row.table, &row.key);
         let (partitions, transactions) = (self.partitions(), Arc::clone(self.transactions()));
-        let (purpose, bytes) = (row.purpose(), row.bytes());
-        let write = move |txn: &mut Txn<'_>| transactions.write(row, txn);
+        let (purpose, bytes, catalog) = (row.purpose(), row.bytes(), self.catalog().clone());
+        let write = move |txn: &mut Txn<'_>| transactions.write(row, &catalog, txn);
         Ok(partitions.submit(purpose, partition, bytes, write).await?)
     }
 
@@ -210,6 +227,7 @@ impl Tables {
         key: PrimaryKey,
         selection: Selection,
     ) -> Result<Got<Rows>, Error> {
+        table.check_readable()?;
         let key = check(&table.primary_key, key)?;
         let (partition, now) = (self.place(table, &key), self.now_ms());
         let table = Arc::clone(table);
@@ -223,6 +241,7 @@ impl Tables {
         table: &Arc<Table>,
         range: GetRange,
     ) -> Result<RangePage<Rows>, Error> {
+        table.check_readable()?;
         let span = Span::new(table, range)?;
         let table = Arc::clone(table);
         let (partitions, now) = (self.inner.partitions.clone(), self.now_ms());
@@ -239,26 +258,46 @@ impl Tables {
     }
 
     /// A table that may be changed.
-    async fn writable(&self, name: &str) -> Result<Arc<Table>, Error> {
+    pub(super) async fn changeable(&self, name: &str) -> Result<Arc<Table>, Error> {
         let table = self.describe(name).await?;
-        if table.is_read_only() {
-            return Err(Error::ReadOnlyTable);
-        }
+        table.check_changeable()?;
         Ok(table)
     }
 
-    async fn redefine(
+    /// Refuses a name that is taken.
+    pub(super) async fn check_free(&self, name: &str) -> Result<(), Error> {
+        match self.describe(name).await {
+            Ok(_) => Err(Error::TableExists),
+            Err(Error::TableNotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn redefine(
         &self,
         name: &str,
         redefine: impl FnOnce(&mut Definition, u64) -> Result<(), Error> + Send + 'static,
     ) -> Result<Arc<Table>, Error> {
-        self.writable(name).await?;
+        self.redefine_in(name, move |table, txn| {
+            redefine(table, txn.now_ms() * 1_000)
+        })
+        .await
+    }
+
+    /// The same with what the writer knows.
+    pub(super) async fn redefine_in(
+        &self,
+        name: &str,
+        redefine: impl FnOnce(&mut Definition, &mut Txn<'_>) -> Result<(), Error> + Send + 'static,
+    ) -> Result<Arc<Table>, Error> {
+        self.changeable(name).await?;
         let name = name.to_owned();
         self.change(Purpose::Adds, move |txn| {
             let mut table = catalog::find(txn, &name)?.ok_or(Error::TableNotFound)?;
-            redefine(&mut table, txn.now_ms() * 1_000)?;
+            redefine(&mut table, txn)?;
             catalog::store(txn, &table)?;
-            Ok(Arc::new(catalog::stored(table)))
+            let (table, _) = catalog::stored(table)?;
+            Ok(Arc::new(table))
         })
         .await
     }
@@ -305,8 +344,40 @@ impl Tables {
         &self.inner.partitions
     }
 
+    pub(super) fn catalog(&self) -> &Catalog {
+        &self.inner.catalog
+    }
+
+    pub(super) fn wake_backfill(&self) {
+        self.inner.backfill.notify_one();
+    }
+
+    pub(super) async fn wait_for_backfill(&self) {
+        self.inner.backfill.notified().await;
+    }
+
     pub(super) fn now_ms(&self) -> i64 {
         self.inner.clock.now_ms().cast_signed()
+    }
+}
+
+/// Refuses a table or an index more than there may be, and a name that is taken.
+pub(super) fn check_names(txn: &Txn<'_>, table: &Definition) -> Result<(), Error> {
+    let mut all = catalog::all(txn)?;
+    all.retain(|other| other.name != table.name);
+    // Where its own name is taken, it is by a table of the same name or by an index.
+    if catalog::find(txn, &table.name)?.is_some_and(|known| known.id != table.id) {
+        return Err(Error::TableExists);
+    }
+    let others = all.iter().flat_map(Definition::names);
+    let names: Vec<&String> = table.names().chain(others).collect();
+    if names.len() > TABLES_MAX {
+        return Err(Error::TableQuota(TABLES_MAX));
+    }
+    let mut seen = BTreeSet::new();
+    match names.into_iter().all(|name| seen.insert(name)) {
+        true => Ok(()),
+        false => Err(Error::TableExists),
     }
 }
 

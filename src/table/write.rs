@@ -44,10 +44,8 @@ pub(super) struct Seen {
 
 impl Checked {
     pub(super) fn new(table: Arc<Table>, write: RowWrite) -> Result<Checked, Error> {
-        if table.is_read_only() {
-            return Err(Error::ReadOnlyTable);
-        }
-        let size = write.size();
+        table.check_writable()?;
+        let size = write.counted(table.options.version_bytes());
         let RowWrite {
             key,
             change,

@@ -109,6 +109,7 @@ fn table(
         name: name.to_owned(),
         primary_key: key.iter().map(key_column).collect(),
         defined_columns: columns.iter().map(column).collect(),
+        indexes: Vec::new(),
         options: TableOptions::default(),
         reserved: Throughput::default(),
         created_us: 0,
@@ -117,10 +118,7 @@ fn table(
         stream: None,
         local_transactions: false,
     };
-    Table {
-        definition,
-        virtual_rows: Some(rows),
-    }
+    Table::with_virtual_rows(definition, rows)
 }
 
 /// Messages that can be read, tombstones too.

@@ -245,7 +245,7 @@ def test_what_rows_use(client, table):
         return consumed.read, consumed.write
 
     name_and_key = len("k") + 1
-    fits = "x" * (4096 - name_and_key - len("c") - 8)
+    fits = "x" * (4096 - name_and_key - len("c"))
     assert used(put(client, table, "a")) == (0, 1)
     assert used(put(client, table, "a", [("c", fits)])) == (0, 1)
     assert used(put(client, table, "b", [("c", fits + "x" * 8193)])) == (0, 4)
@@ -259,6 +259,19 @@ def test_what_rows_use(client, table):
     assert used(client.delete_row(table, Row(key("b")), IGNORE)[0]) == (0, 1)
     read, write = used(client.delete_row(table, Row(key("a")), EXIST)[0])
     assert read >= 1 and write == 1
+
+
+@pytest.mark.parametrize("options", [{"max_version": 2}, {"time_to_live": 86400}])
+def test_a_version_counts_where_there_may_be_another_or_an_end(client, make_table, options):
+    plain, versioned = make_table(), make_table(**options)
+    fits = "x" * (4096 - len("k") - 1 - len("c"))
+    for table, units in [(plain, 1), (versioned, 2)]:
+        assert put(client, table, "a", [("c", fits)]).write == units
+        assert client.get_row(table, key("a"))[0].read == units
+        assert client.get_range(table, "FORWARD", key("a"), key("b"))[0].read == units
+        assert put(client, table, "a", [("c", 1)], EXIST).read == units
+        put(client, table, "a", [("c", fits[:-8])])
+        assert client.get_row(table, key("a"))[0].read == 1
 
 
 def test_keys_that_the_table_does_not_have(client, make_table):

@@ -2,7 +2,7 @@
 
 import pytest
 from tablestore import (
-    PK_AUTO_INCR, CapacityUnit, ReservedThroughput, Row, SecondaryIndexMeta, SSEKeyType, SSESpecification, TableMeta,
+    PK_AUTO_INCR, CapacityUnit, ReservedThroughput, Row, SSEKeyType, SSESpecification, TableMeta,
     TableOptions,
 )
 
@@ -205,11 +205,6 @@ def test_updates_that_no_table_takes(client, table):
 
 
 def test_what_is_not_there_yet_is_refused_and_not_left_out(client):
-    index = SecondaryIndexMeta("by_c", ["c"], [])
-    with invalid("Indexes are not supported."):
-        client.create_table(
-            TableMeta("refused", STRING_KEY, [("c", "STRING")]), TableOptions(), NOTHING_RESERVED, [index]
-        )
     with invalid("Server side encryption is not supported."):
         client.create_table(
             TableMeta("refused", STRING_KEY), TableOptions(), NOTHING_RESERVED,
@@ -220,6 +215,13 @@ def test_what_is_not_there_yet_is_refused_and_not_left_out(client):
     meta = TableMeta("split", [("n", "INTEGER")])
     client._create_table_ex(meta, TableOptions(), NOTHING_RESERVED, split_points=[100, 200])
     client.delete_table("split")
+
+
+def test_no_table_has_a_search_index(client, table):
+    assert client.list_search_index() == []
+    assert client.list_search_index(table) == []
+    with refused("OTSObjectNotExist", "Requested table does not exist."):
+        client.list_search_index("nowhere")
 
 
 def test_a_table_without_updates_takes_none(client, make_table):

@@ -11,6 +11,7 @@ from tablestore import (
 )
 
 from sdk import EXIST, IGNORE, NOT_EXIST, call, connect, field, invalid, refused, values
+from test_streams import DELETE, PUT, UPDATE, enabled, follow
 
 KEY = [("p", "STRING"), ("k", "INTEGER")]
 
@@ -266,6 +267,30 @@ def test_a_change_of_its_table_ends_a_transaction(client, make_table):
     with no_session():
         put(client, table, 2, "x", transaction)
     start(client, table)
+
+
+def test_a_stream_tells_what_was_committed_change_by_change(client, make_table):
+    table = make_table(KEY)
+    _, at = enabled(client, table, columns=["c"])
+    put(client, table, 1, "old")
+    for end in (client.abort_transaction, client.commit_transaction):
+        transaction = start(client, table)
+        put(client, table, 2, end.__name__, transaction)
+        client.update_row(table, Row(key(1), {"PUT": [("c", "one")]}), IGNORE, transaction_id=transaction)
+        client.update_row(table, Row(key(1), {"PUT": [("c", "two")]}), IGNORE, transaction_id=transaction)
+        client.delete_row(table, Row(key(2)), IGNORE, transaction_id=transaction)
+        end(transaction)
+    put(client, table, 3, "new")
+    found, _ = follow(client, at)
+    told = [(one.action, one.key[1][1], [cell[1] for cell in one.cells], one.original) for one in found]
+    assert told == [
+        (PUT, 1, ["old"], None),
+        (PUT, 2, ["commit_transaction"], None),
+        (UPDATE, 1, ["one"], [("c", "old")]),
+        (UPDATE, 1, ["two"], [("c", "one")]),
+        (DELETE, 2, [], [("c", "commit_transaction")]),
+        (PUT, 3, ["new"], None),
+    ]
 
 
 def test_one_request_of_a_transaction_at_a_time(server, client, table):

@@ -156,10 +156,9 @@ def test_the_documented_order_of_checks(server, client, untouched):
 
 def test_operations_that_are_none(server, client, untouched):
     body = put_body(client, untouched)
-    for operation in ["Nothing", "putrow", "Search", "CreateIndex", "SQLQuery", "BulkImport"]:
+    for operation in ["Nothing", "putrow", "Search", "SQLQuery", "BulkImport"]:
         assert attempt(server, client, operation, body) == (400, PARAMETER, f"Unsupported operation: {operation}.")
     for unsupported in [
-        client.list_search_index,
         lambda: client.exe_sql_query("select 1"),
         client.list_timeseries_table,
     ]:

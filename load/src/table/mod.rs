@@ -21,8 +21,9 @@ use rand::distr::weighted::WeightedIndex;
 use serde::Serialize;
 use tideline::wire::tablestore::Operation;
 use tideline::wire::tablestore::proto::{
-    CapacityUnit, CreateTableRequest, DeleteTableRequest, DeleteTableResponse, PrimaryKeySchema,
-    PrimaryKeyType, ReservedThroughput, TableMeta, TableOptions,
+    CapacityUnit, CreateTableRequest, DefinedColumnSchema, DefinedColumnType, DeleteTableRequest,
+    DeleteTableResponse, IndexMeta, IndexType, IndexUpdateMode, PrimaryKeySchema, PrimaryKeyType,
+    ReservedThroughput, TableMeta, TableOptions,
 };
 
 pub use self::api::Account;
@@ -66,6 +67,9 @@ pub struct Table {
     /// Seconds until what was written expires [default: never]
     #[arg(long, value_parser = value_parser!(i32).range(1..))]
     pub time_to_live: Option<i32>,
+    /// Secondary indexes of the table, each ordered by a column of its own, which follow every write
+    #[arg(long, default_value_t = 0, value_parser = RangedU64ValueParser::<usize>::new().range(0..=5))]
+    pub indexes: usize,
     /// Seconds between writing the rows and measuring
     #[arg(long, default_value_t = 0.0)]
     pub settle: f64,
@@ -111,6 +115,8 @@ const READ_BACK: u64 = 1 << 34;
 const COLUMNS_MAX: usize = 1_000;
 const WRITE_BYTES_MAX: usize = 2_000_000;
 /// Rows of a page, in the measurement and when so many are read back.
+/// What a value that orders an index may have.
+const KEY_VALUE_BYTES_MAX: usize = 1_024;
 const PAGE_ROWS: usize = 100;
 const SAMPLE: u64 = 20_000;
 
@@ -195,6 +201,10 @@ impl Table {
             "a connection without a row or column of its own"
         } else if self.time_to_live.is_some() && (self.has(Kind::Update) || self.has(Kind::Cell)) {
             "update and cell need rows that never expire"
+        } else if self.indexes > self.columns {
+            "an index without a column of its own"
+        } else if self.indexes > 0 && self.value_bytes() > KEY_VALUE_BYTES_MAX {
+            "values that order an index have at most 1,024 bytes"
         } else if self.has(Kind::Put) && self.has(Kind::Update) {
             "rows are put or their columns updated, not both in one run"
         } else if self.has(Kind::Transaction) && (self.has(Kind::Put) || self.has(Kind::Update)) {
@@ -217,6 +227,18 @@ impl Board {
             r#type: Some(kind.into()),
             option: None,
         };
+        let indexed = &self.sheet.columns[..self.args.indexes];
+        let defined = |name: &String| DefinedColumnSchema {
+            name: Some(name.clone()),
+            r#type: Some(DefinedColumnType::DctString.into()),
+        };
+        let index = |column: &String| IndexMeta {
+            name: Some(format!("{}_{column}", self.sheet.name)),
+            primary_key: vec![column.clone()],
+            index_update_mode: Some(IndexUpdateMode::IumAsyncIndex.into()),
+            index_type: Some(IndexType::ItGlobalIndex.into()),
+            ..IndexMeta::default()
+        };
         let kinds = [PrimaryKeyType::String, PrimaryKeyType::Integer];
         let none = CapacityUnit {
             read: Some(0),
@@ -226,7 +248,7 @@ impl Board {
             table_meta: Some(TableMeta {
                 table_name: Some(self.sheet.name.clone()),
                 primary_key: KEY.into_iter().zip(kinds).map(column).collect(),
-                defined_column: Vec::new(),
+                defined_column: indexed.iter().map(defined).collect(),
             }),
             reserved_throughput: Some(ReservedThroughput {
                 capacity_unit: Some(none),
@@ -234,8 +256,12 @@ impl Board {
             table_options: Some(TableOptions {
                 time_to_live: self.args.time_to_live.or(Some(-1)),
                 max_versions: Some(1),
+                // A table with indexes and a time to live has rows that are only put.
+                allow_update: (!indexed.is_empty() && self.args.time_to_live.is_some())
+                    .then_some(false),
                 ..TableOptions::default()
             }),
+            index_metas: indexed.iter().map(index).collect(),
             ..CreateTableRequest::default()
         };
         self.change(Operation::CreateTable, &request).await

@@ -61,8 +61,9 @@ const POOL_BYTES: usize = 1 << 16;
 /// The columns of the key, and the bytes of their names and values.
 pub(super) const KEY: [&str; 2] = ["part", "row"];
 const KEY_BYTES: usize = 24;
-/// What a cell counts beside its value: name and version.
-const CELL_BYTES: usize = 14;
+/// What a cell counts beside its value: its name, and its version where the table has a time to live.
+const CELL_BYTES: usize = 6;
+const VERSION_BYTES: usize = 8;
 /// The rows are spread over so many, in runs.
 const PARTITION_KEYS: u64 = 100;
 /// A unit of capacity.
@@ -238,7 +239,9 @@ impl Sheet {
 
     /// What so many rows with so many columns count, read or written.
     pub(super) fn units(&self, rows: usize, columns: usize) -> i32 {
-        let bytes = rows * (KEY_BYTES + columns * (CELL_BYTES + self.value_bytes));
+        let version_bytes = self.time_to_live.map_or(0, |_| VERSION_BYTES);
+        let cell_bytes = CELL_BYTES + version_bytes + self.value_bytes;
+        let bytes = rows * (KEY_BYTES + columns * cell_bytes);
         i32::try_from(bytes.div_ceil(UNIT_BYTES).max(1)).unwrap_or(i32::MAX)
     }
 
@@ -460,7 +463,7 @@ pub(crate) mod tests {
     #[test]
     fn units_are_rounded_up() {
         let sheet = sheet("put");
-        let row = 4 + 9 + 3 + 8 + 4 * (6 + 8 + 22);
+        let row = 4 + 9 + 3 + 8 + 4 * (6 + 22);
         assert_eq!([0, 1, 4_096 / row].map(|rows| sheet.units(rows, 4)), [1; 3]);
         assert_eq!(sheet.units(4_096 / row + 1, 4), 2);
     }

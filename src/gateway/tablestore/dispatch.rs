@@ -34,6 +34,16 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
             let done = tables.delete_defined_columns(&name, columns).await;
             done.map(|_| Reply::Done)
         }
+        Request::CreateIndex(new) => {
+            let made = tables.create_index(&new.table, new.index, new.of_all).await;
+            made.map(|()| Reply::Done)
+        }
+        Request::DropIndex(table, index) => {
+            let dropped = tables.drop_index(&table, &index).await;
+            dropped.map(|()| Reply::Done)
+        }
+        Request::ListSearchIndex(None) => Ok(Reply::Done),
+        Request::ListSearchIndex(Some(name)) => tables.describe(&name).await.map(|_| Reply::Done),
         Request::GetRow(get) => return row::get(shared, get).await,
         Request::WriteRow(write) => return row::write(shared, write).await,
         Request::BatchGetRow(read) => return batch::read(shared, read).await,

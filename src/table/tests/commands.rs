@@ -212,6 +212,7 @@ fn options() -> impl Strategy<Value = TableOptions> {
             max_version_offset_s,
             allow_update: true,
             update_full_row,
+            ..TableOptions::default()
         },
     )
 }
@@ -283,6 +284,7 @@ fn new_table(table: usize, options: TableOptions, hours: u32) -> NewTable {
         ],
         defined_columns: Vec::new(),
         options,
+        indexes: Vec::new(),
         reserved: Throughput::default(),
         stream: StreamSpec::new(hours.into(), vec![ORIGINAL.to_owned()]).ok(),
         local_transactions: true,
@@ -302,7 +304,7 @@ pub(super) struct World {
     metrics: Arc<Metrics>,
 }
 
-fn open(
+pub(super) fn open(
     dir: &Path,
     partitions: u16,
     clock: &Arc<Clock>,
@@ -809,6 +811,16 @@ fn tables_do_what_the_model_says() {
     let seed = u8::try_from(number("TABLE_MODEL_SEED", 1)).unwrap();
     let metrics =
         [1, 3].map(|count| play(seed, (operations / 2, restarts / 2), (count, 86_400, 24)));
+    for ended in ["committed", "aborted", "expired", "conflicts"] {
+        let name = format!("tideline_transactions_{ended}_total ");
+        let lines = metrics.iter().flat_map(|text| text.lines());
+        let count: u64 = lines
+            .filter_map(|line| line.strip_prefix(&name))
+            .map(|count| count.parse::<u64>().unwrap())
+            .sum();
+        writeln!(std::io::stdout(), "{count} transactions: {ended}").unwrap();
+        assert_ne!(count, 0, "no transactions: {ended}");
+    }
     // All of it beside compaction that gave up what had expired or was deleted.
     for reason in ["expired", "surplus", "table_deleted"] {
         let name = format!("tideline_reclaimed_bytes_total{{reason=\"{reason}\"}} ");

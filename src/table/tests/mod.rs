@@ -4,6 +4,7 @@
 
 mod commands;
 mod condition;
+mod indexes;
 mod model;
 mod reclaim;
 mod row_size;
@@ -14,3 +15,4 @@ mod transactions;
 
 pub(super) use commands::{PLANTED_HOURS, PLANTED_OFFSET_S};
 pub(super) use condition::evaluated;
+pub(super) use indexes::PLANTED_INDEX_OFFSET_S;

@@ -79,6 +79,7 @@ impl Bed {
             }],
             defined_columns: Vec::new(),
             options,
+            indexes: Vec::new(),
             reserved: Throughput::default(),
             stream: None,
             local_transactions: true,

@@ -69,6 +69,7 @@ pub(super) async fn open(dir: &Path, columns: &[&str]) -> (Partitions, Tables, A
         primary_key: columns.iter().map(column).collect(),
         defined_columns: Vec::new(),
         options: TableOptions::default(),
+        indexes: Vec::new(),
         reserved: Throughput::default(),
         stream: None,
         local_transactions: true,

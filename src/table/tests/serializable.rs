@@ -67,6 +67,7 @@ async fn make_table(tables: &Tables) {
         name: "lists".to_owned(),
         primary_key: vec![column("k1"), column("k2")],
         defined_columns: Vec::new(),
+        indexes: Vec::new(),
         options: TableOptions::default(),
         reserved: Throughput::default(),
         local_transactions: true,

@@ -43,6 +43,7 @@ impl Bed {
                 auto_increment: false,
             }],
             defined_columns: Vec::new(),
+            indexes: Vec::new(),
             options: TableOptions::default(),
             reserved: Throughput::default(),
             stream: None,

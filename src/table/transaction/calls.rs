@@ -105,7 +105,7 @@ impl Tables {
             self.partitions().metrics().refused(OPEN_TRANSACTIONS, 1);
             return Err(Error::Busy);
         }
-        let now = self.now_ms();
+        let (now, catalog) = (self.now_ms(), self.catalog().clone());
         self.run(taken, move |txn, brought| {
             let size = brought.data_bytes + rows.iter().map(|row| row.size).sum::<usize>();
             if size > TRANSACTION_BYTES_MAX {
@@ -117,7 +117,7 @@ impl Tables {
                 if row.is_costly() {
                     row.look(txn, now)?;
                 }
-                written.push(row.apply(txn)?);
+                written.push(row.apply(&catalog, txn)?);
             }
             *brought = Brought {
                 data_bytes: size,

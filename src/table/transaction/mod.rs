@@ -33,14 +33,12 @@ impl Tables {
         table: &Arc<Table>,
         key: PrimaryKey,
     ) -> Result<TransactionId, Error> {
-        if table.is_read_only() {
-            return Err(Error::ReadOnlyTable);
-        }
+        table.check_writable()?;
         if !table.local_transactions {
             return Err(Error::TransactionsDisabled);
         }
         let partition_key = check(&table.primary_key[..1], key)?.remove(0);
-        let partition = table.place(self.partitions(), &partition_key);
+        let partition = table.place(self.partitions(), std::slice::from_ref(&partition_key));
         let set = WriteSet::new(self.partitions(), WRITES_OF_ONE_BYTES_MAX);
         let (transactions, table) = (Arc::clone(self.transactions()), Arc::clone(table));
         let start = move |_: &mut Txn<'_>| transactions.start(table, partition_key, partition, set);
@@ -64,7 +62,13 @@ impl Tables {
             return ended(taken.end(End::Committed));
         }
         let (bytes, purpose) = (writes.set.bytes(), writes.purpose());
+        let catalog = self.catalog().clone();
         let commit = move |txn: &mut Txn<'_>| {
+            // Since it was asked for the table may have got an index, which what was written does not know.
+            if *catalog.newest(Arc::clone(&table)) != *table {
+                taken.end(End::Aborted);
+                return Err(Error::TransactionNotFound);
+            }
             ended(taken.end(End::Committed))?;
             take_over(txn, &taken.writes().set)
         };

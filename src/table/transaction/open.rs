@@ -17,6 +17,7 @@ use crate::model::{Error, KeyValue, TransactionId};
 use crate::partition::{Partitions, Txn, WriteSet};
 
 use super::super::Key;
+use super::super::catalog::Catalog;
 use super::super::primary_key::key_of;
 use super::super::schema::Table;
 use super::super::write::{Checked, Written};
@@ -117,13 +118,14 @@ impl Transactions {
     pub(in crate::table) fn write(
         &self,
         row: Checked,
+        catalog: &Catalog,
         txn: &mut Txn<'_>,
     ) -> Result<Written, Error> {
         if self.count.load(Ordering::Acquire) > 0 && self.is_locked(&row.table, &row.key[0]) {
             self.metrics.transactions.conflicts.increment(1);
             return Err(Error::RowConflict);
         }
-        row.apply(txn)
+        row.apply(catalog, txn)
     }
 
     fn is_locked(&self, table: &Table, partition_key: &KeyValue) -> bool {

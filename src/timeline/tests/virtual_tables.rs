@@ -567,6 +567,7 @@ fn nobody_writes_to_them_and_their_names_are_taken() {
             }],
             defined_columns: Vec::new(),
             options: TableOptions::default(),
+            indexes: Vec::new(),
             reserved: Throughput::default(),
             stream: None,
             local_transactions: true,

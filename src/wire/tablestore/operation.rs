@@ -10,6 +10,7 @@ use super::batch::{BatchGetRow, BatchWriteRow};
 use super::export::ExportTable;
 use super::failure::{Code, Failure};
 use super::fields::walk;
+use super::index::CreateIndex;
 use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::proto;
 use super::read::{GetRange, GetRow};
@@ -37,6 +38,12 @@ listed! {
         AddDefinedColumn,
         /// Takes columns' types away.
         DeleteDefinedColumn,
+        /// Makes a secondary index.
+        CreateIndex,
+        /// Ends a secondary index.
+        DropIndex,
+        /// Lists the search indexes: there are none.
+        ListSearchIndex,
         /// Reads a row.
         GetRow,
         /// Writes a whole row.
@@ -82,6 +89,9 @@ impl Operation {
             Operation::DeleteTable => "DeleteTable",
             Operation::AddDefinedColumn => "AddDefinedColumn",
             Operation::DeleteDefinedColumn => "DeleteDefinedColumn",
+            Operation::CreateIndex => "CreateIndex",
+            Operation::DropIndex => "DropIndex",
+            Operation::ListSearchIndex => "ListSearchIndex",
             Operation::GetRow => "GetRow",
             Operation::PutRow => "PutRow",
             Operation::UpdateRow => "UpdateRow",
@@ -112,6 +122,9 @@ impl Operation {
                 | Operation::DeleteTable
                 | Operation::AddDefinedColumn
                 | Operation::DeleteDefinedColumn
+                | Operation::CreateIndex
+                | Operation::DropIndex
+                | Operation::ListSearchIndex
                 | Operation::ListStream
                 | Operation::DescribeStream
                 | Operation::GetShardIterator
@@ -174,6 +187,12 @@ pub enum Request {
     AddDefinedColumn(String, Vec<DefinedColumn>),
     /// DeleteDefinedColumn: from which table, and the names, at least one.
     DeleteDefinedColumn(String, Vec<String>),
+    /// CreateIndex.
+    CreateIndex(CreateIndex),
+    /// DropIndex: of which table, and which.
+    DropIndex(String, String),
+    /// ListSearchIndex, of which table; `None` = of all.
+    ListSearchIndex(Option<String>),
     /// GetRow.
     GetRow(GetRow),
     /// PutRow, UpdateRow or DeleteRow.
@@ -232,6 +251,21 @@ impl Request {
             Operation::AddDefinedColumn => added(proto::AddDefinedColumnRequest::decode(body)?),
             Operation::DeleteDefinedColumn => {
                 deleted(proto::DeleteDefinedColumnRequest::decode(body)?)
+            }
+            Operation::CreateIndex => {
+                CreateIndex::from_message(proto::CreateIndexRequest::decode(body)?)
+                    .map(Request::CreateIndex)
+            }
+            Operation::DropIndex => {
+                let message = proto::DropIndexRequest::decode(body)?;
+                let table = table_name(message.main_table_name)?;
+                Ok(Request::DropIndex(table, table_name(message.index_name)?))
+            }
+            Operation::ListSearchIndex => {
+                let message = proto::ListSearchIndexRequest::decode(body)?;
+                let named = message.table_name.filter(|name| !name.is_empty());
+                let named = named.map(|name| table_name(Some(name))).transpose()?;
+                Ok(Request::ListSearchIndex(named))
             }
             Operation::GetRow => {
                 GetRow::from_message(proto::GetRowRequest::decode(body)?).map(Request::GetRow)

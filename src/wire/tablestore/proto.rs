@@ -114,6 +114,8 @@ pub struct IndexMeta {
     pub index_update_mode: ::core::option::Option<i32>,
     #[prost(enumeration = "IndexType", optional, tag = "5")]
     pub index_type: ::core::option::Option<i32>,
+    #[prost(enumeration = "IndexSyncPhase", optional, tag = "6")]
+    pub index_sync_phase: ::core::option::Option<i32>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SseSpecification {
@@ -221,6 +223,45 @@ pub struct DeleteDefinedColumnRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteDefinedColumnResponse {
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateIndexRequest {
+    #[prost(string, optional, tag = "1")]
+    pub main_table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub index_meta: ::core::option::Option<IndexMeta>,
+    #[prost(bool, optional, tag = "3")]
+    pub include_base_data: ::core::option::Option<bool>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateIndexResponse {
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DropIndexRequest {
+    #[prost(string, optional, tag = "1")]
+    pub main_table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DropIndexResponse {
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSearchIndexRequest {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchIndexInfo {
+    #[prost(string, optional, tag = "1")]
+    pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub index_name: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSearchIndexResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub indices: ::prost::alloc::vec::Vec<SearchIndexInfo>,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -357,6 +398,33 @@ impl IndexType {
         match value {
             "IT_GLOBAL_INDEX" => Some(Self::ItGlobalIndex),
             "IT_LOCAL_INDEX" => Some(Self::ItLocalIndex),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum IndexSyncPhase {
+    /// Rows of the table are still being brought in.
+    Full = 1,
+    Incr = 2,
+}
+impl IndexSyncPhase {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Incr => "INCR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FULL" => Some(Self::Full),
+            "INCR" => Some(Self::Incr),
             _ => None,
         }
     }

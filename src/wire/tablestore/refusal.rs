@@ -9,7 +9,8 @@ use std::fmt::Display;
 
 use super::failure::{Code, Failure};
 use crate::model::limits::{
-    CAPACITY_UNITS_MAX, COLUMNS_MAX, KEY_VALUE_BYTES_MAX, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX,
+    CAPACITY_UNITS_MAX, COLUMNS_MAX, INDEX_ROW_BYTES_MAX, KEY_VALUE_BYTES_MAX,
+    TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX,
 };
 use crate::model::{Error, Existence, KeyType, KeyValue};
 
@@ -24,6 +25,9 @@ impl From<Error> for Failure {
             Error::TableQuota(most) => {
                 let text = format!("Number of tables exceeds the quota:{most}.");
                 Failure::with(Code::QuotaExhausted, text)
+            }
+            Error::IndexNotFound => {
+                Failure::with(Code::ObjectNotExist, "Requested index does not exist.")
             }
             Error::ReadOnlyTable => Failure::with(
                 Code::NoPermissionAccess,
@@ -133,6 +137,42 @@ fn of_definition(error: Error) -> Cow<'static, str> {
         ),
         Error::UpdateForbidden => {
             return "UpdateRow is forbidden: allow_update of the table is false.".into();
+        }
+        other => return of_index(other),
+    };
+    text.into()
+}
+
+/// What is wrong with an index.
+fn of_index(error: Error) -> Cow<'static, str> {
+    let text = match error {
+        Error::IndexKeyCount => {
+            "The number of primary key columns must be in range: [1, 4] in index."
+        }
+        Error::IndexColumnCount => {
+            "The number of attribute columns must be in range: [0, 32] in index."
+        }
+        Error::IndexKeyType(name) => {
+            let text = format!("Invalid type of primary key column in index: '{name}'.");
+            return text.into();
+        }
+        Error::IndexNotLocal => {
+            "The first primary key column of a local index must be that of its table."
+        }
+        Error::IndexQuota(most) => {
+            return format!("Number of index per table exceeds the quota:{most}.").into();
+        }
+        Error::IndexedVersions => "Max versions must be 1 in a table with indexes.",
+        Error::IndexedTimeToLive => {
+            "A table with indexes can have a time to live only if it does not allow updates."
+        }
+        Error::ColumnIndexed(name) => return format!("Column is used by an index:{name}.").into(),
+        Error::IndexWrite => "Can't write index table directly.",
+        Error::IndexChange => "Can't change index table directly.",
+        Error::IndexBuilding => "Disallow read index table in building base state",
+        Error::IndexRowTooLarge => {
+            let most = INDEX_ROW_BYTES_MAX;
+            return format!("The row of an index exceeds the limit, limit size: {most}.").into();
         }
         other => return of_row(other),
     };

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::failure::Failure;
+use super::index::index_message;
 use super::proto;
 use super::stream::{self, RecordsReply, StreamReply};
 use crate::model::{
@@ -17,7 +18,7 @@ use crate::model::{
 /// The answer to an accepted request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// It is done: the operations on tables that answer nothing, CommitTransaction.
+    /// It is done: the operations on tables that answer nothing, CommitTransaction. ListSearchIndex: none.
     Done,
     /// ListTable.
     Tables(Vec<String>),
@@ -220,7 +221,7 @@ fn description(table: &Definition) -> proto::DescribeTableResponse {
         stream_details: Some(stream::details(table)),
         // One split: this server.
         shard_splits: Vec::new(),
-        index_metas: Vec::new(),
+        index_metas: table.indexes.iter().map(index_message).collect(),
         creation_time: Some(table.created_us.cast_signed()),
     }
 }

@@ -1,6 +1,6 @@
 //! What requests say about tables: making, changing and naming them, and their defined columns.
 //!
-//! Owns: the messages of definitions and options, and what this server does not have (indexes): it is refused,
+//! Owns: the messages of definitions and options, and what this server does not have (encryption): it is refused,
 //! never left out in silence. Promises: a definition that leaves this module keeps every rule. Must not: know which
 //! tables there are.
 
@@ -10,9 +10,9 @@ use super::failure::Failure;
 use super::proto;
 use crate::model::limits::DEFINED_COLUMNS_MAX;
 use crate::model::{
-    ColumnType, DefinedColumn, Error, KeyColumn, KeyType, NewTable, OptionsUpdate, StreamSpec,
-    TableOptions, TableUpdate, Throughput, check_column_name, check_defined_columns,
-    check_key_columns, check_table_name,
+    ColumnType, DefinedColumn, Error, IndexKind, IndexMeta, KeyColumn, KeyType, NewTable,
+    OptionsUpdate, StreamSpec, TableOptions, TableUpdate, Throughput, check_column_name,
+    check_defined_columns, check_key_columns, check_table_name,
 };
 
 /// The table that a CreateTable asks for.
@@ -39,9 +39,8 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
     options.change(&given);
     options.update_full_row = message_options.update_full_row.unwrap_or(false);
     let stream = stream(message.stream_spec)?.flatten();
-    if !message.index_metas.is_empty() {
-        return Err(Failure::invalid("Indexes are not supported."));
-    }
+    let indexes = message.index_metas.into_iter().map(index_meta);
+    let indexes = indexes.collect::<Result<Vec<_>, _>>()?;
     if message.sse_spec.is_some_and(|spec| spec.enable()) {
         let text = "Server side encryption is not supported.";
         return Err(Failure::invalid(text));
@@ -57,6 +56,7 @@ pub(super) fn new_table(message: proto::CreateTableRequest) -> Result<NewTable, 
         defined_columns,
         options,
         reserved,
+        indexes,
         stream,
         // Not all SDKs can ask for them.
         local_transactions: message.enable_local_txn.unwrap_or(true),
@@ -153,6 +153,26 @@ pub(super) fn defined_columns(
         defined.push(DefinedColumn { name, kind });
     }
     Ok(defined)
+}
+
+/// An index that a request asks for. How it is brought up to date is not chosen: each is written with its table.
+pub(super) fn index_meta(message: proto::IndexMeta) -> Result<IndexMeta, Failure> {
+    let kind = match message.index_type.map(proto::IndexType::try_from) {
+        None | Some(Ok(proto::IndexType::ItGlobalIndex)) => IndexKind::Global,
+        Some(Ok(proto::IndexType::ItLocalIndex)) => IndexKind::Local,
+        Some(Err(_)) => return Err(missing()),
+    };
+    let meta = IndexMeta {
+        name: table_name(message.name)?,
+        kind,
+        key: message.primary_key,
+        columns: message.defined_column,
+    };
+    meta.check()?;
+    for name in meta.key.iter().chain(&meta.columns) {
+        check_column_name(name)?;
+    }
+    Ok(meta)
 }
 
 /// The reserved units that a message names, for reading and for writing. How many are too many is checked later.

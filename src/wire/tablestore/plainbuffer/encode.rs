@@ -17,6 +17,7 @@ use super::{
     TYPE_BINARY, TYPE_BOOLEAN, TYPE_DOUBLE, TYPE_INF_MAX, TYPE_INF_MIN, TYPE_INTEGER, TYPE_NULL,
     TYPE_STRING, Variant,
 };
+use crate::model::limits::VERSION_BYTES;
 use crate::model::{
     ChangeKind, ChangeRef, ChangedCell, KeyColumn, KeyValue, RowRef, RowSink, ValueRef,
 };
@@ -52,7 +53,8 @@ impl RowBuffer {
 impl RowSink for RowBuffer {
     fn push(&mut self, row: RowRef<'_>) {
         let cells = row.columns.len() + row.cells.len();
-        self.0.reserve(row.size() + CELL_BYTES * cells + ROW_BYTES);
+        self.0
+            .reserve(row.size(VERSION_BYTES) + CELL_BYTES * cells + ROW_BYTES);
         let mut writer = Writer::begin(&mut self.0);
         for (column, value) in row.columns.iter().zip(row.key) {
             writer.cell(&column.name, Some(value.into()), None, None);

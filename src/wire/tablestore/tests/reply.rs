@@ -102,6 +102,7 @@ fn a_table_is_told_whole() {
             auto_increment: false,
         }],
         defined_columns: Vec::new(),
+        indexes: Vec::new(),
         options: TableOptions {
             max_versions: 3,
             ..TableOptions::default()

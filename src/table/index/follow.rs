@@ -1,0 +1,59 @@
+//! Keeping indexes where their tables are.
+//!
+//! Owns: the effect of a row's change on the indexes of its table. Promises: it is in the batch of the change, or the
+//! change is refused. Must not: read rows.
+
+use crate::model::{Error, KeyValue};
+use crate::partition::Txn;
+
+use crate::table::Malformed;
+use crate::table::access::damaged;
+use crate::table::primary_key::key_of;
+use crate::table::schema::Table;
+
+/// Has a table's indexes follow a row of it that becomes `after` from `before`, both as they are stored.
+pub(in crate::table) fn follow(
+    txn: &mut Txn<'_>,
+    table: &Table,
+    key: &[KeyValue],
+    before: Option<&[u8]>,
+    after: Option<&[u8]>,
+) -> Result<(), Error> {
+    for index in table.indexes() {
+        let of = |stored: Option<&[u8]>| match stored {
+            Some(stored) => index.row(key, stored),
+            None => Ok(Ok(None)),
+        };
+        let bad = |_: Malformed| damaged(key_of(table.id, key).as_bytes(), "not a row");
+        let (old, new) = (of(before).map_err(bad)?, of(after).map_err(bad)?);
+        let (old, new) = match (old, new) {
+            // A row that no index could hold before may stay as it is.
+            (Err(_), new) => (None, new.ok().flatten()),
+            (Ok(old), new) => (old, new?),
+        };
+        if old == new {
+            continue;
+        }
+        if let Some(old) = old
+            && new.as_ref().is_none_or(|new| new.key != old.key)
+            && !is_planted(table)
+        {
+            txn.delete(old.key.as_bytes());
+        }
+        if let Some(new) = new {
+            txn.put(new.key.as_bytes(), new.value);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the table is one of the tests' whose indexes keep rows that should go.
+#[cfg(test)]
+fn is_planted(table: &Table) -> bool {
+    table.options.max_version_offset_s == crate::table::tests::PLANTED_INDEX_OFFSET_S
+}
+
+#[cfg(not(test))]
+fn is_planted(_: &Table) -> bool {
+    false
+}
