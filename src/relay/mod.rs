@@ -78,8 +78,8 @@ struct Followed {
     metrics: Vec<metrics::Relay>,
 }
 
-/// How much the targets have left to do for a partition: what they have not read of its log, and what is to be written of
-/// what they have read. What leads to nothing, as what the relay itself has written there, costs nothing once it is
+/// How much the targets have left to do for a partition: what they have not read of its log, and what is to be written
+/// of what they have read. What leads to nothing, as what the relay itself has written there, costs nothing once it is
 /// read: or the relay's own work would refuse what it works for.
 struct Gate {
     tail: Tail,
