@@ -263,8 +263,8 @@ groups! {
             "Age of the oldest committed batch that is not derived and written everywhere, seconds; 0 if there is none.",
             "Should be below a second: lists, inboxes and followers are late by this much. Rising = a partition that can't write, or more changes than the disk takes.";
         backlog_bytes: Gauge, "tideline_relay_backlog_bytes"
-            "Bytes of the log above that position.",
-            "At relay_backlog_bytes_max changes of members are refused with `busy`. The log keeps as much.";
+            "What is left to do: bytes of the log that are not read yet, and bytes to be written of those that are.",
+            "At relay_backlog_bytes_max changes of members and messages that go into inboxes are refused with `busy`.";
         effects: Counter, "tideline_relay_effects_total"
             "Writes in other partitions that changes have led to.",
             "Load: beside tideline_commit_batches_total it shows how far changes spread.";

@@ -38,7 +38,7 @@ use source::Source;
 /// What the relay may use.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A target that is behind a partition's log by more bytes than this has what feeds it refused; see
+    /// A target that has more bytes than this to read of a partition's log and to write has what feeds it refused; see
     /// [`Relay::has_room`].
     pub backlog_bytes_max: u64,
     /// What a test breaks.
@@ -78,10 +78,12 @@ struct Followed {
     metrics: Vec<metrics::Relay>,
 }
 
-/// How much of a partition's log the targets have done.
+/// How much the targets have left to do for a partition: what they have not read of its log, and what is to be written
+/// of what they have read. What leads to nothing, as what the relay itself has written there, costs nothing once it is
+/// read: or the relay's own work would refuse what it works for.
 struct Gate {
     tail: Tail,
-    /// Of each target, as the partition counts its bytes.
+    /// Of each target, as the partition counts its bytes: up to where it has read, less what is left of that.
     done: Vec<AtomicI64>,
 }
 
@@ -165,8 +167,8 @@ impl Relay {
         }
     }
 
-    /// Whether a change in this partition may be made that targets must follow: none of them is behind by more than the
-    /// bound.
+    /// Whether a change in this partition may be made that targets must follow: none of them has more left to do than
+    /// the bound.
     #[must_use]
     pub fn has_room(&self, source: PartitionId) -> bool {
         let gate = &self.inner.gates[usize::from(source.0)];

@@ -14,8 +14,10 @@ use super::cursor::{At, CursorKey};
 use super::target::{Derived, Effect};
 use crate::ids::{PartitionId, Position};
 
-/// A route takes nothing more while so many bytes wait in it.
-const WAITING_BYTES_MAX: usize = 1 << 20;
+/// A route takes nothing more while so many effects wait in it. They are small, however much they will write.
+const WAITING_MAX: usize = 4_096;
+/// Nor while its cursor is so many bytes of log behind what it has read: the log keeps them.
+const HELD_BYTES_MAX: i64 = 1 << 30;
 /// What goes into one write, about: far below what a closure may write, and soon done.
 const PIECE_BYTES: usize = 256 << 10;
 /// A cursor with nothing to write is moved when it is behind by so many bytes of log.
@@ -43,8 +45,8 @@ pub(super) struct Piece {
     pub(super) to: At,
     bytes: usize,
     effects: Arc<Vec<Effect>>,
-    /// [`Route::done_bytes`] when it is written.
-    done_bytes: i64,
+    /// Bytes of the batches up to the cursor when it is written.
+    cursor_bytes: i64,
 }
 
 impl Piece {
@@ -168,7 +170,9 @@ impl Route {
 
     /// Whether it takes a batch now.
     pub(super) fn is_open(&self) -> bool {
-        self.stage == Stage::Follows && !self.closes && self.waiting_bytes < WAITING_BYTES_MAX
+        let is_full = self.waiting.len() >= WAITING_MAX
+            || self.read_bytes - self.cursor_bytes >= HELD_BYTES_MAX;
+        self.stage == Stage::Follows && !self.closes && !is_full
     }
 
     /// The route has taken all that the next batch holds for it, given in order.
@@ -235,7 +239,7 @@ impl Route {
             },
             bytes: 0,
             effects: Arc::default(),
-            done_bytes: self.read_bytes,
+            cursor_bytes: self.read_bytes,
         };
         let mut effects = Vec::new();
         while let Some(next) = self.waiting.pop_front() {
@@ -249,11 +253,11 @@ impl Route {
                 Some(after) if after.position == next.position => {
                     piece.to.position = Position(next.position.0 - 1);
                     piece.to.place = next.place + 1;
-                    piece.done_bytes = self.cursor_bytes;
+                    piece.cursor_bytes = self.cursor_bytes;
                 }
                 Some(_) => {
                     piece.to.position = next.position;
-                    piece.done_bytes = next.read_bytes;
+                    piece.cursor_bytes = next.read_bytes;
                 }
             }
             break;
@@ -266,7 +270,7 @@ impl Route {
     /// The piece is on disk.
     pub(super) fn wrote(&mut self) {
         let piece = self.piece.take().expect("a piece was under way");
-        (self.cursor, self.cursor_bytes) = (Some(piece.to), piece.done_bytes);
+        (self.cursor, self.cursor_bytes) = (Some(piece.to), piece.cursor_bytes);
         self.ended();
     }
 
@@ -315,12 +319,12 @@ impl Route {
         }
     }
 
-    /// What the partition had published there. `None`: nobody knows yet.
-    pub(super) fn done_bytes(&self) -> Option<i64> {
-        match self.is_idle() {
-            true => Some(self.read_bytes),
-            false => (self.stage == Stage::Follows).then_some(self.cursor_bytes),
-        }
+    /// What the partition had published up to where the route has read, and what is still to be written of that.
+    /// `None`: nobody knows yet.
+    pub(super) fn progress(&self) -> Option<(i64, i64)> {
+        let writing = self.piece.as_ref().map_or(0, |piece| piece.bytes);
+        let left = i64::try_from(self.waiting_bytes + writing).expect("effects fit into memory");
+        (self.stage == Stage::Follows).then_some((self.read_bytes, left))
     }
 
     /// Above this the route may need the log again.

@@ -276,9 +276,11 @@ impl Source {
         self.reach(Point::Held)?;
         for (target, done) in self.gate.done.iter().enumerate() {
             let routes = self.routes.iter().filter(|route| route.target == target);
-            if let Some(bytes) = routes.map(Route::done_bytes).min().flatten() {
-                done.store(bytes, Ordering::Relaxed);
-            }
+            let all: Option<Vec<_>> = routes.map(Route::progress).collect();
+            let Some(all) = all else { continue };
+            let read = all.iter().map(|(read, _)| *read).min();
+            let left: i64 = all.iter().map(|(_, left)| left).sum();
+            done.store(read.unwrap_or_default() - left, Ordering::Relaxed);
         }
         self.routes.iter().for_each(Route::announce);
         Ok(())

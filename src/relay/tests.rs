@@ -23,6 +23,7 @@ use crate::table::{
 const POSTS: TableId = TableId(900);
 const ARRIVED: TableId = TableId(901);
 const NUMBER: u32 = 77;
+const EFFECT_BYTES: usize = 32 << 10;
 const NAMES: [&str; 7] = ["ann", "bob", "cid", "dan", "eve", "fay", "gus"];
 
 struct Keeps;
@@ -87,7 +88,7 @@ impl Toy {
             out.push(Derived {
                 destination: self.partitions.place(to.as_bytes()),
                 place: out.len() as u64,
-                bytes: 16 << 10,
+                bytes: EFFECT_BYTES,
                 effect: Box::new(effect),
             });
         }
@@ -161,7 +162,7 @@ fn open(dir: &std::path::Path) -> Partitions {
         log: LogOptions {
             segment_bytes: 64 << 10,
             retention_bytes: 64 << 10,
-            tail_bytes: 16 << 10,
+            tail_bytes: EFFECT_BYTES,
             ..LogOptions::default()
         },
         image: ImageOptions {
@@ -460,6 +461,40 @@ async fn who_cannot_be_written_to_holds_up_only_itself_and_the_log_keeps_all() {
             "counted exactly"
         );
     }
+    relay.stop();
+    tasks.wait().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_leads_to_nothing_is_no_backlog_however_slow_a_route_is() {
+    let mut bed = Bed::new(true);
+    bed.deaf.0.store(true, Ordering::SeqCst);
+    let (relay, tasks) = bed.relay(Faults::default());
+    let (source, deaf) = (bed.partitions.place(b"ann"), bed.partitions.place(b"cid"));
+    bed.post("ann", 2, 10).await;
+    // Four times the bound, as of the relay itself, which writes more than it reads.
+    for turn in 0..64u64 {
+        let write = move |txn: &mut Txn<'_>| -> Result<(), ReadError> {
+            let mut row = RowWriter::new(0);
+            row.put("text", ValueRef::String(&"x".repeat(64 << 10)));
+            put(txn, Key::new(TableId(902), &[], 0).number(turn), row, 1);
+            Ok(())
+        };
+        bed.submit(source, write).await;
+    }
+    let is_late = |name: &&str| *name != "ann" && bed.partitions.place(name.as_bytes()) == deaf;
+    let late = NAMES.into_iter().filter(is_late).count() * 2 * EFFECT_BYTES;
+    let left = || relay.inner.gates[usize::from(source.0)].backlog(0);
+    let mut tries = 0;
+    while left() != i64::try_from(late).unwrap() {
+        assert!(tries < 500, "{} bytes are left, not {late}", left());
+        tries += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(relay.has_room(source));
+    bed.deaf.0.store(false, Ordering::SeqCst);
+    assert!(bed.caught_up(&relay).await);
+    assert_eq!(bed.wrong(), Vec::<String>::new());
     relay.stop();
     tasks.wait().await;
 }

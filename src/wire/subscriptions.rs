@@ -83,7 +83,7 @@ pub enum State {
     TooOld,
     /// Another history: no messages, no subscription; start over.
     EpochChanged,
-    /// No such timeline any more; only in `sync`.
+    /// No such timeline for this user any more: deleted, or hidden by `members_only`; only in `sync`.
     Deleted,
     /// The device has no position in this conversation: its newest messages; only in `sync` by device.
     New,

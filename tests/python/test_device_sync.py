@@ -124,6 +124,26 @@ def test_a_deleted_conversation_is_told_once(ada, other, user, name):
         time.sleep(0.02)
 
 
+def test_what_one_has_left_and_may_not_read_is_as_if_it_were_deleted(ada, other, user, name):
+    epoch = room(other, name, user, 2)
+    other.call("timeline.configure", timeline=name, settings={"members_only": True})
+    ada.call("sync", device="phone", ack=acks(poll(ada)))
+    other.call("member.remove", timeline=name, users=[user])
+    other.append(name)
+    # Other users get `timeline_not_found`, which in a sync is `deleted`: by device, too, until the relay has told the
+    # user's list that it is no conversation of theirs any more.
+    deadline = time.monotonic() + 10
+    while told := ada.call("sync", device="phone")["timelines"]:
+        assert (told[name]["state"], told[name]["messages"], told[name]["head"]) == ("deleted", [], 0)
+        assert time.monotonic() < deadline
+    for asked in [name, name + "?"]:
+        position = {asked: {"after": 2, "epoch": epoch}}
+        assert ada.call("sync", positions=position)["timelines"][asked]["state"] == "deleted"
+    # Who comes back begins anew.
+    other.call("member.add", timeline=name, members=[{"user": user}])
+    assert sequences(poll(ada)["timelines"][name]["messages"])[-1] == 3
+
+
 def test_positions_outlive_a_kill(own_server):
     own_server.start()
     with Client(own_server, user="ada") as ada:

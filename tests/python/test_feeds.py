@@ -422,6 +422,10 @@ def follower_is_known(client, timeline, user):
     assert user in client.call("feed.followers", timeline=timeline)["users"]
 
 
+def follower_is_gone(client, timeline, user):
+    assert user not in client.call("feed.followers", timeline=timeline)["users"]
+
+
 def has_all(entries, wanted):
     assert set(wanted) <= set(entries)
     assert len(set(entries)) == len(entries)
@@ -441,6 +445,33 @@ def test_auto_turns_to_read_above_its_number(server, ada, ben, name):
     for one in [ada, ben]:
         holds(one, [(name, n) for n in (4, 3, 2, 1)])
     assert (name, 4) not in inbox(ada)
+
+
+def test_who_is_let_in_again_has_what_was_fanned_out_meanwhile(client, ada, ben, name, refused):
+    ben.append(name)
+    turn(ben, name, "write")
+    follow(ada, name)
+    soon(lambda: follower_is_known(ben, name, me(ada)))
+    turn(client, name, "write", members_only=True)
+    epoch = client.append(name)["epoch"]
+    # A follower gets the reference, which says that there is something, but nothing of it.
+    soon(lambda: has_all(inbox(ada), [(name, 2)]))
+    assert feed(ada) == []
+    refused(ada, "message.get", 404, "timeline_not_found", timeline=name, sequence=2)
+    refused(ada, "message.get", 404, "timeline_not_found", timeline=name, sequence=2, epoch=epoch)
+    client.call("member.add", timeline=name, members=[{"user": me(ada)}])
+    holds(ada, [(name, 2), (name, 1)])
+    # After unfollowing and leaving no reference comes either.
+    ada.call("feed.unfollow", timeline=name)
+    client.call("member.remove", timeline=name, users=[me(ada)])
+    soon(lambda: follower_is_gone(client, name, me(ada)))
+    client.append(name)
+    turn(client, name, "write", members_only=None)
+    follow(ada, name, copy=1)
+    soon(lambda: follower_is_known(client, name, me(ada)))
+    client.append(name)
+    soon(lambda: has_all(inbox(ada), [(name, 4)]))
+    assert (name, 3) not in inbox(ada)
 
 
 def test_an_inbox_is_its_users(ada, ben, name, refused):
