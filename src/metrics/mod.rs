@@ -267,6 +267,7 @@ mod tests {
             metrics.inboxes(0),
             metrics.timer(0),
             metrics.streams(0),
+            metrics.backfill(),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);
