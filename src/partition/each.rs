@@ -21,7 +21,7 @@ pub struct Each<T> {
 }
 
 /// What there is, by partition.
-pub type Made<T> = BTreeMap<PartitionId, Arc<T>>;
+type Made<T> = BTreeMap<PartitionId, Arc<T>>;
 
 impl<T> Each<T> {
     /// None yet; `make` makes one.

@@ -4,6 +4,7 @@
 //! noted here with its batch, so that the timer wakes in time and reads no view from before that batch; noting costs
 //! nothing where no row is written. Must not: know what is due.
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -25,12 +26,16 @@ impl Time {
         }
     }
 
-    pub(in crate::timeline) fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
-    }
-
     pub(in crate::timeline) fn alarm(&self, partition: PartitionId) -> Arc<Alarm> {
         self.alarms.of(partition)
+    }
+}
+
+impl Deref for Time {
+    type Target = Clock;
+
+    fn deref(&self) -> &Clock {
+        &self.clock
     }
 }
 
