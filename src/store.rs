@@ -153,7 +153,13 @@ impl Store {
         estimate.check()?;
         let tasks = TaskTracker::new();
         let (targets, jobs) = People::targets(&partitions, &timelines, metrics);
-        let relay = Relay::start(&partitions, targets, config.relay_options(), metrics, &tasks);
+        let relay = Relay::start(
+            &partitions,
+            targets,
+            config.relay_options(),
+            metrics,
+            &tasks,
+        );
         jobs.start(&tasks);
         through(&partitions, &relay, &jobs).await;
         relay.stop();
@@ -161,7 +167,8 @@ impl Store {
         tasks.close();
         tasks.wait().await;
         let streams = tables.streams(None).await;
-        let streams = streams.map_err(|error| StoreFailure::Tables(ReadError(format!("{error:?}"))))?;
+        let streams =
+            streams.map_err(|error| StoreFailure::Tables(ReadError(format!("{error:?}"))))?;
         let keeps_logs = !streams.is_empty();
         blocking(move || partitions.reshape(&reshape, keeps_logs)).await?;
         Ok(())
@@ -247,12 +254,23 @@ pub fn list_partitions(data: &Path, out: &mut dyn Write) -> Result<(), StoreFail
         path: data.to_owned(),
     })?;
     let mut list = || -> io::Result<()> {
-        for share in map.shares().filter(|share| share.ends.is_none() || share.keeps_log) {
+        for share in map
+            .shares()
+            .filter(|share| share.ends.is_none() || share.keeps_log)
+        {
             let crate::partition::Share {
-                id, first, last, begins, ends, ..
+                id,
+                first,
+                last,
+                begins,
+                ends,
+                ..
             } = share;
             let folder = data.join(format!("partition-{:04}", id.0));
-            write!(out, "partition {id}: hashes {first:016x} to {last:016x}, log from {begins}")?;
+            write!(
+                out,
+                "partition {id}: hashes {first:016x} to {last:016x}, log from {begins}"
+            )?;
             if let Some(ends) = ends {
                 write!(out, " to {ends}, ended")?;
             }
@@ -260,7 +278,10 @@ pub fn list_partitions(data: &Path, out: &mut dyn Write) -> Result<(), StoreFail
             if !parents.is_empty() {
                 write!(out, ", from {}", parents.join(" and "))?;
             }
-            let (log, image) = (bytes_below(&folder.join("log"))?, bytes_below(&folder.join("image"))?);
+            let (log, image) = (
+                bytes_below(&folder.join("log"))?,
+                bytes_below(&folder.join("image"))?,
+            );
             writeln!(out, "; log {log} bytes, image {image} bytes")?;
         }
         out.flush()

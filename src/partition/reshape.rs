@@ -48,8 +48,15 @@ impl Estimate {
 
 impl fmt::Display for Estimate {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Estimate { ending, bytes, room } = self;
-        write!(out, "{ending} partitions end; about {bytes} bytes are written anew")?;
+        let Estimate {
+            ending,
+            bytes,
+            room,
+        } = self;
+        write!(
+            out,
+            "{ending} partitions end; about {bytes} bytes are written anew"
+        )?;
         match room {
             Some(room) => write!(out, ", the disk has room for {room}"),
             None => Ok(()),

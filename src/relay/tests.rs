@@ -456,7 +456,7 @@ async fn who_cannot_be_written_to_holds_up_only_itself_and_the_log_keeps_all() {
     for source in sources {
         assert!(relay.has_room(source));
         assert_eq!(
-            relay.inner.gates[usize::from(source.0)].backlog(0),
+            relay.inner.sources.load()[&source].gate.backlog(0),
             0,
             "counted exactly"
         );
@@ -484,7 +484,7 @@ async fn what_leads_to_nothing_is_no_backlog_however_slow_a_route_is() {
     }
     let is_late = |name: &&str| *name != "ann" && bed.partitions.place(name.as_bytes()) == deaf;
     let late = NAMES.into_iter().filter(is_late).count() * 2 * EFFECT_BYTES;
-    let left = || relay.inner.gates[usize::from(source.0)].backlog(0);
+    let left = || relay.inner.sources.load()[&source].gate.backlog(0);
     let mut tries = 0;
     while left() != i64::try_from(late).unwrap() {
         assert!(tries < 500, "{} bytes are left, not {late}", left());

@@ -91,7 +91,9 @@ impl Step {
     /// began.
     fn begin(&self) -> At {
         let map = self.partitions.map();
-        let begins = map.share(self.source).map_or(Position(1), |share| share.begins);
+        let begins = map
+            .share(self.source)
+            .map_or(Position(1), |share| share.begins);
         At {
             position: Position(begins.0 - 1),
             place: 0,
