@@ -152,7 +152,7 @@ impl Store {
         // Without room nothing is begun; the work below takes some, too.
         estimate.check()?;
         let tasks = TaskTracker::new();
-        let (targets, jobs) = People::targets(&partitions, &timelines, metrics);
+        let (targets, jobs) = People::targets(&partitions, &timelines);
         let relay = Relay::start(
             &partitions,
             targets,
