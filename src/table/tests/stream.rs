@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::super::{Shard, ShardIterator, ShardPage, Tables};
-use super::model::{ModelKey, ModelTable};
+use super::model::ModelTable;
 use crate::model::{
     Cell, ChangeKind, ChangeRef, ChangeSink, ChangedCell, FoundCell, KeyValue, TableOptions, Value,
 };
@@ -165,10 +165,6 @@ impl Follower {
 
     /// The copy shows what the table does.
     pub(super) fn check(&self, model: &ModelTable, now: i64) {
-        let shown = |table: &ModelTable| -> BTreeMap<ModelKey, Vec<FoundCell>> {
-            let rows = table.rows.keys().filter_map(|key| table.row(key, now));
-            rows.map(|row| (row.key, row.cells)).collect()
-        };
-        assert_eq!(shown(&self.copy), shown(model));
+        assert_eq!(self.copy.shown(now), model.shown(now));
     }
 }
