@@ -92,11 +92,16 @@ impl Follower {
         for at in 0..self.shards.len() {
             loop {
                 let (iterator, last) = self.shards[at].clone();
+                let tail = tables.partitions().tail(iterator.shard.partition);
+                let before = tail.position();
                 let page: ShardPage<Vec<Changed>> =
                     tables.shard_changes(iterator.clone(), limit).await.unwrap();
                 let again: ShardPage<Vec<Changed>> =
                     tables.shard_changes(iterator.clone(), limit).await.unwrap();
-                assert_eq!((&page.changes, &page.next), (&again.changes, &again.next));
+                assert!(again.changes.starts_with(&page.changes));
+                if tail.position() == before {
+                    assert_eq!((&page.changes, &page.next), (&again.changes, &again.next));
+                }
                 assert!(page.changes.len() <= limit);
                 if page.next == iterator {
                     assert!(page.changes.is_empty() && !page.is_more);
