@@ -152,9 +152,11 @@ impl People {
 
     /// What a cursor says of the partitions that there are now; `None` = it does not know them all.
     fn as_of_now(&self, since: Since) -> Option<Since> {
+        let map = self.partitions.map();
         let of_now = |known: &Ends| -> Option<Ends> {
-            let ids = self.partitions.ids();
-            ids.map(|id| Some((id, *known.get(&id)?))).collect()
+            let known = |id| known.get(&id).copied();
+            let place = |id| Some((id, map.inherited(id, &known)?));
+            map.ids().map(place).collect()
         };
         let until = match since.until.is_empty() {
             true => Ends::new(),

@@ -108,7 +108,7 @@ impl Tables {
             return Err(error);
         }
         table.check_readable()?;
-        match self.partition_ids().contains(&partition) {
+        match self.partitions().map().is_live(partition) {
             true => Ok(Arc::clone(table)),
             false => Err(Error::Unavailable("no such partition to export".to_owned())),
         }
