@@ -5,6 +5,7 @@
 //! enabled while it is decided what streams need. Must not: remove anything; the log does when nobody holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,8 +42,8 @@ pub(in crate::table) struct Held {
 }
 
 impl Tables {
-    /// Holds the logs for the streams, again and again, and notes what is committed in their indexes. Together they
-    /// hold about `log_bytes_max` at most. Cancel-safe.
+    /// Holds the logs for the streams, again and again, and notes what is committed in their indexes while there are
+    /// any. Together they hold about `log_bytes_max` at most. It never ends by itself. Cancel-safe.
     pub async fn hold_for_streams(self, log_bytes_max: u64) {
         let told = Each::new(self.partitions(), |partitions, id| Told {
             figures: partitions.metrics().streams(id.0),
@@ -50,11 +51,6 @@ impl Tables {
         });
         let (mut noting, mut noted) = (FuturesUnordered::new(), BTreeSet::new());
         loop {
-            for partition in self.partitions().ids().filter(|id| noted.insert(*id)) {
-                let index = self.stream_index(partition);
-                let tail = self.partitions().tail(partition);
-                noting.push(async move { index.follow(tail).await });
-            }
             let share = log_bytes_max / self.partitions().ids().count().max(1) as u64;
             match self.hold_logs(share).await {
                 Ok(held) => {
@@ -69,10 +65,22 @@ impl Tables {
                     );
                 }
             }
-            let closed = async { while noting.next().await.is_some() {} };
-            if timeout(EVERY, closed).await.is_ok() {
-                return; // all partitions have closed
+            if self.streams(None).await.unwrap_or_default().is_empty() {
+                noting.clear();
+                noted.clear();
+            } else {
+                for partition in self.partitions().ids().filter(|id| noted.insert(*id)) {
+                    let index = self.stream_index(partition);
+                    let tail = self.partitions().tail(partition);
+                    noting.push(async move { index.follow(tail).await });
+                }
             }
+            // Those whose partitions have closed have ended.
+            let noting = async {
+                while noting.next().await.is_some() {}
+                pending::<()>().await;
+            };
+            let _ = timeout(EVERY, noting).await;
         }
     }
 
