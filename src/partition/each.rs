@@ -1,8 +1,8 @@
 //! What a layer keeps for each partition, made when it is first asked for.
 //!
-//! Owns: [`Each`]. Promises: an element is made once, and is the same for all who ask, so a partition that is born later
-//! needs no registration; to ask for one that is there takes no lock; those of partitions that are gone go when the next
-//! one is made. Must not: know what it keeps.
+//! Owns: [`Each`]. Promises: an element is made once, and is the same for all who ask, so a partition that is born
+//! later needs no registration; to ask for one that is there takes no lock; those of partitions that are gone go when
+//! the next one is made. Must not: know what it keeps.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

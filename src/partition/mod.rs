@@ -220,6 +220,12 @@ impl Partitions {
         self.inner.map.subscribe()
     }
 
+    /// Has those who wait for another map look at this one again.
+    #[cfg(test)]
+    pub(crate) fn show_map(&self) {
+        self.inner.map.send_modify(|_| {});
+    }
+
     /// All partitions, in the order of their ranges.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = PartitionId> + use<> {
         let ids: Vec<_> = self.inner.set.load().map.ids().collect();

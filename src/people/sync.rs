@@ -150,14 +150,13 @@ impl People {
         }
     }
 
-    /// What a cursor says of the partitions that there are now, or of those whose keys they took over; `None` = it does
-    /// not know them all.
+    /// What a cursor says of the partitions that there are now; `None` = it does not know them all.
     fn as_of_now(&self, since: Since) -> Option<Since> {
         let map = self.partitions.map();
         let of_now = |known: &Ends| -> Option<Ends> {
-            let at = |id| known.get(&id).copied();
-            let ids = map.ids();
-            ids.map(|id| Some((id, map.inherited(id, &at)?))).collect()
+            let known = |id| known.get(&id).copied();
+            let place = |id| Some((id, map.inherited(id, &known)?));
+            map.ids().map(place).collect()
         };
         let until = match since.until.is_empty() {
             true => Ends::new(),

@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::ids::{PartitionId, Position};
 use crate::metrics::{self, Metrics};
-use crate::table::{Partitions, Tail};
+use crate::table::{Map, Partitions, Tail};
 
 pub use cursor::{RELAYS, StoredCursor, farthest, stored_cursors};
 #[cfg(any(test, feature = "faults"))]
@@ -121,23 +121,22 @@ impl Relay {
         metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
     ) -> Relay {
-        let inner = Inner {
+        let inner = Arc::new(Inner {
             backlog_bytes_max: i64::try_from(options.backlog_bytes_max).unwrap_or(i64::MAX),
             sources: ArcSwap::default(),
             stop: CancellationToken::new(),
+        });
+        let starter = Starter {
+            partitions: partitions.clone(),
+            targets: targets.into(),
+            options,
+            metrics: Arc::clone(metrics),
+            tasks: tasks.clone(),
+            inner: Arc::clone(&inner),
         };
-        let (targets, mut sources) = (Arc::from(targets), BTreeMap::new());
-        for source in partitions.ids() {
-            let (task, followed) = source_of(source, partitions, &targets, &options, metrics);
-            sources.insert(source, followed);
-            if !targets.is_empty() {
-                tasks.spawn(task.run(inner.stop.clone()));
-            }
-        }
-        inner.sources.store(Arc::new(sources));
-        Relay {
-            inner: Arc::new(inner),
-        }
+        let (maps, ends) = (partitions.watch(), starter.begin());
+        tasks.spawn(starter.follow(maps, ends));
+        Relay { inner }
     }
 
     /// Whether a change in this partition may be made that targets must follow: none of them has more left to do than
@@ -162,7 +161,7 @@ impl Relay {
     }
 
     /// Waits until everything up to a position of `source` that a target has in `destination` is there; `false` if the
-    /// relay has ended, or has no such route. Cancel-safe.
+    /// relay has ended. What a partition that is gone has led to is there. Cancel-safe.
     pub async fn reached(
         &self,
         target: u32,
@@ -170,18 +169,25 @@ impl Relay {
         destination: PartitionId,
         position: Position,
     ) -> bool {
-        let route = {
-            let sources = self.inner.sources.load();
-            let targets = sources
-                .get(&source)
-                .into_iter()
-                .flat_map(|one| &one.targets);
-            let mut routes = targets.filter(|one| one.number == target);
-            routes.find_map(|one| one.done.get(&destination).cloned())
-        };
-        match route {
-            Some(mut route) => route.wait_for(|done| *done >= position).await.is_ok(),
-            None => false,
+        loop {
+            let sources = self.inner.sources.load_full();
+            let route = sources.get(&source).and_then(|source| {
+                let mut targets = source.targets.iter();
+                targets
+                    .find(|one| one.number == target)?
+                    .done
+                    .get(&destination)
+            });
+            let Some(mut route) = route.cloned() else {
+                return true;
+            };
+            if route.wait_for(|done| *done >= position).await.is_ok() {
+                return true;
+            }
+            // Either the relay has ended, or it goes on for other partitions.
+            if Arc::ptr_eq(&sources, &self.inner.sources.load()) {
+                return false;
+            }
         }
     }
 
@@ -221,47 +227,84 @@ impl Relay {
     }
 }
 
-/// The task of a source, with a route of each target to each partition, and what is seen of it.
-fn source_of(
-    source: PartitionId,
-    partitions: &Partitions,
-    targets: &Arc<[Arc<dyn Target>]>,
-    options: &Options,
-    metrics: &Arc<Metrics>,
-) -> (Source, Followed) {
-    let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
-    let own = |target: &Arc<dyn Target>| metrics.relay(target.kind().name, source.0);
-    let (mut routes, mut followed) = (Vec::new(), Vec::new());
-    for (index, target) in targets.iter().enumerate() {
-        let number = target.kind().number;
-        let key = CursorKey::new(number, source, partitions.history());
-        let mut done = BTreeMap::new();
-        for destination in partitions.ids() {
-            let (send, receive) = watch::channel(Position::ZERO);
-            routes.push(Route::new(index, destination, key.clone(), send));
-            done.insert(destination, receive);
+/// What the tasks are made of.
+struct Starter {
+    partitions: Partitions,
+    targets: Arc<[Arc<dyn Target>]>,
+    options: Options,
+    metrics: Arc<Metrics>,
+    tasks: TaskTracker,
+    inner: Arc<Inner>,
+}
+
+impl Starter {
+    /// Begins anew whenever there are other partitions: what is done is in the cursors.
+    async fn follow(self, mut maps: watch::Receiver<Arc<Map>>, mut ends: CancellationToken) {
+        let stop = self.inner.stop.clone();
+        while let Some(Ok(())) = stop.run_until_cancelled(maps.changed()).await {
+            // Who waits for a route that ends must find the one that goes on.
+            let next = self.begin();
+            std::mem::replace(&mut ends, next).cancel();
         }
-        followed.push(FollowedTarget {
-            number,
-            done,
-            metrics: own(target),
-        });
     }
-    let task = Source {
-        source,
-        partitions: partitions.clone(),
-        tail: partitions.tail(source),
-        targets: Arc::clone(targets),
-        metrics: targets.iter().map(own).collect(),
-        routes,
-        gate: Arc::clone(&gate),
-        panics: metrics.server.panics.clone(),
-        #[cfg(any(test, feature = "faults"))]
-        faults: Arc::clone(&options.faults),
-    };
-    let followed = Followed {
-        gate,
-        targets: followed,
-    };
-    (task, followed)
+
+    /// Starts a task for each partition that there is now.
+    fn begin(&self) -> CancellationToken {
+        let ends = self.inner.stop.child_token();
+        let mut sources = BTreeMap::new();
+        for source in self.partitions.ids() {
+            let (task, followed) = self.source(source);
+            sources.insert(source, followed);
+            if !self.targets.is_empty() {
+                self.tasks.spawn(task.run(ends.clone()));
+            }
+        }
+        self.inner.sources.store(Arc::new(sources));
+        ends
+    }
+
+    /// The task of a source, with a route of each target to each partition, and what is seen of it.
+    fn source(&self, source: PartitionId) -> (Source, Followed) {
+        let Starter {
+            partitions,
+            targets,
+            metrics,
+            ..
+        } = self;
+        let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
+        let own = |target: &Arc<dyn Target>| metrics.relay(target.kind().name, source.0);
+        let (mut routes, mut followed) = (Vec::new(), Vec::new());
+        for (index, target) in targets.iter().enumerate() {
+            let number = target.kind().number;
+            let key = CursorKey::new(number, source, partitions.history());
+            let mut done = BTreeMap::new();
+            for destination in partitions.ids() {
+                let (send, receive) = watch::channel(Position::ZERO);
+                routes.push(Route::new(index, destination, key.clone(), send));
+                done.insert(destination, receive);
+            }
+            followed.push(FollowedTarget {
+                number,
+                done,
+                metrics: own(target),
+            });
+        }
+        let task = Source {
+            source,
+            partitions: partitions.clone(),
+            tail: partitions.tail(source),
+            targets: Arc::clone(targets),
+            metrics: targets.iter().map(own).collect(),
+            routes,
+            gate: Arc::clone(&gate),
+            panics: metrics.server.panics.clone(),
+            #[cfg(any(test, feature = "faults"))]
+            faults: Arc::clone(&self.options.faults),
+        };
+        let followed = Followed {
+            gate,
+            targets: followed,
+        };
+        (task, followed)
+    }
 }

@@ -533,3 +533,26 @@ async fn a_cursor_with_nothing_to_write_follows_so_that_the_log_may_go() {
     relay.stop();
     tasks.wait().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_effect_is_written_once_however_often_the_relay_begins_anew() {
+    let mut bed = Bed::new(true);
+    let (relay, tasks) = bed.relay(Faults::default());
+    // Who waits meanwhile is not sent away.
+    let waiting = tokio::spawn({
+        let (relay, of) = (relay.clone(), bed.partitions.place(b"ann"));
+        async move { relay.reached(NUMBER, of, of, Position(30)).await }
+    });
+    for round in 0..30u64 {
+        for (turn, from) in NAMES.into_iter().enumerate() {
+            bed.post(from, 1 + (turn as u64 + round) % 3 * 20, 50).await;
+        }
+        bed.partitions.show_map();
+        tokio::time::sleep(Duration::from_millis(round % 4 * 5)).await;
+    }
+    assert!(bed.caught_up(&relay).await);
+    assert!(waiting.await.unwrap());
+    assert_eq!(bed.wrong(), Vec::<String>::new());
+    relay.stop();
+    tasks.wait().await;
+}

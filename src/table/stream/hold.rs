@@ -43,7 +43,7 @@ pub(in crate::table) struct Held {
 
 impl Tables {
     /// Holds the logs for the streams, again and again, and notes what is committed in their indexes while there are
-    /// any. Together they hold about `log_bytes_max` at most. Cancel-safe.
+    /// any. Together they hold about `log_bytes_max` at most. It never ends by itself. Cancel-safe.
     pub async fn hold_for_streams(self, log_bytes_max: u64) {
         let told = Each::new(self.partitions(), |partitions, id| Told {
             figures: partitions.metrics().streams(id.0),
@@ -65,8 +65,7 @@ impl Tables {
                     );
                 }
             }
-            let streams = self.streams(None).await.unwrap_or_default();
-            if streams.is_empty() {
+            if self.streams(None).await.unwrap_or_default().is_empty() {
                 noting.clear();
                 noted.clear();
             } else {
@@ -76,15 +75,12 @@ impl Tables {
                     noting.push(async move { index.follow(tail).await });
                 }
             }
-            let closed = async {
-                match noting.is_empty() {
-                    true => pending().await,
-                    false => while noting.next().await.is_some() {},
-                }
+            // Those whose partitions have closed have ended.
+            let noting = async {
+                while noting.next().await.is_some() {}
+                pending::<()>().await;
             };
-            if timeout(EVERY, closed).await.is_ok() {
-                return; // all partitions have closed
-            }
+            let _ = timeout(EVERY, noting).await;
         }
     }
 
