@@ -94,8 +94,8 @@ impl Store {
     }
 }
 
-/// Gives a directory the number of partitions that is configured, if it has another one. A directory that is still to be
-/// made, or 0, asks for nothing.
+/// Gives a directory the number of partitions that is configured, if it has another one. A directory that is still to
+/// be made, or 0, asks for nothing.
 pub(crate) async fn fit_partitions(config: &Config) -> Result<(), StoreFailure> {
     let map = directory_map(&config.data)?;
     let has = map.map_or(0, |map| map.ids().len());
