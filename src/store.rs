@@ -143,7 +143,7 @@ impl Store {
         let Store {
             partitions,
             timelines,
-            ..
+            tables,
         } = self;
         let reshape = reshape(&partitions.map())?;
         let (estimated, of) = (partitions.clone(), reshape.clone());
@@ -166,7 +166,10 @@ impl Store {
         jobs.stop();
         tasks.close();
         tasks.wait().await;
-        blocking(move || partitions.reshape(&reshape, false)).await?;
+        let streams = tables.streams(None).await;
+        let streams = streams.map_err(|error| StoreFailure::Tables(ReadError(error.to_string())))?;
+        let keeps_logs = !streams.is_empty();
+        blocking(move || partitions.reshape(&reshape, keeps_logs)).await?;
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use super::directory::Directory;
 use super::identity;
 use super::memtable::Memtable;
 use super::view::View;
-use super::{ImageOptions, Map, OpenError, Origin, ReadError, Rules};
+use super::{ImageOptions, Map, OpenError, Origin, ReadError, Rules, Share};
 use crate::entry::{Entry, EntryKind, KeyedEntry};
 use crate::ids::{Clock, PartitionId, Position};
 use crate::image::{DropContext, Image, Problem, Verdict};
@@ -102,6 +102,21 @@ impl Inspection {
             .map_err(|error| OpenError::from_io("open", &folder, error))?;
         log::verify(&storage, inspected.covered, each)?;
         Ok(())
+    }
+
+    /// Reads the log of a partition that has ended; gives how many batches and bytes it has.
+    pub fn ended_log(&self, share: &Share) -> Result<(u64, u64), OpenError> {
+        let folder = self.directory.log(share.id);
+        let storage = LocalStorage::read_only(&folder)
+            .map_err(|error| OpenError::from_io("open", &folder, error))?;
+        let last = share.ends.unwrap_or_default();
+        let report = log::verify(&storage, last, &mut |_| {})?;
+        match report.last == last {
+            true => Ok((report.frames, report.bytes)),
+            false => Err(OpenError::DoesNotFit {
+                text: format!("the log ends with {}, not with {last}", report.last),
+            }),
+        }
     }
 
     /// What there is of partitions that the directory does not have, each as a line.

@@ -50,6 +50,12 @@ pub struct Share {
 }
 
 impl Share {
+    /// Whether it never had a log: it only stands between others, for those who read logs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_some_and(|ends| ends < self.begins)
+    }
+
     /// Whether a key with this hash belongs to it.
     #[must_use]
     pub fn owns(&self, hash: u64) -> bool {
@@ -164,6 +170,15 @@ impl Map {
     #[must_use]
     pub fn is_live(&self, id: PartitionId) -> bool {
         self.share(id).is_some_and(|share| share.ends.is_none())
+    }
+
+    /// The same, but the log of one that has ended is not kept any more.
+    pub(super) fn without_log(&self, id: PartitionId) -> Map {
+        let mut map = self.clone();
+        if let Some(share) = map.shares.get_mut(&id) {
+            share.keeps_log = false;
+        }
+        map
     }
 
     /// The partition that owns a partition key.

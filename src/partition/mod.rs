@@ -8,6 +8,7 @@
 mod arena;
 mod directory;
 mod each;
+mod ended;
 mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
@@ -43,6 +44,7 @@ mod walk;
 mod write_set;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,9 +57,10 @@ use crate::ids::{Clock, HistoryId, PartitionId, Position};
 pub use crate::image::Options as ImageOptions;
 pub use crate::image::{DropContext, Owner, Pieces, Reason, Rules, TableCounts, Verdict};
 pub use crate::log::Options as LogOptions;
-use crate::log::{LocalStorage, Log};
+use crate::log::{LocalStorage, Log, LogReader};
 use crate::metrics::Metrics;
 use directory::Directory;
+use ended::EndedLog;
 pub use each::Each;
 pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
@@ -104,6 +107,8 @@ struct Set {
     map: Arc<Map>,
     /// By number; `None` = it has ended.
     partitions: Vec<Option<Arc<Shared>>>,
+    /// The logs of those that have ended, as far as they are kept.
+    ended: BTreeMap<PartitionId, Arc<EndedLog>>,
 }
 
 impl Set {
@@ -157,9 +162,15 @@ impl Partitions {
             partitions[at] = Some(started);
         }
         let map = Arc::new(directory.map().clone());
+        let kept = map.shares().filter(|share| share.keeps_log);
+        let ended = kept.map(|share| {
+            let log = EndedLog::open(&directory.log(share.id), options.log, share)?;
+            Ok((share.id, Arc::new(log)))
+        });
         let set = Set {
             map: Arc::clone(&map),
             partitions,
+            ended: ended.collect::<Result<_, OpenError>>()?,
         };
         let inner = Inner {
             origin: directory.origin(),
@@ -337,9 +348,52 @@ impl Partitions {
         }
     }
 
+    /// Runs a read of logs on the same threads.
+    pub fn read_logs<R, F>(
+        &self,
+        read: F,
+    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce() -> Result<R, ReadError> + Send + 'static,
+    {
+        let reads = Arc::clone(&self.inner.reads);
+        async move {
+            let ended = reads.run(read).await;
+            ended.unwrap_or_else(|| Err(ReadError::panicked()))
+        }
+    }
+
     /// A view, for synchronous callers (tests, tools) that may block on the disk.
     pub fn view(&self, at: PartitionId) -> Result<View, ReadError> {
         self.at(at).ok_or_else(|| ended(at))?.view()
+    }
+
+    /// Reads the log of a partition that has ended; `None` = it is not kept.
+    #[must_use]
+    pub fn ended_log(&self, at: PartitionId) -> Option<Tail> {
+        let log = self.inner.set.load().ended.get(&at).cloned()?;
+        Some(Tail {
+            position: log.end.clone(),
+            of: Of::Ended(log),
+        })
+    }
+
+    /// Gives the log up of a partition that has ended: nobody will read it. May block on the disk.
+    pub fn let_go(&self, at: PartitionId) -> Result<(), OpenError> {
+        let mut directory = self.directory();
+        let set = self.inner.set.load_full();
+        let map = set.map.without_log(at);
+        directory.draft(&map)?;
+        directory.replace(map.clone())?;
+        let mut ended = set.ended.clone();
+        ended.remove(&at);
+        self.inner.set.store(Arc::new(Set {
+            map: Arc::new(map),
+            partitions: set.partitions.clone(),
+            ended,
+        }));
+        directory.sweep()
     }
 
     /// Follows the committed batches of a partition.
@@ -351,7 +405,7 @@ impl Partitions {
         let partition = self.at(at).expect("a live partition");
         Tail {
             position: partition.subscribe(),
-            partition,
+            of: Of::Live(partition),
         }
     }
 
@@ -384,26 +438,48 @@ fn ended(id: PartitionId) -> ReadError {
 #[derive(Clone)]
 pub struct Tail {
     position: watch::Receiver<Position>,
-    partition: Arc<Shared>,
+    of: Of,
+}
+
+/// Whose log it is.
+#[derive(Clone)]
+enum Of {
+    Live(Arc<Shared>),
+    Ended(Arc<EndedLog>),
 }
 
 impl Tail {
     /// The newest committed and visible position.
     #[must_use]
     pub fn position(&self) -> Position {
-        self.partition.tail()
+        match &self.of {
+            Of::Live(partition) => partition.tail(),
+            Of::Ended(log) => log.last,
+        }
     }
 
     /// Bytes of the batches that were committed since the start.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.partition.hold.published_bytes()
+        match &self.of {
+            Of::Live(partition) => partition.hold.published_bytes(),
+            Of::Ended(_) => 0,
+        }
+    }
+
+    fn log(&self) -> &LogReader {
+        match &self.of {
+            Of::Live(partition) => &partition.log,
+            Of::Ended(log) => &log.log,
+        }
     }
 
     /// Has the log keep every batch above `position`, whatever its age and the log's size, until the holder's next
     /// call. See [`Options::holds_log`] for the time before the first one.
     pub fn hold(&self, holder: Holder, position: Position) {
-        self.partition.hold.set(holder, position);
+        if let Of::Live(partition) = &self.of {
+            partition.hold.set(holder, position);
+        }
     }
 
     /// The first position that the log keeps, or will have.
@@ -417,13 +493,13 @@ impl Tail {
     /// The pieces in which the log keeps and lets go, oldest first: each one's first position and bytes.
     #[must_use]
     pub fn pieces(&self) -> Vec<(Position, u64)> {
-        self.partition.log.pieces()
+        self.log().pieces()
     }
 
     /// The first batch that was committed at or after a time, µs since 1970; the one behind the tail if there is none.
     /// May block on the disk.
     pub fn since(&self, commit_us: u64) -> Result<Position, ReadError> {
-        let since = self.partition.log.since(commit_us);
+        let since = self.log().since(commit_us);
         let since = since.map_err(|error| ReadError::new(error.to_string()))?;
         // No further than a view shows.
         Ok(since.min(self.position().next()))
@@ -444,12 +520,18 @@ impl Tail {
         position: Position,
         bytes_max: usize,
     ) -> Result<Vec<Arc<Batch>>, ReadError> {
-        self.partition.batches(position, bytes_max)
+        match &self.of {
+            Of::Live(partition) => partition.batches(position, bytes_max),
+            Of::Ended(log) => log.batches(position, bytes_max),
+        }
     }
 
     /// The same from memory; `None` = the disk has to be read for it. Never blocks on the disk.
     #[must_use]
     pub fn recent(&self, position: Position, bytes_max: usize) -> Option<Vec<Arc<Batch>>> {
-        self.partition.recent(position, bytes_max)
+        match &self.of {
+            Of::Live(partition) => partition.recent(position, bytes_max),
+            Of::Ended(log) => log.log.recent(position, bytes_max),
+        }
     }
 }

@@ -17,7 +17,7 @@ pub(super) async fn list(tables: &Tables, table: Option<&str>) -> Result<Reply, 
 
 pub(super) async fn describe(tables: &Tables, ask: DescribeStream) -> Result<Reply, Error> {
     let table = tables.stream(&ask.stream).await?;
-    let shards = tables.shards();
+    let shards = tables.shards(&table);
     let names = |shard: &Shard| {
         let Shard {
             id,
@@ -68,7 +68,7 @@ pub(super) async fn records(tables: &Tables, ask: GetStreamRecord) -> Result<Rep
     let page: ShardPage<Records> = tables.shard_changes(iterator, limit).await?;
     Ok(Reply::Records(RecordsReply {
         records: page.changes,
-        next: page.next.to_string(),
+        next: page.next.map(|next| next.to_string()),
         is_more: page.is_more,
         read: page.read,
     }))

@@ -54,8 +54,12 @@ impl Tables {
             let share = log_bytes_max / self.partitions().ids().count().max(1) as u64;
             match self.hold_logs(share).await {
                 Ok(held) => {
+                    let bytes = held.iter().map(|held| held.bytes).sum();
                     for held in held {
                         held.tell(share, &told.of(held.partition));
+                    }
+                    if let Err(error) = self.let_go_of_ended(bytes, log_bytes_max).await {
+                        tracing::warn!(?error, "logs of ended partitions can't be let go of");
                     }
                 }
                 Err(error) => {
@@ -99,6 +103,45 @@ impl Tables {
         Ok(all)
     }
 
+    /// Gives the logs of ended partitions up that no stream needs any more, and while all logs take more than they may,
+    /// the oldest of those. `live_bytes`: what is held of the others.
+    async fn let_go_of_ended(&self, live_bytes: u64, bytes_max: u64) -> Result<(), Error> {
+        let (partitions, map) = (self.partitions(), self.partitions().map());
+        let kept: Vec<PartitionId> = map
+            .shares()
+            .filter(|share| share.keeps_log)
+            .map(|share| share.id)
+            .collect();
+        let needs = match kept.is_empty() {
+            true => return Ok(()),
+            false => Arc::new(self.needs().await?),
+        };
+        let mut taken = live_bytes;
+        for id in kept.into_iter().rev() {
+            let Some(log) = partitions.ended_log(id) else {
+                continue;
+            };
+            let bytes: u64 = log.pieces().iter().map(|(_, bytes)| bytes).sum();
+            let of = Arc::clone(&needs);
+            let is_needed = partitions.read_logs(move || is_needed(&log, id, &of)).await?;
+            let fits = taken + bytes <= bytes_max;
+            if is_needed && fits {
+                taken += bytes;
+                continue;
+            }
+            if is_needed {
+                tracing::warn!(
+                    partition = %id, bytes, setting = "stream_log_bytes_max",
+                    "the log of an ended partition goes before its time: streams hold more than they may"
+                );
+            }
+            let all = partitions.clone();
+            let let_go = move || all.let_go(id).map_err(|error| ReadError::new(error.to_string()));
+            partitions.read_logs(let_go).await?;
+        }
+        Ok(())
+    }
+
     /// From which time on changes are needed, and for which tables.
     async fn needs(&self) -> Result<Needs, Error> {
         let mut by_hours: BTreeMap<u32, Vec<Arc<Table>>> = BTreeMap::new();
@@ -140,6 +183,19 @@ fn hold(tail: &Tail, partition: PartitionId, needs: &Needs, share: u64) -> Resul
         bytes: bytes_above(&pieces, above),
         is_cut: wanted < lowest,
     })
+}
+
+/// Whether a stream was promised something of a log that has ended. May block on the disk.
+fn is_needed(log: &Tail, partition: PartitionId, needs: &Needs) -> Result<bool, ReadError> {
+    let ends = log.position();
+    for (since_us, tables) in needs {
+        let mut streams = tables.iter().filter_map(|table| stream_of(table));
+        let has_changes = streams.any(|one| one.behind(partition).is_some_and(|at| at < ends));
+        if has_changes && log.since(*since_us)? <= ends {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The lowest position above which the pieces come to no more than so many bytes. The newest piece stays.

@@ -1,7 +1,7 @@
 //! Streams: the changes of a table's rows, read from the commit logs in which they are.
 //!
-//! Owns: a stream's life (enabled, respecified, disabled), its shards, one for each partition, and reading from a place
-//! in one. Promises: there is no second copy of a change; a reader that got an iterator and reads on from the ones that
+//! Owns: a stream's life (enabled, respecified, disabled), its shards, one for each partition, also of those that have
+//! ended, and reading from a place in one. Promises: there is no second copy of a change; a reader that got an iterator and reads on from the ones that
 //! it is answered sees every change of a key once and in order, as long as the log keeps them, and is told when it does
 //! not. Must not: know a wire.
 
@@ -23,7 +23,7 @@ use super::schema::Table;
 use super::tables::Tables;
 use crate::ids::{PartitionId, Position};
 use crate::model::{ChangeSink, Error, Stream, units};
-use crate::partition::ReadError;
+use crate::partition::{ReadError, Tail};
 
 /// A part of a stream whose changes are in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,12 +41,24 @@ pub struct Shard {
 pub struct ShardPage<Changes> {
     /// The changes, in order.
     pub changes: Changes,
-    /// Where to read on; the same place if nothing came.
-    pub next: ShardIterator,
+    /// Where to read on; the same place if nothing came. `None` = the shard has ended, and this was all of it.
+    pub next: Option<ShardIterator>,
     /// Whether there may be more now.
     pub is_more: bool,
     /// Capacity units of reading.
     pub read: u32,
+}
+
+impl<Changes: Default> ShardPage<Changes> {
+    /// Nothing, of a shard that has ended.
+    fn end() -> ShardPage<Changes> {
+        ShardPage {
+            changes: Changes::default(),
+            next: None,
+            is_more: false,
+            read: 0,
+        }
+    }
 }
 
 /// An iterator stays where it is while nothing comes, so that a reader may compare. But other tables' changes carry it
@@ -77,16 +89,41 @@ impl Tables {
             .ok_or(Error::StreamNotFound)
     }
 
-    /// The shards of any stream. A partition is one for its life.
+    /// The shards of a table's stream, parents before children. A partition is one for its life; one that has ended as
+    /// long as its log is kept.
     #[must_use]
-    pub fn shards(&self) -> Vec<Shard> {
-        let history = self.partitions().history();
-        let shard = |partition| Shard {
-            id: ShardId { history, partition },
-            parent: None,
-            parent_sibling: None,
-        };
-        self.partitions().ids().map(shard).collect()
+    pub fn shards(&self, table: &Table) -> Vec<Shard> {
+        let (history, map) = (self.partitions().history(), self.partitions().map());
+        let mut listed: Vec<Shard> = Vec::new();
+        for share in map.shares() {
+            let known = |id: &&PartitionId| listed.iter().any(|shard| shard.id.partition == **id);
+            let parents: Vec<ShardId> = share
+                .parents
+                .iter()
+                .filter(known)
+                .map(|parent| ShardId {
+                    history,
+                    partition: *parent,
+                })
+                .collect();
+            let id = ShardId {
+                history,
+                partition: share.id,
+            };
+            // One that never had a log leads from those behind it to those before it.
+            let is_there = match share.is_empty() {
+                true => !parents.is_empty(),
+                false => self.begin(table, id).is_some(),
+            };
+            if is_there {
+                listed.push(Shard {
+                    id,
+                    parent: parents.first().copied(),
+                    parent_sibling: parents.get(1).copied(),
+                });
+            }
+        }
+        listed
     }
 
     /// Where a reader of a shard begins: at the first change that is kept, or at the first one at or after a time, µs
@@ -100,17 +137,13 @@ impl Tables {
         let table = self.stream(stream).await?;
         let shard = ShardId::parse(shard).ok_or(Error::ShardNotFound)?;
         let begin = self.begin(&table, shard).ok_or(Error::ShardNotFound)?;
-        let tail = self.partitions().tail(shard.partition);
-        let since = match since_us {
-            None => begin,
-            Some(time_us) => {
+        let tail = self.log_of(shard.partition);
+        let since = match (since_us, tail) {
+            (Some(time_us), Some(tail)) => {
                 let seek = move || tail.since(time_us);
-                let found = self
-                    .partitions()
-                    .read(shard.partition, move |_| seek())
-                    .await;
-                found?.max(begin)
+                self.partitions().read_logs(seek).await?.max(begin)
             }
+            _ => begin,
         };
         Ok(ShardIterator {
             stream: stream.to_owned(),
@@ -136,40 +169,59 @@ impl Tables {
         if place.position < begin {
             return Err(Error::StreamTrimmed);
         }
-        let tail = self.partitions().tail(shard.partition);
+        let Some(tail) = self.log_of(shard.partition) else {
+            return Ok(ShardPage::end());
+        };
         let index = self.stream_index(shard.partition);
         let read = move || read_changes::<Changes>(&tail, &index, &table, place, count_max);
-        let page = self
-            .partitions()
-            .read(shard.partition, move |_| read())
-            .await;
+        let page = self.partitions().read_logs(read).await;
         let page = page.map_err(|error| self.read_error(shard.partition, place, error))?;
         let came = page.count > 0;
         let stays =
             !came && !page.is_more && page.next.position.0 < place.position.0 + STAYS_BATCHES;
+        let map = self.partitions().map();
+        let ends = map.share(shard.partition).and_then(|share| share.ends);
+        let is_end = !page.is_more && ends.is_some_and(|ends| page.next.position > ends);
+        let next = || ShardIterator {
+            place: if stays { place } else { page.next },
+            ..iterator
+        };
         Ok(ShardPage {
             changes: page.changes,
-            next: ShardIterator {
-                place: if stays { place } else { page.next },
-                ..iterator
-            },
+            next: (!is_end).then(next),
             is_more: page.is_more,
             read: units(page.bytes),
         })
     }
 
-    /// The first position of a stream's shard that is kept; `None` = it is not a shard of this directory.
+    /// The first position of a stream's shard that is kept; `None` = it is not a shard of the stream, or not any more.
     fn begin(&self, table: &Table, shard: ShardId) -> Option<Position> {
         let ShardId { history, partition } = shard;
-        let is_ours = |at: PartitionId| at == partition && history == self.partitions().history();
-        self.partitions().ids().find(|at| is_ours(*at))?;
+        let map = self.partitions().map();
+        let is_ours = history == self.partitions().history();
+        let share = map.share(partition).filter(|_| is_ours)?;
         let after = stream_of(table)?.behind(partition)?;
-        Some(after.next().max(self.partitions().tail(partition).first()))
+        if share.is_empty() {
+            return Some(share.begins);
+        }
+        if share.ends.is_some_and(|ends| ends <= after) {
+            return None;
+        }
+        Some(after.next().max(self.log_of(partition)?.first()))
+    }
+
+    /// A partition's log, also of one that has ended; `None` = it is not kept, or never was.
+    fn log_of(&self, partition: PartitionId) -> Option<Tail> {
+        match self.partitions().map().is_live(partition) {
+            true => Some(self.partitions().tail(partition)),
+            false => self.partitions().ended_log(partition),
+        }
     }
 
     /// Whether a read failed because what it asked for has gone meanwhile.
     fn read_error(&self, partition: PartitionId, place: Place, error: ReadError) -> Error {
-        match place.position < self.partitions().tail(partition).first() {
+        let first = self.log_of(partition).map(|log| log.first());
+        match first.is_none_or(|first| place.position < first) {
             true => Error::StreamTrimmed,
             false => error.into(),
         }

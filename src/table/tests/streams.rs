@@ -60,7 +60,8 @@ impl Bed {
     }
 
     pub(super) async fn begin(&self, id: &str, since_us: Option<u64>) -> ShardIterator {
-        let shard = self.tables.shards()[0].id.to_string();
+        let table = self.tables.describe(NAME).await.unwrap();
+        let shard = self.tables.shards(&table)[0].id.to_string();
         let begin = self.tables.shard_iterator(id, &shard, since_us).await;
         begin.unwrap()
     }

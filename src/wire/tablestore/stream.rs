@@ -59,8 +59,8 @@ pub struct StreamReply {
 pub struct RecordsReply {
     /// The records.
     pub records: Records,
-    /// Where to read on.
-    pub next: String,
+    /// Where to read on; `None` = the shard has ended, and its children go on.
+    pub next: Option<String>,
     /// Whether there may be more now.
     pub is_more: bool,
     /// Capacity units of reading.
@@ -198,7 +198,7 @@ pub(super) fn records(
 ) -> proto::GetStreamRecordResponse {
     proto::GetStreamRecordResponse {
         stream_records: reply.records.0,
-        next_shard_iterator: Some(reply.next),
+        next_shard_iterator: reply.next,
         consumed: Some(consumed),
         may_more_record: Some(reply.is_more),
     }

@@ -1,0 +1,62 @@
+//! The log of a partition that has ended, for those who still read it.
+//!
+//! Owns: what is open of it. Promises: it ends where the directory says that it does, and never changes. Must not: be
+//! written to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::map::Share;
+use super::{Batch, LogOptions, OpenError, ReadError};
+use crate::ids::Position;
+use crate::log::{LocalStorage, Log, LogReader};
+
+/// Such a log.
+pub(super) struct EndedLog {
+    pub(super) log: LogReader,
+    pub(super) last: Position,
+    /// Nothing comes any more.
+    pub(super) end: watch::Receiver<Position>,
+}
+
+impl EndedLog {
+    /// Opens the log of a share that has ended.
+    pub(super) fn open(
+        folder: &Path,
+        options: LogOptions,
+        share: &Share,
+    ) -> Result<EndedLog, OpenError> {
+        let last = share.ends.unwrap_or_default();
+        let storage =
+            LocalStorage::new(folder).map_err(|error| OpenError::from_io("open", folder, error))?;
+        let within = |error| OpenError::from(error).within(folder);
+        let (log, _) = Log::open(Arc::new(storage), options, last).map_err(within)?;
+        if log.settled() != last {
+            return Err(OpenError::DoesNotFit {
+                text: format!(
+                    "the log in {} ends with {}, but its partition ended with {last}",
+                    folder.display(),
+                    log.settled()
+                ),
+            });
+        }
+        let opened = EndedLog {
+            log: log.reader(),
+            last,
+            end: watch::channel(last).1,
+        };
+        log.close().map_err(within)?;
+        Ok(opened)
+    }
+
+    pub(super) fn batches(
+        &self,
+        after: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Batch>>, ReadError> {
+        let batches = self.log.read(after, bytes_max);
+        batches.map_err(|error| ReadError::new(error.to_string()))
+    }
+}

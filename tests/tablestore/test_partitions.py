@@ -1,0 +1,113 @@
+"""Tables, indexes and streams while the directory gets other numbers of partitions and its process is killed."""
+
+import subprocess
+
+from tablestore import CapacityUnit, INF_MAX, INF_MIN, ReservedThroughput, Row, TableMeta, TableOptions
+
+from sdk import IGNORE, call, connect, field, put
+from test_streams import PUT, DELETE, describe_stream, fields, iterator, record, specify
+
+ROWS = 60
+
+
+def verified(server):
+    ended = subprocess.run([server.binary, "verify", server.data], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def lineage(client, stream):
+    """Each shard with its parents, in the order of the answer."""
+    found = {}
+    for shard in describe_stream(client, stream)[6]:
+        told = fields(shard)
+        name, parents = told[1][0].decode(), [told[at][0].decode() for at in (2, 3) if at in told]
+        found[name] = parents
+    return found
+
+
+class Consumer:
+    """Follows a stream as its SDKs do: a shard after its parents, and from the places where it was."""
+
+    def __init__(self, stream):
+        self.stream, self.places, self.done, self.rows, self.seen = stream, {}, set(), {}, 0
+
+    def follow(self, client):
+        went_on = True
+        while went_on:
+            went_on = False
+            shards = lineage(client, self.stream)
+            for name, parents in shards.items():
+                if name in self.done or any(parent not in self.done for parent in parents):
+                    continue
+                if name not in self.places:
+                    self.places[name] = iterator(client, self.stream, name)
+                while True:
+                    answer = fields(call(client, "GetStreamRecord", field(1, self.places[name])))
+                    for one in answer[1]:
+                        self.take(record(one))
+                    if not answer[2]:
+                        self.done.add(name)
+                        went_on = True
+                        break
+                    following = answer[2][0].decode()
+                    if following == self.places[name]:
+                        break
+                    self.places[name] = following
+
+    def take(self, change):
+        self.seen += 1
+        key = change.key[0][1]
+        if change.action == DELETE:
+            self.rows.pop(key, None)
+        else:
+            assert change.action == PUT
+            self.rows[key] = {name: value for name, value, _, _ in change.cells}
+
+
+def table_rows(client, name):
+    rows, start = {}, [("k", INF_MIN)]
+    while start:
+        _, start, page, _ = client.get_range(name, "FORWARD", start, [("k", INF_MAX)], max_version=1)
+        for row in page:
+            rows[row.primary_key[0][1]] = {column[0]: column[1] for column in row.attribute_columns}
+    return rows
+
+
+def test_a_stream_goes_on_in_the_children_of_its_shards(own_server):
+    client = connect(own_server.start())
+    client.create_table(TableMeta("t", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+    stream = specify(client, "t")[1]
+    consumer, late = Consumer(stream), Consumer(stream)
+    written = 0
+    for turn, partitions in enumerate([1, 2, 3, 1, 2]):
+        own_server.config = f"partitions = {partitions}\n"
+        own_server.kill()
+        client = connect(own_server.start())
+        for number in range(ROWS):
+            if (number + turn) % 7 == 6:
+                client.delete_row("t", Row([("k", str(number))]), IGNORE)
+            else:
+                put(client, "t", str(number), [("turn", turn), ("n", number)])
+            written += 1
+        if turn % 2:
+            consumer.follow(client)
+        told = lineage(client, stream)
+        assert len([name for name in told if not any(name in parents for parents in told.values())]) == partitions
+    consumer.follow(client)
+    late.follow(client)
+    rows = table_rows(client, "t")
+    assert consumer.rows == rows and late.rows == rows
+    assert consumer.seen == written and late.seen == written
+    roots = [name for name, parents in lineage(client, stream).items() if not parents]
+    assert len(roots) == 1
+    own_server.stop()
+    assert "which has ended: log " in verified(own_server)
+    # Without a stream nobody needs them.
+    client = connect(own_server.start())
+    specify(client, "t", enable=False)
+    own_server.restart()
+    own_server.stop()
+    listed = subprocess.run([own_server.binary, "partition", "list", own_server.data], capture_output=True, text=True)
+    assert "ended" not in listed.stdout
+    verified(own_server)
