@@ -167,7 +167,8 @@ impl Store {
         tasks.close();
         tasks.wait().await;
         let streams = tables.streams(None).await;
-        let streams = streams.map_err(|error| StoreFailure::Tables(ReadError(error.to_string())))?;
+        let streams =
+            streams.map_err(|error| StoreFailure::Tables(ReadError(format!("{error:?}"))))?;
         let keeps_logs = !streams.is_empty();
         blocking(move || partitions.reshape(&reshape, keeps_logs)).await?;
         Ok(())

@@ -60,8 +60,8 @@ pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log, LogReader};
 use crate::metrics::Metrics;
 use directory::Directory;
-use ended::EndedLog;
 pub use each::Each;
+use ended::EndedLog;
 pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;

@@ -58,9 +58,17 @@ class People:
         self.cursors, self.epochs = {}, {}
 
     def learn(self, server):
+        deadline = time.monotonic() + 20
         for user in USERS:
+            mine = [at for at in range(len(ROOMS)) if (USERS.index(user) + at) % 3]
             with Client(server, user=user) as client:
-                answer = client.call("conversation.sync", limit=1000)
+                while True:
+                    # Lists and inboxes come a moment later than what they are made of.
+                    inbox = client.call("message.range", timeline=f"$inbox/{user}", limit=1000)["messages"]
+                    answer = client.call("conversation.sync", limit=1000)
+                    if len(answer["conversations"]) == len(mine) and len(inbox) == sum(1 + at for at in mine):
+                        break
+                    assert time.monotonic() < deadline
                 assert answer["done"]
                 self.cursors[user] = answer["cursor"]
         with Client(server) as client:

@@ -1,6 +1,8 @@
 """Tables, indexes and streams while the directory gets other numbers of partitions and its process is killed."""
 
+import os
 import subprocess
+import time
 
 from tablestore import CapacityUnit, INF_MAX, INF_MIN, ReservedThroughput, Row, TableMeta, TableOptions
 
@@ -107,6 +109,10 @@ def test_a_stream_goes_on_in_the_children_of_its_shards(own_server):
     client = connect(own_server.start())
     specify(client, "t", enable=False)
     own_server.restart()
+    deadline = time.monotonic() + 30
+    while os.path.exists(os.path.join(own_server.data, "partition-0000")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     own_server.stop()
     listed = subprocess.run([own_server.binary, "partition", "list", own_server.data], capture_output=True, text=True)
     assert "ended" not in listed.stdout

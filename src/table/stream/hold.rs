@@ -123,7 +123,9 @@ impl Tables {
             };
             let bytes: u64 = log.pieces().iter().map(|(_, bytes)| bytes).sum();
             let of = Arc::clone(&needs);
-            let is_needed = partitions.read_logs(move || is_needed(&log, id, &of)).await?;
+            let is_needed = partitions
+                .read_logs(move || is_needed(&log, id, &of))
+                .await?;
             let fits = taken + bytes <= bytes_max;
             if is_needed && fits {
                 taken += bytes;
@@ -136,7 +138,10 @@ impl Tables {
                 );
             }
             let all = partitions.clone();
-            let let_go = move || all.let_go(id).map_err(|error| ReadError::new(error.to_string()));
+            let let_go = move || {
+                all.let_go(id)
+                    .map_err(|error| ReadError::new(error.to_string()))
+            };
             partitions.read_logs(let_go).await?;
         }
         Ok(())
