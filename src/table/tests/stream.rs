@@ -93,8 +93,9 @@ impl Follower {
         self.shards.retain(|(at, _)| stays(at));
         for Shard { id: shard, .. } in now {
             if self.shards.iter().all(|(at, _)| at.shard != shard) {
-                let begin = tables.shard_iterator(&self.stream, &shard.to_string(), None);
-                self.shards.push((begin.await.unwrap(), (0, 0)));
+                let shard = shard.to_string();
+                let begin = tables.shard_iterator(&self.stream, &shard, None).await;
+                self.shards.push((begin.unwrap(), (0, 0)));
             }
         }
     }
