@@ -260,11 +260,11 @@ fn hold_for_streams(
     tasks: &TaskTracker,
 ) -> CancellationToken {
     let (tables, metrics) = (tables.clone(), Arc::clone(metrics));
-    let bytes_max = config.stream_log_bytes();
+    let (bytes_max, hours_max) = (config.stream_log_bytes(), config.stream_cursor_hours_max);
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     tasks.spawn(async move {
-        let holding = tables.hold_for_streams(bytes_max, &metrics);
+        let holding = tables.hold_for_streams(bytes_max, hours_max, &metrics);
         stopped.run_until_cancelled(holding).await;
     });
     stop

@@ -11,6 +11,7 @@
 mod listed;
 
 mod append;
+pub mod changes;
 mod check;
 mod close;
 pub mod conversation;
@@ -41,6 +42,7 @@ pub mod schemas;
 pub mod session;
 pub mod settings;
 pub mod signal;
+pub mod stream;
 mod subscriptions;
 pub mod sync;
 pub mod tablestore;
@@ -48,7 +50,7 @@ pub mod timeline;
 pub use check::check_user;
 pub use close::Close;
 pub use dialect::{Call, Dialect, Frames, Id, Incoming, Together};
-pub use entry::{Columns, Entry, Integers, Patch};
+pub use entry::{Columns, Entry, Integers, OneValue, Patch};
 pub use failure::{Actual, Details, Failure, Said};
 pub use limits::Limits;
 pub use methods::{Method, Reply, Request};

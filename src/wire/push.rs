@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+pub use super::changes::StreamChanges;
 use super::conversation::Conversation;
 use super::entry::Entry;
 use super::member::Member;
@@ -56,6 +57,8 @@ pushes! {
     Presence(Presence<'a>), "presence", "Who came and went; only with `presence`";
     MemberChanged(MemberChanged<'a>), "member.changed", "Members came, changed or went; only with `members`";
     Receipt(Receipts<'a>), "receipt", "Members have read; only with `receipts`, in timelines of up to 1,000 members";
+    StreamChanges(StreamChanges<'a>), "stream.changes", "Changes of a stream, and the position behind them";
+    StreamEnded(StreamEnded), "stream.ended", "Nothing of the stream follows";
     SubscriptionEnded(SubscriptionEnded<'a>), "subscription.ended", "Nothing of it follows";
     Draining(Draining), "draining", "The server shuts down soon";
 }
@@ -262,6 +265,42 @@ impl Ended {
             self,
             Ended::EpochChanged | Ended::TooOld | Ended::Unavailable
         )
+    }
+}
+
+/// A stream of changes ended; nothing of it follows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.stream.ended")]
+pub struct StreamEnded {
+    /// The stream's number on this connection.
+    pub stream: u64,
+    /// Why.
+    pub reason: StreamEnd,
+    /// Behind what was pushed.
+    pub position: String,
+    /// Whether to open it again from there.
+    pub reopen: bool,
+}
+
+/// Why a stream of changes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamEnd {
+    /// The log has let go of what comes next: the reader was too slow.
+    PositionLost,
+    /// The table was deleted, or has no stream any more.
+    NoStream,
+    /// The connection has named a user.
+    Forbidden,
+    /// The log can't be read now.
+    Unavailable,
+}
+
+impl StreamEnd {
+    /// Whether to open it again from where it ended.
+    #[must_use]
+    pub fn reopen(self) -> bool {
+        self == StreamEnd::Unavailable
     }
 }
 

@@ -1,4 +1,4 @@
-//! How much of the logs is kept for the readers of streams.
+//! How much of the logs is kept for the readers of streams, and for those of named cursors.
 //!
 //! Owns: the streams' hold on each log. Promises: a change is kept for as long as its stream says, unless that takes
 //! more of the disk than it may: then the oldest go first, which is logged before and when it happens; no stream is
@@ -39,7 +39,7 @@ pub(in crate::table) struct Held {
 impl Tables {
     /// Holds the logs for the streams, again and again, and notes what is committed in their indexes. Together they
     /// hold about `log_bytes_max` at most. Cancel-safe.
-    pub async fn hold_for_streams(self, log_bytes_max: u64, metrics: &Metrics) {
+    pub async fn hold_for_streams(self, log_bytes_max: u64, cursor_hours: u32, metrics: &Metrics) {
         let figures = |partition: PartitionId| metrics.streams(partition.0);
         let figures: Vec<metrics::Streams> = self.partitions().ids().map(figures).collect();
         let share = log_bytes_max / figures.len().max(1) as u64;
@@ -53,7 +53,7 @@ impl Tables {
         });
         let mut noting = std::pin::pin!(join_all(noting));
         loop {
-            match self.hold_logs(share).await {
+            match self.hold_logs(share, cursor_hours).await {
                 Ok(held) => {
                     for ((held, figures), was_near) in held.iter().zip(&figures).zip(&mut was_near)
                     {
@@ -67,16 +67,22 @@ impl Tables {
                     );
                 }
             }
+            self.tell_of_cursors(&metrics.follows).await;
             if timeout(EVERY, &mut noting).await.is_ok() {
                 return; // all partitions have closed
             }
         }
     }
 
-    /// Holds the logs for what the streams need now, each within its share of the disk.
-    pub(in crate::table) async fn hold_logs(&self, share: u64) -> Result<Vec<Held>, Error> {
+    /// Holds the logs for what the streams need now, and the cursors of so many hours, each within its share of the
+    /// disk.
+    pub(in crate::table) async fn hold_logs(
+        &self,
+        share: u64,
+        cursor_hours: u32,
+    ) -> Result<Vec<Held>, Error> {
         let _streams = self.begin_streams().await;
-        let needs = self.needs().await?;
+        let needs = self.needs(cursor_hours).await?;
         let mut all = Vec::new();
         for partition in self.partitions().ids() {
             let tail = self.partitions().tail(partition);
@@ -89,7 +95,7 @@ impl Tables {
     }
 
     /// From which time on changes are needed, and in each partition behind which position at the earliest.
-    async fn needs(&self) -> Result<Vec<(u64, Vec<u64>)>, Error> {
+    async fn needs(&self, cursor_hours: u32) -> Result<Vec<(u64, Vec<u64>)>, Error> {
         let mut by_hours: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for table in self.streams(None).await? {
             let Some(stream) = stream_of(&table) else {
@@ -100,6 +106,12 @@ impl Tables {
                 .or_insert_with(|| stream.after.clone());
             for (lowest, own) in after.iter_mut().zip(&stream.after) {
                 *lowest = (*lowest).min(*own);
+            }
+        }
+        if let Some(after) = self.behind_cursors().await? {
+            let own = by_hours.entry(cursor_hours).or_insert_with(|| after.clone());
+            for (lowest, after) in own.iter_mut().zip(after) {
+                *lowest = (*lowest).min(after);
             }
         }
         let now_us = self.now_ms().cast_unsigned() * 1_000;
