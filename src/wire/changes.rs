@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, OneValue};
 use super::push::{Changed, MemberChanged, Messages, Reacted, Receipts, TimelineChanged};
@@ -18,7 +18,7 @@ use super::settings::Settings;
 pub struct StreamChanges<'a> {
     /// The stream's number on this connection.
     pub stream: u64,
-    /// Those of one timeline, or of one row, in order, each once. Perhaps none: then only the position moved.
+    /// In the order of their commits, each once. Perhaps none: then only the position moved.
     pub changes: Vec<Change<'a>>,
     /// What to commit, or to pass as `position`, to go on behind them.
     pub position: String,
@@ -29,7 +29,7 @@ pub struct StreamChanges<'a> {
 /// A change. Ignore kinds that you don't know.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind")]
-#[schemars(rename = "stream.change")]
+#[schemars(rename = "stream_change")]
 pub enum Change<'a> {
     /// Messages were appended; in their newest form as of that commit.
     #[serde(rename = "message")]
@@ -41,16 +41,16 @@ pub enum Change<'a> {
     #[serde(rename = "reaction")]
     Reaction(Reacted<'a>),
     /// A timeline was made.
-    #[serde(rename = "timeline.created")]
+    #[serde(rename = "timeline_created")]
     TimelineCreated(TimelineCreated<'a>),
     /// The meta was updated.
     #[serde(rename = "timeline.changed")]
     TimelineChanged(TimelineChanged<'a>),
     /// The settings were changed.
-    #[serde(rename = "timeline.configured")]
+    #[serde(rename = "timeline_configured")]
     TimelineConfigured(TimelineConfigured<'a>),
     /// A timeline was deleted.
-    #[serde(rename = "timeline.deleted")]
+    #[serde(rename = "timeline_deleted")]
     TimelineDeleted(TimelineDeleted<'a>),
     /// Members came, changed or went.
     #[serde(rename = "member.changed")]
@@ -70,8 +70,8 @@ pub enum Change<'a> {
 }
 
 /// A timeline was made.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "timeline.created")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline_created")]
 pub struct TimelineCreated<'a> {
     /// The timeline's ID.
     pub timeline: Cow<'a, str>,
@@ -86,8 +86,8 @@ pub struct TimelineCreated<'a> {
 }
 
 /// The settings of a timeline were changed.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "timeline.configured")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline_configured")]
 pub struct TimelineConfigured<'a> {
     /// The timeline's ID.
     pub timeline: Cow<'a, str>,
@@ -100,8 +100,8 @@ pub struct TimelineConfigured<'a> {
 }
 
 /// A timeline was deleted.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "timeline.deleted")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "timeline_deleted")]
 pub struct TimelineDeleted<'a> {
     /// The timeline's ID.
     pub timeline: Cow<'a, str>,
@@ -110,8 +110,8 @@ pub struct TimelineDeleted<'a> {
 }
 
 /// A change of a table's row.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "row.change")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "row_change")]
 pub struct Row<'a> {
     /// The table.
     pub table: Cow<'a, str>,
@@ -127,8 +127,8 @@ pub struct Row<'a> {
 }
 
 /// A version of a column, or its end.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "row.column")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "row_column")]
 pub struct RowColumn<'a> {
     /// The column's name.
     pub name: Cow<'a, str>,

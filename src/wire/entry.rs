@@ -107,6 +107,16 @@ impl Serialize for OneValue<'_> {
     }
 }
 
+impl<'de> Deserialize<'de> for OneValue<'_> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Given(value) = Given::deserialize(from)?;
+        Ok(OneValue {
+            value: Cow::Owned(value),
+            integers: Integers::Number,
+        })
+    }
+}
+
 /// A value on its way out.
 struct Shown<'a>(&'a Value, Integers);
 

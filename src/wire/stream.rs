@@ -46,7 +46,7 @@ pub struct Open {
 /// Where a stream begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "stream.from")]
+#[schemars(rename = "stream_from")]
 pub enum From {
     /// At the first change that the log keeps.
     Start,
@@ -189,7 +189,7 @@ pub struct CursorsPage {
 
 /// A named cursor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "stream.cursor")]
+#[schemars(rename = "stream_cursor")]
 pub struct Cursor {
     /// Its name.
     pub cursor: String,
