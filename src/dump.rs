@@ -155,11 +155,11 @@ pub fn dump(
     let rules = People::rules(limits, Catalog::default());
     let inspection = Inspection::open(data, rules).map_err(DumpError::Open)?;
     let mut count = 0_u64;
-    for id in inspection.ids() {
+    for id in inspection.map().ids() {
         let inspected = inspection
             .partition(id, false, &mut |_| {})
             .map_err(DumpError::Open)?;
-        let timelines = StoredTimelines::new(&inspected.view, id, inspection.history());
+        let timelines = StoredTimelines::new(&inspected.view, inspection.origin());
         timelines.dump(timeline, &mut |dumped| {
             count += u64::from(matches!(dumped, Dumped::Timeline(_)));
             of_timeline(out, dumped)

@@ -19,7 +19,7 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
     let rules = People::rules(limits, catalog.clone());
     let inspection = Inspection::open(data, rules).map_err(VerifyError::Open)?;
     // The tables say which of users' rows may have gone. If these can't be read, the check says so again.
-    if let Ok(home) = inspection.partition(Catalog::HOME, false, &mut drop) {
+    if let Ok(home) = inspection.partition(inspection.map().home(), false, &mut drop) {
         let _ = catalog.load(&home.view);
     }
     let mut problems = inspection.surplus().map_err(VerifyError::Open)?;
@@ -28,7 +28,7 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
     }
     let mut total = Verified::default();
     let (mut stored, mut indexed) = (Vec::new(), Indexed::default());
-    for id in inspection.ids() {
+    for id in inspection.map().ids() {
         let before = problems.len();
         let mut problem = |text: String| problems.push(text);
         match check_partition(&inspection, id, &catalog, &mut problem) {
@@ -48,7 +48,7 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         out.flush()?;
     }
     // What lies at users is held against all partitions.
-    if stored.len() == inspection.ids().count() {
+    if stored.len() == inspection.map().ids().len() {
         let (before, mut notes) = (problems.len(), Vec::new());
         let people = check_people(&inspection, &stored, (&mut problems, &mut notes));
         for note in notes {
@@ -120,7 +120,7 @@ fn check_partition(
     let inspected = inspection
         .partition(id, true, problem)
         .map_err(|error| error.to_string())?;
-    let timelines = StoredTimelines::new(&inspected.view, id, inspection.history());
+    let timelines = StoredTimelines::new(&inspected.view, inspection.origin());
     let mut problem = |text: String| problem(format!("partition {id}, {text}"));
     let found = timelines
         .verify(&mut problem)
@@ -147,12 +147,13 @@ fn check_people(
     (problems, notes): (&mut Vec<String>, &mut Vec<String>),
 ) -> VerifiedPeople {
     let partitions = stored.iter().map(|(inspected, changed)| StoredPartition {
+        id: inspected.partition,
         view: &inspected.view,
         last: inspected.last,
         changed,
     });
-    let place = |key: &[u8]| inspection.place(key);
-    let mut people = StoredPeople::new(partitions.collect(), inspection.history(), &place);
+    let (origin, map) = (inspection.origin(), inspection.map());
+    let mut people = StoredPeople::new(partitions.collect(), origin, map);
     let found = people.verify(&mut Report {
         problem: &mut |problem| problems.push(problem),
         note: &mut |note| notes.push(note),

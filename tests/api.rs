@@ -103,6 +103,15 @@ fn anchor(title: &str) -> String {
     title.to_lowercase().replace('.', "").replace(' ', "-")
 }
 
+/// The anchor of the section that tells of a type.
+fn section(name: &str) -> String {
+    match name.strip_suffix(".result") {
+        Some(method) => anchor(method),
+        None if name == "Reason" => "errors".to_owned(),
+        None => anchor(&name.replacen("push.", "push-", 1)),
+    }
+}
+
 /// A row of a table: name, type, whether it must or will be there, meaning.
 struct Row {
     name: String,
@@ -163,7 +172,7 @@ fn row(name: &str, schema: &Value, required: bool) -> Row {
 fn kind(schema: &Value) -> String {
     if let Some(path) = schema.get("$ref").and_then(Value::as_str) {
         let name = path.rsplit('/').next().unwrap();
-        return format!("[{name}](#{})", anchor(name));
+        return format!("[{name}](#{})", section(name));
     }
     if let Some(all) = schema.get("anyOf").or_else(|| schema.get("oneOf")) {
         let kinds = all.as_array().unwrap().iter().map(kind);
@@ -224,8 +233,8 @@ const EXAMPLE_CHARS_MAX: usize = 1_500;
 fn types(out: &mut String, schemas: &Value) {
     out.push_str("\n## Types\n");
     for (name, schema) in schemas.as_object().unwrap() {
-        // A result of its own method, and the errors' reasons, which have a table.
-        if name.contains('.') || name == "Reason" {
+        // A result of its own method, a push, and the errors' reasons, which have a table.
+        if name.ends_with(".result") || name.starts_with("push.") || name == "Reason" {
             continue;
         }
         let about = one_line(text(schema, "description"));

@@ -431,14 +431,23 @@ fn what_is_missing_or_from_elsewhere_is_refused(bed: &mut Bed) {
     });
     bed.refused("another history", &|data, _| other_history(data));
     bed.refused("another history, called format 1", &|data, _| {
-        other_history(data);
-        replace_in_manifest(data, "format = 2", "format = 1");
+        let history = "07070707070707070707070707070707";
+        let text = format!("format = 1\nhistory = \"{history}\"\npartitions = 2\n");
+        fs::write(data.join("directory.toml"), text).unwrap();
     });
     for count in [0, 1, 3, 4] {
-        bed.refused(&format!("{count} partitions"), &|data, _| {
-            replace_in_manifest(data, "partitions = 2", &format!("partitions = {count}"));
+        bed.refused(&format!("{count} roots"), &|data, _| {
+            replace_in_manifest(data, "roots = 2", &format!("roots = {count}"));
         });
     }
+    bed.refused("a range is too short", &|data, _| {
+        replace_in_manifest(data, "\"7fffffffffffffff\"", "\"7ffffffffffffffe\"");
+    });
+    bed.refused("numbers of partitions swapped", &|data, _| {
+        replace_in_manifest(data, "number = 0", "number = 2");
+        replace_in_manifest(data, "number = 1", "number = 0");
+        replace_in_manifest(data, "number = 2", "number = 1");
+    });
     bed.refused("directory.toml removed", &|data, _| {
         fs::remove_file(data.join("directory.toml")).unwrap();
     });

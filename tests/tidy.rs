@@ -643,6 +643,43 @@ fn documents_name_files_that_exist() {
     report("documents name files that are not there", &breaches);
 }
 
+#[test]
+fn links_lead_somewhere() {
+    let mut breaches = Vec::new();
+    for document in tracked().iter().filter(|path| path.ends_with(".md")) {
+        let text = fs::read_to_string(root().join(document)).unwrap_or_default();
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap_or(link);
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let path = match file {
+                "" => root().join(document),
+                file => root().join(document).with_file_name("").join(file),
+            };
+            let is_there = match anchor {
+                "" => path.exists(),
+                anchor => fs::read_to_string(path)
+                    .is_ok_and(|text| anchors(&text).any(|one| one == anchor)),
+            };
+            if !file.contains("://") && !is_there {
+                breaches.push(format!("{document}: {link}"));
+            }
+        }
+    }
+    report("links lead nowhere", &breaches);
+}
+
+/// Of a document's titles, as the common renderers of Markdown make them.
+fn anchors(text: &str) -> impl Iterator<Item = String> {
+    let titles = text.lines().filter(|line| line.starts_with('#'));
+    titles.map(|title| {
+        let title = title.trim_start_matches('#').trim().to_lowercase();
+        let kept = title
+            .chars()
+            .filter(|at| at.is_alphanumeric() || "-_ ".contains(*at));
+        kept.map(|at| if at == ' ' { '-' } else { at }).collect()
+    })
+}
+
 /// Follows README in copies of the repository, with git and without, and keeps what it says to save.
 #[test]
 fn files_of_users_are_none_of_our_business() {

@@ -17,6 +17,7 @@ use crate::ids::Position;
 /// A flush under way.
 struct Flush<'i> {
     inner: &'i Inner,
+    level: u8,
     run: u64,
     done: Vec<Part>,
     /// All that it has taken.
@@ -35,9 +36,30 @@ impl Image {
         entries: &mut dyn Iterator<Item = (Bytes, Entry)>,
         between_slices: &mut dyn FnMut(),
     ) -> Result<(), Error> {
+        self.write(0, (from, to), entries, between_slices)
+    }
+
+    /// Fills an empty image with everything that there is at a position, as a run of this level.
+    pub(crate) fn load(
+        &self,
+        to: Position,
+        level: u8,
+        entries: &mut dyn Iterator<Item = (Bytes, Entry)>,
+    ) -> Result<(), Error> {
+        self.write(level, (Position::ZERO, to), entries, &mut || {})
+    }
+
+    fn write(
+        &self,
+        level: u8,
+        (from, to): (Position, Position),
+        entries: &mut dyn Iterator<Item = (Bytes, Entry)>,
+        between_slices: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
         let inner = &*self.inner;
         let mut flush = Flush {
             inner,
+            level,
             run: 0,
             done: Vec::new(),
             slots: Vec::new(),
@@ -117,7 +139,7 @@ impl Flush<'_> {
             let parts = std::mem::take(&mut self.done);
             let run = Run {
                 number: self.run,
-                level: 0,
+                level: self.level,
                 from,
                 to,
                 parts: parts.into_iter().map(Arc::new).collect(),

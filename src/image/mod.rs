@@ -56,7 +56,7 @@ use part::PartWriter;
 pub(crate) use readers::ReaderFigures;
 use readers::Readers;
 pub(crate) use rules::Reclaimed;
-pub use rules::{DropContext, Pieces, Reason, Rules, Verdict};
+pub use rules::{DropContext, Owner, Pieces, Reason, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
 pub(crate) use snapshot::Snapshot;
 use survey::{Shown, Survey};
@@ -218,6 +218,11 @@ impl Image {
     /// The log position that the image covers.
     pub(crate) fn covered(&self) -> Position {
         self.inner.catalog().covered
+    }
+
+    /// The level of the run that holds what is oldest; 0 without one.
+    pub(crate) fn oldest_level(&self) -> u8 {
+        self.inner.catalog().runs.last().map_or(0, |run| run.level)
     }
 
     /// Whether a commit failed with an unknown outcome, so that only opening again helps.

@@ -91,6 +91,19 @@ impl Reclaimed {
     }
 }
 
+/// Which partition a row belongs to when partitions become others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The one that owns this hash.
+    Hash(u64),
+    /// Each has one of its own under this key; see [`Rules::unite`].
+    Each,
+    /// None: nobody reads it any more.
+    Nobody,
+    /// It is work that must be done before its partition ends.
+    Unfinished,
+}
+
 /// A wide row cut into pieces: `directory` says which piece holds what; pieces are numbered from 0.
 pub struct Pieces {
     /// Stored under the row's own key, kind put.
@@ -156,6 +169,17 @@ pub trait Rules: Send + Sync + 'static {
     /// rows. It may be wrong, but is 0 once `verdict` has taken out what is over.
     fn over_percent(&self, _counts: &TableCounts, _now_ms: u64) -> u64 {
         0
+    }
+
+    /// Where a row belongs when partitions become others; `None` = nobody knows, so they can't.
+    fn owner(&self, _key: &[u8]) -> Option<Owner> {
+        None
+    }
+
+    /// The row of a partition that takes over from several, of which each had this one ([`Owner::Each`]) or none.
+    /// `None` = it has none either, which must always be right, if slow.
+    fn unite(&self, _key: &[u8], _rows: &[Option<Bytes>]) -> Option<Bytes> {
+        None
     }
 
     /// The table that a key belongs to, for the counters that the catalog keeps per table.

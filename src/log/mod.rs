@@ -22,12 +22,36 @@ pub(crate) use draft::Draft;
 pub(crate) use error::{AppendError, Error, LogReadError};
 pub(crate) use frame::FRAME_BYTES_MAX;
 pub use frame::Frame;
-pub(crate) use local::{LocalStorage, LogFigures, Opened, Storage, identity, make, verify};
+pub(crate) use local::{
+    LocalStorage, LogFigures, Opened, Storage, identity, make, make_with, verify,
+};
 
 use crate::ids::{HistoryId, Position};
 use frame::Header;
 use medium::{Archive, Durability, Medium};
 use tail::Tail;
+
+/// Makes a log in an empty directory that goes on where others ended: its first frame is an empty one at this position,
+/// with a time (µs since 1970) above `after_us`. Gives its ID.
+pub(crate) fn begin(
+    storage: &dyn Storage,
+    position: Position,
+    after_us: u64,
+) -> Result<HistoryId, Error> {
+    make_with(storage, |id| {
+        let time_us = after_us + 1;
+        let header = Header {
+            in_ms: u32::try_from(time_us % 1_000).expect("below 1,000"),
+            synced_through: Position(position.0 - 1),
+            ..Header::new(id, position, FIRST_TERM, time_us / 1_000)
+        };
+        let sealed = Draft::default().seal(header, FRAME_BYTES_MAX);
+        sealed.expect("an empty frame is small")
+    })
+}
+
+/// The term of a log that nobody has taken over.
+const FIRST_TERM: u64 = 1;
 
 /// Limits of a log.
 #[derive(Clone, Copy, Debug)]

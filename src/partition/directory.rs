@@ -1,25 +1,20 @@
-//! The data directory: which history, which version, how many partitions, and that only one process works on it.
+//! The data directory: which history, which version, which partitions, and that only one process works on it.
 //!
-//! Owns: `directory.toml`, `lock`, and the names of the partitions' folders. Promises: a directory that is not ours, of
-//! another version, on a network file system or in use is refused with a reason before anything in it is touched;
-//! `directory.toml` appears when all that it speaks of is there. Must not: look into a partition (see `identity.rs`).
+//! Owns: `lock`, the names of the partitions' folders, and when `directory.toml` is written. Promises: a directory
+//! that is not ours, of another version, on a network file system or in use is refused with a reason before anything in
+//! it is touched; `directory.toml` appears when all that it speaks of is there. Must not: look into a partition (see
+//! `identity.rs`).
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use super::OpenError;
-use crate::ids::{HistoryId, PartitionId};
+use super::manifest::{MANIFEST, MANIFEST_NEW, Manifest};
+use super::map::{Map, Origin};
+use super::reserve::RESERVE;
+use crate::ids::PartitionId;
 
-/// The version of everything under a data directory. Another one is refused, never converted in passing.
-const FORMAT: u32 = 2;
-/// The same, but the partitions do not say yet whose they are. They are made to when such a directory is served.
-const FORMAT_UNMARKED: u32 = 1;
-const MANIFEST: &str = "directory.toml";
-/// A manifest on its way. Without `directory.toml` beside it: a first start that did not come to its end.
-const MANIFEST_NEW: &str = "directory.toml.new";
 const LOCK: &str = "lock";
 /// File systems on which LMDB's locks and maps can't be relied on.
 const NETWORK_FILE_SYSTEMS: [&str; 8] = [
@@ -36,8 +31,7 @@ const NETWORK_FILE_SYSTEMS: [&str; 8] = [
 /// An open data directory. The lock lasts as long as this value.
 pub(super) struct Directory {
     path: PathBuf,
-    pub(super) history: HistoryId,
-    pub(super) partitions: u16,
+    manifest: Manifest,
     standing: Standing,
     /// `None` only where there was nothing to lock for an inspection.
     _lock: Option<File>,
@@ -54,25 +48,9 @@ pub(super) enum Standing {
     Whole,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Manifest {
-    /// Of the whole directory.
-    format: u32,
-    /// 32 hexadecimal digits.
-    history: String,
-    partitions: u16,
-}
-
-/// Only what every version has.
-#[derive(Deserialize)]
-struct ManifestFormat {
-    format: u32,
-}
-
 impl Directory {
     /// Opens `path` to serve it. If there is nothing yet it becomes the draft of a directory with `partitions`
-    /// partitions. 0 = as many as there are, one in a new directory.
+    /// partitions; 0 = one.
     pub(super) fn open(path: &Path, partitions: u16) -> Result<Directory, OpenError> {
         fs::create_dir_all(path)
             .map_err(|error| OpenError::from_io("make the data directory", path, error))?;
@@ -82,19 +60,15 @@ impl Directory {
         refuse_network(path)?;
         let lock = lock(path)?;
         // Only now: the process that held the lock may have made it.
-        let (manifest, standing) = match is_there(path)? {
-            true => read(&path.join(MANIFEST))?,
-            false => (draft(path, partitions.max(1))?, Standing::Draft),
-        };
-        let directory = Directory::of(path, &manifest, standing, Some(lock))?;
-        if partitions != 0 && partitions != directory.partitions {
-            return Err(OpenError::OtherPartitions {
+        match is_there(path)? {
+            true => Directory::of(path, Some(lock)),
+            false => Ok(Directory {
                 path: path.to_owned(),
-                found: directory.partitions,
-                wanted: partitions,
-            });
+                manifest: draft(path, partitions.max(1))?,
+                standing: Standing::Draft,
+                _lock: Some(lock),
+            }),
         }
-        Ok(directory)
     }
 
     /// Opens `path` to look into it. Makes and writes nothing, so it may be a copy that can't be written to.
@@ -106,30 +80,30 @@ impl Directory {
         }
         refuse_network(path)?;
         let lock = lock_to_look(path)?;
-        let (manifest, standing) = read(&path.join(MANIFEST))?;
-        Directory::of(path, &manifest, standing, lock)
+        Directory::of(path, lock)
     }
 
-    fn of(
-        path: &Path,
-        manifest: &Manifest,
-        standing: Standing,
-        lock: Option<File>,
-    ) -> Result<Directory, OpenError> {
-        let damaged = |what| OpenError::Damaged {
-            text: format!("{}: {what}", path.join(MANIFEST).display()),
-        };
-        let history = HistoryId::parse(&manifest.history);
-        if manifest.partitions == 0 {
-            return Err(damaged("there can't be 0 partitions"));
-        }
+    fn of(path: &Path, lock: Option<File>) -> Result<Directory, OpenError> {
+        let manifest = Manifest::read(&path.join(MANIFEST))?;
         Ok(Directory {
             path: path.to_owned(),
-            history: history.ok_or_else(|| damaged("history is not an ID"))?,
-            partitions: manifest.partitions,
-            standing,
+            standing: match manifest.is_marked() {
+                true => Standing::Whole,
+                false => Standing::Unmarked,
+            },
+            manifest,
             _lock: lock,
         })
+    }
+
+    /// Its history, and how many partitions it had when it was new.
+    pub(super) fn origin(&self) -> Origin {
+        self.manifest.origin
+    }
+
+    /// Its partitions.
+    pub(super) fn map(&self) -> &Map {
+        &self.manifest.map
     }
 
     /// What may be expected of the partitions.
@@ -137,35 +111,90 @@ impl Directory {
         self.standing
     }
 
-    /// Declares that all partitions are there and say whose they are.
+    /// Declares that all partitions are there and say whose they are, in today's format.
     pub(super) fn seal(&mut self) -> Result<(), OpenError> {
-        if self.standing != Standing::Whole {
-            write(&self.path, self.history, self.partitions)?;
-            let (new, name) = (self.path.join(MANIFEST_NEW), self.manifest());
-            fs::rename(&new, &name)
-                .and_then(|()| sync(&self.path))
-                .map_err(|error| OpenError::from_io("write", &name, error))?;
+        if self.standing != Standing::Whole || !self.manifest.is_current() {
+            self.manifest.write(&self.path)?;
+            self.manifest.put(&self.path)?;
             self.standing = Standing::Whole;
         }
         Ok(())
     }
 
-    /// Its partitions.
-    pub(super) fn ids(&self) -> impl Iterator<Item = PartitionId> + use<> {
-        (0..self.partitions).map(PartitionId)
+    /// Announces partitions that are going to be made. They count with [`Directory::replace`]; until then the next
+    /// start clears them away.
+    pub(super) fn draft(&self, map: &Map) -> Result<(), OpenError> {
+        self.clear_draft()?;
+        let mut draft = self.manifest.clone();
+        draft.map = map.clone();
+        draft.write(&self.path)
+    }
+
+    /// Makes the partitions count that were announced. After an error nobody knows which do: nothing must be written
+    /// before the next start.
+    pub(super) fn replace(&mut self, map: Map) -> Result<(), OpenError> {
+        self.manifest.map = map;
+        self.manifest.put(&self.path)
+    }
+
+    /// Clears away what an interrupted change has left, and what a finished one has left of partitions that ended.
+    pub(super) fn sweep(&self) -> Result<(), OpenError> {
+        self.clear_draft()?;
+        for share in self.map().shares().filter(|share| share.ends.is_some()) {
+            let folder = self.folder(share.id);
+            match share.keeps_log {
+                false => remove(&folder)?,
+                true => {
+                    remove(&self.image(share.id))?;
+                    remove(&folder.join(RESERVE))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clear_draft(&self) -> Result<(), OpenError> {
+        let drafted = self.drafted();
+        for id in &drafted {
+            tracing::info!(partition = %id, "clearing a partition away that did not come to be");
+            remove(&self.folder(*id))?;
+        }
+        match drafted.is_empty() {
+            true => Ok(()),
+            false => remove(&self.path.join(MANIFEST_NEW)),
+        }
+    }
+
+    /// Partitions that were announced and do not count.
+    fn drafted(&self) -> Vec<PartitionId> {
+        // One that can't be read is older than the first partition of it.
+        let draft = Manifest::read(&self.path.join(MANIFEST_NEW)).ok();
+        let draft = draft.filter(|draft| draft.origin == self.origin());
+        let ids = draft.iter().flat_map(|draft| draft.map.shares());
+        let ids = ids.map(|share| share.id);
+        ids.filter(|id| self.map().share(*id).is_none()).collect()
+    }
+
+    /// Its live partitions, in the order of their ranges.
+    pub(super) fn ids(&self) -> Vec<PartitionId> {
+        self.map().ids().collect()
     }
 
     /// What there is of partitions that this directory does not have, each as a line.
     pub(super) fn surplus(&self) -> Result<Vec<String>, OpenError> {
         let numbers = partitions_in(&self.path)?;
-        let surplus = numbers.into_iter().filter(|at| *at >= self.partitions);
-        let line = |at| {
-            let (folder, manifest) = (self.folder(PartitionId(at)), self.manifest());
+        let drafted = self.drafted();
+        let is_surplus = |number: &u16| {
+            let id = PartitionId(*number);
+            self.map().share(id).is_none() && !drafted.contains(&id)
+        };
+        let surplus = numbers.into_iter().filter(is_surplus);
+        let line = |number| {
+            let (folder, manifest) = (self.folder(PartitionId(number)), self.manifest());
             format!(
-                "{} is there, but {} names {} partitions",
+                "{} is there, but {} does not name partition {number}",
                 folder.display(),
                 manifest.display(),
-                self.partitions
             )
         };
         Ok(surplus.map(line).collect())
@@ -189,6 +218,21 @@ impl Directory {
     /// Where a partition's image is.
     pub(super) fn image(&self, id: PartitionId) -> PathBuf {
         self.folder(id).join("image")
+    }
+}
+
+/// Removes a file or a folder, if it is there.
+fn remove(path: &Path) -> Result<(), OpenError> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(OpenError::from_io("remove", path, error))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -234,53 +278,11 @@ fn hold(path: &Path, file: File) -> Result<File, OpenError> {
 /// The manifest of a directory that is being made; that of an interrupted attempt if that had begun with partitions.
 fn draft(path: &Path, partitions: u16) -> Result<Manifest, OpenError> {
     if !partitions_in(path)?.is_empty() {
-        return Ok(read(&path.join(MANIFEST_NEW))?.0);
+        return Manifest::read(&path.join(MANIFEST_NEW));
     }
-    write(path, HistoryId::random(), partitions)
-}
-
-/// Writes a manifest beside the one that counts.
-fn write(path: &Path, history: HistoryId, partitions: u16) -> Result<Manifest, OpenError> {
-    let manifest = Manifest {
-        format: FORMAT,
-        history: history.to_string(),
-        partitions,
-    };
-    let text = toml::to_string(&manifest).expect("a manifest is plain TOML");
-    let name = path.join(MANIFEST_NEW);
-    let written = File::create(&name).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        sync(path)
-    });
-    written.map_err(|error| OpenError::from_io("write", &name, error))?;
+    let manifest = Manifest::new(partitions);
+    manifest.write(path)?;
     Ok(manifest)
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-fn read(name: &Path) -> Result<(Manifest, Standing), OpenError> {
-    let text = fs::read_to_string(name).map_err(|error| OpenError::from_io("read", name, error))?;
-    let damaged = |error: toml::de::Error| OpenError::Damaged {
-        text: format!("{}: {}", name.display(), error.message()),
-    };
-    let found = toml::from_str::<ManifestFormat>(&text)
-        .map_err(damaged)?
-        .format;
-    let standing = match found {
-        FORMAT => Standing::Whole,
-        FORMAT_UNMARKED => Standing::Unmarked,
-        found => {
-            return Err(OpenError::OtherVersion {
-                path: name.parent().unwrap_or(name).to_owned(),
-                found,
-                known: FORMAT,
-            });
-        }
-    };
-    Ok((toml::from_str(&text).map_err(damaged)?, standing))
 }
 
 /// A new data directory is made in an empty folder only: nobody's home directory is taken by a mistyped path.
@@ -362,21 +364,13 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let path = home.path().join("data");
         let mut made = Directory::open(&path, 3).expect("made");
-        let history = made.history;
+        let origin = made.origin();
         made.seal().expect("sealed");
         drop(made);
-        for wanted in [0, 3] {
+        for wanted in [0, 3, 7] {
             let again = Directory::open(&path, wanted).expect("opened");
-            assert_eq!((again.history, again.partitions), (history, 3));
+            assert_eq!((again.origin(), again.ids().len()), (origin, 3));
         }
-        assert!(matches!(
-            Directory::open(&path, 7),
-            Err(OpenError::OtherPartitions {
-                found: 3,
-                wanted: 7,
-                ..
-            })
-        ));
     }
 
     #[test]
@@ -398,12 +392,12 @@ mod tests {
             Err(OpenError::NothingThere { .. })
         ));
         let manifest = home.path().join("data").join(MANIFEST);
-        fs::write(&manifest, "format = 3\nsomething = true\n").expect("written");
+        fs::write(&manifest, "format = 4\nsomething = true\n").expect("written");
         assert!(matches!(
             Directory::open(&home.path().join("data"), 0),
             Err(OpenError::OtherVersion {
-                found: 3,
-                known: 2,
+                found: 4,
+                known: 3,
                 ..
             })
         ));

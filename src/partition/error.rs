@@ -107,9 +107,14 @@ pub enum OpenError {
         /// The data directory.
         path: PathBuf,
         /// How many it has.
-        found: u16,
+        found: usize,
         /// How many were asked for.
         wanted: u16,
+    },
+    /// Its partitions can't become others now.
+    NotReshaped {
+        /// Why.
+        text: String,
     },
     /// Made by another version of the formats.
     OtherVersion {
@@ -207,6 +212,9 @@ impl fmt::Display for OpenError {
                  directory is made; leave `partitions` out, or name a new directory",
                 path.display()
             ),
+            OpenError::NotReshaped { text } => {
+                write!(out, "the partitions can't be changed, and none was: {text}")
+            }
             OpenError::OtherVersion { path, found, known } => write!(
                 out,
                 "{} has data format {found}; this version reads format {known}",

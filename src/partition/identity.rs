@@ -1,6 +1,6 @@
 //! Whether the parts of a data directory belong together: the directory, its partitions' folders, logs and images.
 //!
-//! Owns: the mark in each image: which partition of how many, of which history, with which log. Promises: a folder, log
+//! Owns: the mark in each image: which partition, of which history, with which log. Promises: a folder, log
 //! or image that is missing, too many or from elsewhere is named and refused before anything is served; in an existing
 //! directory nothing missing is ever made anew. Must not: read rows or batches.
 
@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::{Directory, Standing};
+use super::map::{Map, Origin, Share};
 use super::{ImageOptions, OpenError, Rules};
 use crate::ids::{HistoryId, PartitionId};
 use crate::image::Image;
@@ -24,11 +25,16 @@ pub(super) fn settle(
 ) -> Result<(), OpenError> {
     let is_new = directory.standing() == Standing::Draft;
     if !is_new {
+        directory.sweep()?;
         if let Some(surplus) = directory.surplus()?.first() {
             return Err(does_not_fit(surplus));
         }
         for id in directory.ids() {
             presence(directory, id)?;
+        }
+        let kept = directory.map().shares().filter(|share| share.keeps_log);
+        for share in kept {
+            is_there(&directory.log(share.id))?;
         }
     }
     let mut unmarked = Vec::new();
@@ -45,7 +51,7 @@ pub(super) fn settle(
             .map_err(|error| OpenError::from(error).within(&image_folder))?;
         match mark_fits(directory, id, &image, log)? {
             true => {}
-            false if is_new => set_mark(directory, id, &image, log)?,
+            false if is_new => set_mark(directory, (id, directory.map()), &image, log)?,
             // Not before all are seen to be there.
             false => unmarked.push((id, log)),
         }
@@ -54,12 +60,12 @@ pub(super) fn settle(
         let folder = directory.image(id);
         let image = Image::open(&folder, options.clone(), Arc::clone(rules))
             .map_err(|error| OpenError::from(error).within(&folder))?;
-        set_mark(directory, id, &image, log)
+        set_mark(directory, (id, directory.map()), &image, log)
     });
     match marked.and_then(|()| directory.seal()) {
         // All was seen to be there: a disk that is full for the moment keeps nobody from being served.
-        Err(error) if directory.standing() == Standing::Unmarked => {
-            tracing::warn!(%error, "the partitions could not be marked; the next start tries again");
+        Err(error) if directory.standing() != Standing::Draft => {
+            tracing::warn!(%error, "the directory could not be brought to today's format; the next start tries again");
             Ok(())
         }
         done => done,
@@ -70,11 +76,7 @@ pub(super) fn settle(
 pub(super) fn presence(directory: &Directory, id: PartitionId) -> Result<(), OpenError> {
     let (log, image) = (directory.log(id), directory.image(id));
     for folder in log.parent().into_iter().chain([&*log, &*image]) {
-        match fs::metadata(folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(folder)),
-            Err(error) => return Err(OpenError::from_io("look at", folder, error)),
-            Ok(_) => {}
-        }
+        is_there(folder)?;
     }
     match Image::is_there(&image) {
         Ok(true) => Ok(()),
@@ -83,6 +85,14 @@ pub(super) fn presence(directory: &Directory, id: PartitionId) -> Result<(), Ope
             image.display()
         ))),
         Err(error) => Err(OpenError::from_io("look at", &image, error)),
+    }
+}
+
+fn is_there(folder: &Path) -> Result<(), OpenError> {
+    match fs::metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing(folder)),
+        Err(error) => Err(OpenError::from_io("look at", folder, error)),
+        Ok(_) => Ok(()),
     }
 }
 
@@ -97,7 +107,8 @@ pub(super) fn mark_fits(
     let marked = image
         .mark()
         .map_err(|error| OpenError::from(error).within(&folder))?;
-    let (place, shown) = (place(directory, id), folder.display());
+    let place = place(id, directory.map(), directory.origin());
+    let shown = folder.display();
     let Some(marked) = marked else {
         return match directory.standing() {
             Standing::Whole => Err(does_not_fit(&format!(
@@ -120,14 +131,14 @@ pub(super) fn mark_fits(
 }
 
 /// Also makes the names of a new partition's files durable.
-fn set_mark(
+pub(super) fn set_mark(
     directory: &Directory,
-    id: PartitionId,
+    (id, map): (PartitionId, &Map),
     image: &Image,
     log: HistoryId,
 ) -> Result<(), OpenError> {
     let folder = directory.image(id);
-    let mark = place(directory, id) + &with_log(log);
+    let mark = place(id, map, directory.origin()) + &with_log(log);
     image
         .set_mark(&mark)
         .map_err(|error| OpenError::from(error).within(&folder))?;
@@ -138,9 +149,15 @@ fn set_mark(
     Ok(())
 }
 
-fn place(directory: &Directory, id: PartitionId) -> String {
-    let (count, history) = (directory.partitions, directory.history);
-    format!("partition {id} of {count} of history {history}")
+/// Which partition it is. Those of a new directory say how many they were, others what they own.
+fn place(id: PartitionId, map: &Map, origin: Origin) -> String {
+    let Origin { history, roots } = origin;
+    match map.share(id) {
+        Some(Share { first, last, .. }) if id.0 >= roots => {
+            format!("partition {id} with hashes {first:016x} to {last:016x} of history {history}")
+        }
+        _ => format!("partition {id} of {roots} of history {history}"),
+    }
 }
 
 fn with_log(log: HistoryId) -> String {
@@ -239,7 +256,7 @@ mod tests {
         ];
         for made in 0..=all.len() {
             let draft = serve(&path, 2).unwrap();
-            let history = draft.history;
+            let origin = draft.origin();
             drop(draft);
             let manifest = path.join("directory.toml");
             fs::rename(manifest, path.join("directory.toml.new")).unwrap();
@@ -247,7 +264,7 @@ mod tests {
                 let _ = fs::remove_dir_all(path.join(folder));
             }
             let directory = serve(&path, 2).unwrap();
-            assert!(made == 0 || directory.history == history);
+            assert!(made == 0 || directory.origin() == origin);
             assert!(mark_of(&directory, PartitionId(1)).is_some());
             drop(directory);
             fs::remove_dir_all(&path).unwrap();

@@ -15,9 +15,9 @@ use super::directory::Directory;
 use super::identity;
 use super::memtable::Memtable;
 use super::view::View;
-use super::{ImageOptions, OpenError, ReadError, Rules};
+use super::{ImageOptions, Map, OpenError, Origin, ReadError, Rules};
 use crate::entry::{Entry, EntryKind, KeyedEntry};
-use crate::ids::{Clock, HistoryId, PartitionId, Position};
+use crate::ids::{Clock, PartitionId, Position};
 use crate::image::{DropContext, Image, Problem, Verdict};
 use crate::log::{self, Frame, LocalStorage};
 
@@ -70,21 +70,16 @@ impl Inspection {
         })
     }
 
-    /// The directory's history ID.
+    /// The directory's history, and how many partitions it had when it was new.
     #[must_use]
-    pub fn history(&self) -> HistoryId {
-        self.directory.history
+    pub fn origin(&self) -> Origin {
+        self.directory.origin()
     }
 
     /// Its partitions.
-    pub fn ids(&self) -> impl Iterator<Item = PartitionId> + use<> {
-        self.directory.ids()
-    }
-
-    /// The partition that owns a partition key.
     #[must_use]
-    pub fn place(&self, partition_key: &[u8]) -> PartitionId {
-        super::place(partition_key, usize::from(self.directory.partitions))
+    pub fn map(&self) -> &Map {
+        self.directory.map()
     }
 
     /// Gives each batch of a partition's log, as far back as it is kept, to `each`.

@@ -16,16 +16,20 @@ mod identity;
 mod in_flight;
 mod inspection;
 mod job;
+mod manifest;
+mod map;
 mod memtable;
 mod merge;
 mod observe;
 mod options;
 mod panics;
 mod pending;
+mod plan;
 mod pressure;
 mod reads;
 mod recovery;
 mod reserve;
+mod reshape;
 mod rows;
 mod shared;
 mod syncer;
@@ -39,14 +43,15 @@ mod writer;
 
 use std::future::Future;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 pub use crate::entry::Entry;
 use crate::ids::{Clock, HistoryId, PartitionId, Position};
 pub use crate::image::Options as ImageOptions;
-pub use crate::image::{DropContext, Pieces, Reason, Rules, TableCounts, Verdict};
+pub use crate::image::{DropContext, Owner, Pieces, Reason, Rules, TableCounts, Verdict};
 pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
 use crate::metrics::Metrics;
@@ -57,11 +62,14 @@ pub use faults::Fault;
 pub use flusher::FROZEN_MAX;
 pub use hold::Holder;
 pub use inspection::{Inspected, Inspection};
+pub use map::{Map, Origin, Share, hash};
 pub use merge::Direction;
 pub use options::{BATCH_JOBS, Options, Purpose};
 pub(crate) use panics::caught;
+pub use plan::Reshape;
 pub use reads::READS_MAX;
 use reads::Reads;
+pub use reshape::Estimate;
 use shared::Shared;
 pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use txn::Txn;
@@ -75,12 +83,35 @@ pub struct Partitions {
 }
 
 struct Inner {
-    history: HistoryId,
-    partitions: Vec<Arc<Shared>>,
+    origin: Origin,
+    set: ArcSwap<Set>,
+    /// The set's map, for those who wait for another one.
+    map: watch::Sender<Arc<Map>>,
     reads: Arc<Reads>,
     metrics: Arc<Metrics>,
+    options: Options,
+    rules: Arc<dyn Rules>,
     /// Last, so that the lock outlives the threads.
-    _directory: Directory,
+    directory: Mutex<Directory>,
+}
+
+/// The partitions of one moment. All change together.
+struct Set {
+    map: Arc<Map>,
+    /// By number; `None` = it has ended.
+    partitions: Vec<Option<Arc<Shared>>>,
+}
+
+impl Set {
+    /// A partition, if it is there. A number is never used again, so who comes too late meets nobody.
+    fn at(&self, id: PartitionId) -> Option<&Arc<Shared>> {
+        self.partitions.get(usize::from(id.0))?.as_ref()
+    }
+
+    /// All of them, in the order of their ranges.
+    fn live(&self) -> impl Iterator<Item = &Arc<Shared>> {
+        self.map.ids().filter_map(|id| self.at(id))
+    }
 }
 
 /// A committed batch, for those who follow the log.
@@ -96,10 +127,19 @@ impl Partitions {
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
         let mut directory = Directory::open(dir, options.partitions)?;
+        let (found, wanted) = (directory.ids().len(), options.partitions);
+        if wanted != 0 && usize::from(wanted) != found {
+            let path = dir.to_owned();
+            return Err(OpenError::OtherPartitions {
+                path,
+                found,
+                wanted,
+            });
+        }
         identity::settle(&mut directory, &options.image, &rules)?;
         let mut options = options;
         if let Some(disk_bytes) = crate::disk::total(dir) {
-            options.fit(disk_bytes, directory.partitions);
+            options.fit(disk_bytes, directory.ids().len());
         }
         let mut partitions = Vec::new();
         for id in directory.ids() {
@@ -116,14 +156,25 @@ impl Partitions {
                 Ok(log)
             };
             let started = recovery::start(id, open_log, &image, &options, handed);
-            partitions.push(started.map_err(|error| error.within(&directory.folder(id)))?);
+            let started = started.map_err(|error| error.within(&directory.folder(id)))?;
+            let at = usize::from(id.0);
+            partitions.resize(partitions.len().max(at + 1), None);
+            partitions[at] = Some(started);
         }
-        let inner = Inner {
-            history: directory.history,
+        let map = Arc::new(directory.map().clone());
+        let set = Set {
+            map: Arc::clone(&map),
             partitions,
+        };
+        let inner = Inner {
+            origin: directory.origin(),
+            set: ArcSwap::from_pointee(set),
+            map: watch::Sender::new(map),
             reads: Reads::new(READS_MAX, options.metrics.server.panics.clone()),
-            metrics: options.metrics,
-            _directory: directory,
+            metrics: Arc::clone(&options.metrics),
+            options,
+            rules,
+            directory: Mutex::new(directory),
         };
         Ok(Partitions {
             inner: Arc::new(inner),
@@ -133,21 +184,27 @@ impl Partitions {
     /// Whether every partition can commit: none has stopped after a disk failure.
     #[must_use]
     pub fn can_commit(&self) -> bool {
-        self.inner
-            .partitions
-            .iter()
-            .all(|partition| !partition.is_stopped())
+        let set = self.inner.set.load();
+        set.live().all(|partition| !partition.is_stopped())
     }
 
     /// Freezes the memtable now, as if it were full, after the closures that are queued. Blocks; for tools and tests.
     pub fn rotate(&self, at: PartitionId) {
-        self.at(at).rotate();
+        if let Some(partition) = self.at(at) {
+            partition.rotate();
+        }
     }
 
     /// The directory's history ID.
     #[must_use]
     pub fn history(&self) -> HistoryId {
-        self.inner.history
+        self.inner.origin.history
+    }
+
+    /// The directory's history, and how many partitions it had when it was new.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.inner.origin
     }
 
     /// Where the layers above count too.
@@ -156,18 +213,35 @@ impl Partitions {
         &self.inner.metrics
     }
 
-    /// All partitions.
-    pub fn ids(&self) -> impl Iterator<Item = PartitionId> + use<> {
-        let count =
-            u16::try_from(self.inner.partitions.len()).expect("partitions are counted in u16");
-        (0..count).map(PartitionId)
+    /// Which partitions there are and what they own, now.
+    #[must_use]
+    pub fn map(&self) -> Arc<Map> {
+        Arc::clone(&self.inner.set.load().map)
     }
 
-    /// The partition that owns a partition key: each owns an equal range of the 64-bit hash space (XXH3 of the key's
-    /// bytes; part of the format).
+    /// The same for those who must know when it has become another one.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Arc<Map>> {
+        self.inner.map.subscribe()
+    }
+
+    /// All partitions, in the order of their ranges.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = PartitionId> + use<> {
+        let ids: Vec<_> = self.inner.set.load().map.ids().collect();
+        ids.into_iter()
+    }
+
+    /// The partition that owns a partition key: each owns a range of the 64-bit hash space (XXH3 of the key's bytes;
+    /// part of the format).
     #[must_use]
     pub fn place(&self, partition_key: &[u8]) -> PartitionId {
-        place(partition_key, self.inner.partitions.len())
+        self.inner.set.load().map.place(partition_key)
+    }
+
+    /// The partition of what belongs to the directory and to no key.
+    #[must_use]
+    pub fn home(&self) -> PartitionId {
+        self.inner.set.load().map.home()
     }
 
     /// Queues `closure` at once (the order of calls is the order of effects) and resolves after its batch is on disk.
@@ -212,7 +286,11 @@ impl Partitions {
     {
         let count = members.len();
         let (bundle, answer) = job::bundle(members, run);
-        let refused = self.at(at).enqueue(purpose, bytes, bundle).err();
+        let refused = match self.inner.set.load().at(at) {
+            Some(partition) => partition.enqueue(purpose, bytes, bundle).err(),
+            // Its keys are another's now, which whoever asks again finds.
+            None => Some(StoreError::Busy),
+        };
         async move {
             match refused {
                 None => job::answers(answer, count).await,
@@ -226,7 +304,7 @@ impl Partitions {
     /// Waits until everything is flushed and compaction has nothing left to do.
     #[cfg(test)]
     pub(crate) fn settle(&self, at: PartitionId) {
-        let partition = self.at(at);
+        let partition = self.at(at).expect("a live partition");
         partition.rotate();
         while !partition.is_settled() {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -235,8 +313,8 @@ impl Partitions {
 
     /// The image itself, for tests that look at what is left in it.
     #[cfg(test)]
-    pub(crate) fn image(&self, at: PartitionId) -> &crate::image::Image {
-        self.at(at).image()
+    pub(crate) fn image(&self, at: PartitionId) -> crate::image::Image {
+        self.at(at).expect("a live partition").image().clone()
     }
 
     /// Runs `read` against a fresh view on a bounded pool of threads. One call = one page: a view must not live long.
@@ -249,9 +327,10 @@ impl Partitions {
         R: Send + 'static,
         F: FnOnce(&View) -> Result<R, ReadError> + Send + 'static,
     {
-        let partition = Arc::clone(self.at(at));
+        let partition = self.at(at);
         let reads = Arc::clone(&self.inner.reads);
         async move {
+            let partition = partition.ok_or_else(|| ended(at))?;
             let ended = reads.run(move || read(&partition.view()?)).await;
             ended.unwrap_or_else(|| Err(ReadError::panicked()))
         }
@@ -259,13 +338,16 @@ impl Partitions {
 
     /// A view, for synchronous callers (tests, tools) that may block on the disk.
     pub fn view(&self, at: PartitionId) -> Result<View, ReadError> {
-        self.at(at).view()
+        self.at(at).ok_or_else(|| ended(at))?.view()
     }
 
     /// Follows the committed batches of a partition.
+    ///
+    /// # Panics
+    /// If there is no such partition.
     #[must_use]
     pub fn tail(&self, at: PartitionId) -> Tail {
-        let partition = Arc::clone(self.at(at));
+        let partition = self.at(at).expect("a live partition");
         Tail {
             position: partition.subscribe(),
             partition,
@@ -274,34 +356,27 @@ impl Partitions {
 
     /// Stops taking closures, commits what has queued, flushes the memtables and closes logs and images.
     pub async fn close(&self) {
-        let partitions = Arc::clone(&self.inner);
+        let set = self.inner.set.load_full();
         let ended = tokio::task::spawn_blocking(move || {
-            partitions
-                .partitions
-                .iter()
-                .for_each(|partition| partition.close());
-            partitions
-                .partitions
-                .iter()
-                .for_each(|partition| partition.join());
+            set.live().for_each(|partition| partition.close());
+            set.live().for_each(|partition| partition.join());
         });
         // A panic of a writer has ended the process already.
         let _ = ended.await;
     }
 
-    fn at(&self, id: PartitionId) -> &Arc<Shared> {
-        &self.inner.partitions[usize::from(id.0)]
+    fn directory(&self) -> MutexGuard<'_, Directory> {
+        let directory = self.inner.directory.lock();
+        directory.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn at(&self, id: PartitionId) -> Option<Arc<Shared>> {
+        self.inner.set.load().at(id).cloned()
     }
 }
 
-/// The owner of a partition key among so many partitions.
-fn place(partition_key: &[u8], partitions: usize) -> PartitionId {
-    if partitions == 1 {
-        return PartitionId(0);
-    }
-    let hash = u128::from(xxhash_rust::xxh3::xxh3_64(partition_key));
-    let slot = (hash * partitions as u128) >> 64;
-    PartitionId(u16::try_from(slot).expect("a slot is below the number of partitions"))
+fn ended(id: PartitionId) -> ReadError {
+    ReadError::new(format!("there is no partition {id}"))
 }
 
 /// A follower's handle on one partition's log.

@@ -11,11 +11,12 @@ impl Partitions {
     /// Brings the gauges of queues, memtables, logs and images up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
         let inner = &self.inner;
-        for one in &inner.partitions {
+        let set = inner.set.load_full();
+        for one in set.live() {
             observe(&one.metrics, &one.figures(), now_ms);
         }
         let server = &inner.metrics.server;
-        server.partitions.count(inner.partitions.len() as u64);
+        server.partitions.count(set.live().count() as u64);
         server.reads_running.count(inner.reads.running() as u64);
     }
 }

@@ -85,12 +85,12 @@ impl Options {
 
     /// Fits the sizes to a disk of so many bytes with so many partitions: what is flushed or merged in one go must fit
     /// into the reserve, and that is a small part of the disk.
-    pub(super) fn fit(&mut self, disk_bytes: u64, partitions: u16) {
+    pub(super) fn fit(&mut self, disk_bytes: u64, partitions: usize) {
         if self.reserve_bytes == 0 {
             return;
         }
         let configured = self.clone();
-        let share = (disk_bytes / 64 / u64::from(partitions.max(1))).max(1 << 20);
+        let share = (disk_bytes / 64 / partitions.max(1) as u64).max(1 << 20);
         let memory = usize::try_from(share).unwrap_or(usize::MAX);
         self.reserve_bytes = self.reserve_bytes.min(share.saturating_mul(4));
         self.memtable_bytes = self.memtable_bytes.min(memory);

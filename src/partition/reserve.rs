@@ -16,6 +16,9 @@ use rustix::io::Errno;
 
 use crate::disk;
 
+/// The file's name.
+pub(super) const RESERVE: &str = "reserve";
+
 /// A partition's reserve.
 pub(super) struct Reserve {
     path: PathBuf,
@@ -31,7 +34,7 @@ impl Reserve {
     /// The reserve of `bytes` in `folder`; 0 = none. It is not held before [`Reserve::take`].
     pub(super) fn new(folder: &Path, bytes: u64) -> Reserve {
         Reserve {
-            path: folder.join("reserve"),
+            path: folder.join(RESERVE),
             bytes,
             is_held: Mutex::new(bytes == 0),
             is_making_room: AtomicBool::new(false),

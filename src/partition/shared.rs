@@ -242,7 +242,6 @@ impl Shared {
         self.image.covered()
     }
 
-    #[cfg(test)]
     pub(super) fn image(&self) -> &Image {
         &self.image
     }

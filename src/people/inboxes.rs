@@ -160,7 +160,7 @@ impl Target for Inboxes {
     ) -> Result<(), CannotDerive> {
         for (place, post) in (0u64..).zip(posts(batch)?) {
             let parts = self.parts(view, &post)?;
-            let entry = self.timelines.inbox_entry(source, &post);
+            let entry = self.timelines.inbox_entry(&post);
             let job = Arc::new(Job { source, post });
             match parts {
                 Some(parts) => {

@@ -26,7 +26,7 @@ use crate::table::{
 };
 use crate::timeline::{Inbox, Post, Timelines};
 
-const JOBS: TableId = TableId(41);
+pub(super) const JOBS: TableId = TableId(41);
 /// Members and as many followers that a slice looks at. Tests have few users.
 const SLICE_USERS: usize = if cfg!(test) { 2 } else { 1_000 };
 /// About what an entry writes.
@@ -286,7 +286,7 @@ impl Jobs {
             .collect();
         let count = inboxes.len() as u64;
         let writer = self.timelines.inbox_writer(at);
-        let mut entry = self.timelines.inbox_entry(job.source, &job.post);
+        let mut entry = self.timelines.inbox_entry(&job.post);
         let bytes = ENTRY_BYTES * (inboxes.len() + 1);
         let write = move |txn: &mut Txn<'_>| -> Result<bool, ReadError> {
             // It was done already: the answer of the last write was lost.

@@ -34,12 +34,14 @@ mod tests;
 use std::future::Future;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::ids::{HistoryId, PartitionId, Position, TableId};
 use crate::metrics::Metrics;
-use crate::relay::{Relay, Target};
+use crate::relay::{self, RELAYS, Relay, Target};
 use crate::table::{
-    Catalog, DropContext, Entry, Partitions, Purpose, ReadError, Retention, Rules, TableRules, Txn,
-    View,
+    Catalog, DropContext, Entry, Owner, Partitions, Purpose, ReadError, Retention, Rules,
+    TableRules, Txn, View, owner_of_text,
 };
 use crate::timeline::{Columns, Error, Limits, Timelines};
 
@@ -309,6 +311,24 @@ struct PeopleRetention {
 }
 
 impl Retention for PeopleRetention {
+    fn owner(&self, table: TableId, columns: &[u8]) -> Option<Owner> {
+        match table {
+            tables::CONVERSATIONS | tables::POSITIONS | tables::DEVICES | tables::FOLLOWS => {
+                owner_of_text(columns)
+            }
+            RELAYS => Some(Owner::Each),
+            jobs::JOBS => Some(Owner::Unfinished),
+            _ => self.timelines.owner(table, columns),
+        }
+    }
+
+    fn unite(&self, table: TableId, rows: &[Option<Bytes>]) -> Option<Bytes> {
+        match table {
+            RELAYS => relay::farthest(rows),
+            _ => self.timelines.unite(table, rows),
+        }
+    }
+
     fn is_over(
         &self,
         table: TableId,

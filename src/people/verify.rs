@@ -5,9 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ids::{HistoryId, PartitionId, Position};
+use crate::ids::{PartitionId, Position};
 use crate::relay::stored_cursors;
-use crate::table::{Batch, Malformed, ReadError, View};
+use crate::table::{Batch, Malformed, Map, Origin, ReadError, View};
 use crate::timeline::{MemberRow, StoredTimelines, Timelines, followings, memberships};
 
 use super::conversation_row::{ConversationRow, Marks, Membership};
@@ -37,6 +37,8 @@ pub struct Report<'r> {
 
 /// A partition as a check needs it.
 pub struct StoredPartition<'v> {
+    /// Which.
+    pub id: PartitionId,
     /// All of its rows.
     pub view: &'v View,
     /// The end of its log.
@@ -84,28 +86,27 @@ impl Changed {
 pub struct StoredPeople<'v> {
     pub(super) partitions: Vec<StoredPartition<'v>>,
     pub(super) timelines: Vec<StoredTimelines<'v>>,
-    history: HistoryId,
-    place: &'v dyn Fn(&[u8]) -> PartitionId,
+    origin: Origin,
+    map: &'v Map,
     /// By target, source and destination: up to where the source's log was derived from; absent = it can't be said.
     derived: HashMap<(u32, usize, usize), Position>,
 }
 
 impl<'v> StoredPeople<'v> {
-    /// `place`: which partition owns a partition key.
+    /// `partitions`: all that `map` has, in its order.
     #[must_use]
     pub fn new(
         partitions: Vec<StoredPartition<'v>>,
-        history: HistoryId,
-        place: &'v dyn Fn(&[u8]) -> PartitionId,
+        origin: Origin,
+        map: &'v Map,
     ) -> StoredPeople<'v> {
-        let timelines = (0..).zip(&partitions);
-        let timelines =
-            timelines.map(|(id, one)| StoredTimelines::new(one.view, PartitionId(id), history));
+        let timelines = partitions.iter();
+        let timelines = timelines.map(|one| StoredTimelines::new(one.view, origin));
         StoredPeople {
             timelines: timelines.collect(),
             partitions,
-            history,
-            place,
+            origin,
+            map,
             derived: HashMap::new(),
         }
     }
@@ -118,7 +119,8 @@ impl<'v> StoredPeople<'v> {
             self.check_members(source, report)?;
         }
         for id in 0..self.partitions.len() {
-            let mut within = |what| (report.problem)(format!("partition {id}, {what}"));
+            let shown = self.partitions[id].id;
+            let mut within = |what| (report.problem)(format!("partition {shown}, {what}"));
             found.conversations += self.check_conversations(id, &mut within)?;
             found.positions += self.check_devices(id, report)?;
         }
@@ -128,24 +130,29 @@ impl<'v> StoredPeople<'v> {
 
     /// Checks that no cursor is beyond the log that it is in, and notes where the targets are.
     fn check_cursors(&mut self, report: &mut Report<'_>) -> Result<(), ReadError> {
-        let history = self.history.to_string();
+        let history = self.origin.history.to_string();
         let (mut found, mut of_others) = (HashMap::new(), HashSet::new());
         for (destination, partition) in self.partitions.iter().enumerate() {
+            let shown = partition.id;
             for cursor in stored_cursors(partition.view)? {
                 let (target, source, at) = (cursor.target, cursor.source, cursor.position);
-                let Some(log) = self.partitions.get(usize::from(source.0)) else {
+                let Some(number) = self.index(source) else {
+                    if self.map.share(source).is_some() {
+                        continue; // it has ended, and so has the route
+                    }
                     (report.problem)(format!(
-                        "partition {destination}: a relay cursor of target {target} is in the log of partition {source}, \
+                        "partition {shown}: a relay cursor of target {target} is in the log of partition {source}, \
                          which does not exist"
                     ));
                     continue;
                 };
-                let route = (target, usize::from(source.0), destination);
+                let log = &self.partitions[number];
+                let route = (target, number, destination);
                 if cursor.history != history {
                     of_others.insert(route);
                 } else if at > log.last {
                     (report.problem)(format!(
-                        "partition {destination}: the relay cursor of target {target} is at {at} of partition {source}, \
+                        "partition {shown}: the relay cursor of target {target} is at {at} of partition {source}, \
                          whose log ends at {}",
                         log.last
                     ));
@@ -155,12 +162,18 @@ impl<'v> StoredPeople<'v> {
             }
         }
         for (source, log) in self.partitions.iter().enumerate() {
+            // What its parents' logs led to was done before it began.
+            let begins = self
+                .map
+                .share(log.id)
+                .map_or(Position(1), |share| share.begins);
+            let before = Position(begins.0 - 1);
             for destination in 0..self.partitions.len() {
                 for target in [lists::KIND.number, followers::KIND.number] {
                     let route = (target, source, destination);
                     // Without a cursor of any history nothing was derived yet. Where the log does not reach back to
                     // the cursor everything will be made anew.
-                    let begin = (!of_others.contains(&route)).then_some(Position::ZERO);
+                    let begin = (!of_others.contains(&route)).then_some(before);
                     let first = log.changed.first;
                     let reaches = |at: &Position| {
                         *at >= log.last || first.is_some_and(|first| first <= at.next())
@@ -193,8 +206,14 @@ impl<'v> StoredPeople<'v> {
         self.is_pending(lists::KIND.number, route, changed)
     }
 
+    /// Which of the partitions has a key.
     pub(super) fn place_of(&self, key: &[u8]) -> usize {
-        usize::from((self.place)(key).0)
+        let owner = self.map.place(key);
+        self.index(owner).expect("all live partitions are there")
+    }
+
+    fn index(&self, id: PartitionId) -> Option<usize> {
+        self.partitions.iter().position(|one| one.id == id)
     }
 
     /// Each member of a partition's timelines has the conversation that the member's row leads to.
@@ -213,8 +232,9 @@ impl<'v> StoredPeople<'v> {
                 }
                 let row = conversations::load(self.partitions[destination].view, &home, timeline)?;
                 if let Some(what) = differs(row.as_ref(), one.incarnation, &member) {
+                    let shown = self.partitions[destination].id;
                     (report.problem)(format!(
-                        "partition {destination}, user {user:?}: the conversation with {timeline:?} {what}"
+                        "partition {shown}, user {user:?}: the conversation with {timeline:?} {what}"
                     ));
                 }
             }
@@ -282,7 +302,7 @@ impl<'v> StoredPeople<'v> {
 
     /// Each position is of a device that counts it, and of an epoch.
     fn check_devices(&self, id: usize, report: &mut Report<'_>) -> Result<u64, ReadError> {
-        let view = self.partitions[id].view;
+        let StoredPartition { id, view, .. } = &self.partitions[id];
         let now_ms = crate::ids::Clock::system().now_ms();
         let mut found: HashMap<[String; 2], u64> = HashMap::new();
         let mut count = 0;

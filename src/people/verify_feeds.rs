@@ -28,6 +28,7 @@ impl StoredPeople<'_> {
 
     fn check_inboxes(&self, id: usize, report: &mut Report<'_>) -> Result<u64, ReadError> {
         let (mut count, mut current) = (0, String::new());
+        let shown = self.partitions[id].id;
         let mut last: HashMap<(String, String), u64> = HashMap::new();
         self.timelines[id].inbox_entries(&mut |inbox, number, entry| {
             if inbox != current {
@@ -36,7 +37,9 @@ impl StoredPeople<'_> {
             }
             count += 1;
             let mut problem = |what: &str| {
-                (report.problem)(format!("partition {id}, {inbox:?}: entry {number} {what}"))
+                (report.problem)(format!(
+                    "partition {shown}, {inbox:?}: entry {number} {what}"
+                ))
             };
             let Some(entry) = entry else {
                 problem("can't be read");
@@ -73,12 +76,13 @@ impl StoredPeople<'_> {
     }
 
     fn check_follows(&self, id: usize, report: &mut Report<'_>) -> Result<(), ReadError> {
+        let shown = self.partitions[id].id;
         for row in all(self.partitions[id].view, FOLLOWS) {
             let decode = |value: &[u8]| Follow::decode(String::new(), value);
             let ([user, timeline], follow): ([String; 2], _) = read(&row?, decode)?;
             let mut problem = |what: &str| {
                 (report.problem)(format!(
-                    "partition {id}, user {user:?}: the follow of {timeline:?} {what}"
+                    "partition {shown}, user {user:?}: the follow of {timeline:?} {what}"
                 ));
             };
             if self.place_of(Home::new(&user).name().as_bytes()) != id {

@@ -8,6 +8,8 @@
 //! ```
 //! A cursor counts only in the history that it names: after a restore it is another one.
 
+use bytes::Bytes;
+
 use crate::ids::{HistoryId, PartitionId, Position, TableId};
 use crate::model::ValueRef;
 use crate::ordered::Reader;
@@ -15,7 +17,8 @@ use crate::table::{
     Key, Malformed, ReadError, Row, RowWriter, Source, Txn, View, load, put, read_row, scan_all,
 };
 
-const RELAYS: TableId = TableId(40);
+/// Cursors. Of each source's log that leads to it a partition has some of its own.
+pub const RELAYS: TableId = TableId(40);
 const PLACE: &str = "$place";
 const POSITION: &str = "$position";
 const WHAT: &str = "not a relay's cursor";
@@ -71,6 +74,14 @@ pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
     scan_all(view, &Key::new(RELAYS, &[], 1))
         .map(|row| read_row(&row?, WHAT, read))
         .collect()
+}
+
+/// The cursor of a partition that takes over from several which had these: everything that a source's log leads to in
+/// them is written, so behind the farthest nothing leads to any of them.
+#[must_use]
+pub fn farthest(rows: &[Option<Bytes>]) -> Option<Bytes> {
+    let at = |row: &&Bytes| decode(row).ok();
+    rows.iter().flatten().max_by_key(at).cloned()
 }
 
 /// The name of a cursor.

@@ -26,7 +26,7 @@ use crate::ids::{PartitionId, Position};
 use crate::metrics::{self, Metrics};
 use crate::table::{Partitions, Tail};
 
-pub use cursor::{StoredCursor, stored_cursors};
+pub use cursor::{RELAYS, StoredCursor, farthest, stored_cursors};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::{Broken, Faults, Point};
 pub use target::{Anew, CannotDerive, Derived, Effect, Kind, Target};

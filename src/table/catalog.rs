@@ -1,4 +1,4 @@
-//! The catalog of tables: rows of a built-in table in partition 0, and a snapshot of them in memory.
+//! The catalog of tables: rows of a built-in table in the directory's home partition, and a snapshot of them in memory.
 //!
 //! Owns: names, IDs that are never used again, and the snapshot that reads, writes and compaction decide by. Promises:
 //! a snapshot holds only what is on disk; a caller that was answered after a change sees it or a later one; while a
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
-use crate::ids::{PartitionId, Position, TableId};
+use crate::ids::{Position, TableId};
 use crate::model::{Definition, Direction, IndexDefinition, IndexState, Value, ValueRef};
 use crate::partition::{Partitions, ReadError, Txn, View};
 
@@ -25,8 +25,6 @@ use super::schema::Table;
 pub const USER_TABLES_FROM: TableId = TableId(1024);
 /// Definitions by name; the empty name holds the next free ID.
 pub(super) const TABLES: TableId = TableId(16);
-/// The partition that holds the catalog.
-pub(super) const HOME: PartitionId = PartitionId(0);
 
 const DEFINITION: &str = "definition";
 const NEXT_ID: &str = "next_id";
@@ -77,15 +75,12 @@ impl Catalog {
         }
         let catalog = self.clone();
         partitions
-            .read(HOME, move |view| catalog.load(view))
+            .read(partitions.home(), move |view| catalog.load(view))
             .await?;
         Ok(self.inner.known.load_full())
     }
 
-    /// The partition that holds the definitions of all tables.
-    pub const HOME: PartitionId = HOME;
-
-    /// Reads everything from a view of [`Catalog::HOME`].
+    /// Reads everything from a view of the partition that holds the definitions of all tables ([`Partitions::home`]).
     pub fn load(&self, view: &View) -> Result<(), ReadError> {
         let mut fresh = Snapshot {
             is_loaded: true,

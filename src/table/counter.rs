@@ -6,7 +6,7 @@
 
 use crate::ids::TableId;
 use crate::model::{KeyValue, ValueRef};
-use crate::partition::{ReadError, Txn};
+use crate::partition::{ReadError, Txn, hash};
 
 use super::Key;
 use super::access::{Source, damaged, put};
@@ -59,6 +59,14 @@ fn last(value: &[u8]) -> Option<i64> {
         ValueRef::Integer(number) => Some(number),
         _ => None,
     }
+}
+
+/// The hash of the partition key whose rows a counter numbers; `columns` are the counter's key columns.
+pub(super) fn numbered(columns: &[u8]) -> Option<u64> {
+    let table = table_of(columns)?;
+    let mut reader = crate::ordered::Reader::new(columns);
+    reader.u64().ok()?;
+    Some(hash(Key::new(table, reader.rest(), 0).as_bytes()))
 }
 
 /// The table whose rows a counter numbers; `columns` are the counter's key columns.

@@ -108,7 +108,7 @@ impl Tables {
             return Err(error);
         }
         table.check_readable()?;
-        match usize::from(partition.0) < self.partitions_count() {
+        match self.partitions().map().is_live(partition) {
             true => Ok(Arc::clone(table)),
             false => Err(Error::Unavailable("no such partition to export".to_owned())),
         }

@@ -40,8 +40,8 @@ mod tests;
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
 pub use crate::partition::{
-    Batch, DropContext, Entry, Holder, Partitions, Purpose, ReadError, Reason, Rows, Rules,
-    StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
+    Batch, DropContext, Entry, Holder, Map, Origin, Owner, Partitions, Purpose, ReadError, Reason,
+    Rows, Rules, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
 };
 pub use access::{
     RowPage, Source, changed_rows, damaged, delete, load, page, put, read_row, record, scan,
@@ -58,7 +58,7 @@ pub use primary_key::key_of;
 pub use range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 pub use read::Got;
 pub use row::{Row, RowWriter};
-pub use rules::{Retention, TableRules};
+pub use rules::{Retention, TableRules, owner_of_text};
 pub use schema::Table;
 pub use stream::{
     CHANGES_MAX, Cursor, FollowError, Followed, PageBounds, Place, Places, Scope, Shard, ShardId,

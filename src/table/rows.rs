@@ -7,15 +7,16 @@ use bytes::Bytes;
 
 use crate::ids::{PartitionId, TableId};
 use crate::model::{Direction, KeyValue};
-use crate::partition::{Partitions, ReadError, View};
+use crate::ordered::Reader;
+use crate::partition::{Partitions, ReadError, View, hash};
 
-use super::Malformed;
 use super::access::{Source, scan};
 use super::index::MARK;
 use super::primary_key::key_of;
 use super::schema::{Kind, Table};
 use super::versions::{Judged, Shortened, judge, shorten};
 use super::virtual_table::Walk;
+use super::{Key, Malformed};
 
 impl Table {
     /// Where the rows are whose keys begin with these values, as many as [`Table::place_columns`] says.
@@ -25,6 +26,19 @@ impl Table {
             Kind::Stored(_) => place(partitions, self.id, &key[0]),
             Kind::Index(of) => place(partitions, of.table, &key[of.partition_key]),
         }
+    }
+
+    /// The hash by which a row is placed; `columns` are the encoded ones of its key.
+    pub(super) fn home(&self, columns: &[u8]) -> Result<u64, Malformed> {
+        let (table, before) = match &self.kind {
+            Kind::Index(of) => (of.table, of.partition_key),
+            Kind::Stored(_) | Kind::Virtual(_) => (self.id, 0),
+        };
+        let mut reader = Reader::new(columns);
+        for _ in 0..before {
+            reader.skip()?;
+        }
+        Ok(hash(Key::new(table, reader.skip()?, 0).as_bytes()))
     }
 
     /// How many values a key must begin with to tell where its row is.

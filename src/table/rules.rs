@@ -11,7 +11,10 @@ use bytes::Bytes;
 use crate::entry::EntryKind;
 use crate::ids::TableId;
 use crate::model::TableOptions;
-use crate::partition::{DropContext, Entry, Pieces, Reason, Rules, TableCounts, Verdict};
+use crate::ordered::Reader;
+use crate::partition::{
+    DropContext, Entry, Owner, Pieces, Reason, Rules, TableCounts, Verdict, hash,
+};
 
 use super::apply::WHOLE_ROW_BYTES_MAX;
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
@@ -34,6 +37,16 @@ pub trait Retention: Send + Sync + 'static {
 
     /// Whether rows of the table are asked for one by one, also those that are not there.
     fn is_looked_up(&self, table: TableId) -> bool;
+
+    /// Where a row belongs when partitions become others; `None` = its owner does not know.
+    fn owner(&self, _table: TableId, _columns: &[u8]) -> Option<Owner> {
+        None
+    }
+
+    /// See [`Rules::unite`].
+    fn unite(&self, _table: TableId, _rows: &[Option<Bytes>]) -> Option<Bytes> {
+        None
+    }
 }
 
 /// The rules of all tables.
@@ -75,6 +88,13 @@ impl TableRules {
             Ok(Shortened::Gone) => Verdict::Drop(Reason::Expired),
         }
     }
+}
+
+/// Where a row is whose partition key is a text, the first of these columns.
+#[must_use]
+pub fn owner_of_text(columns: &[u8]) -> Option<Owner> {
+    let text = Reader::new(columns).string().ok()?;
+    Some(Owner::Hash(hash(text.as_bytes())))
 }
 
 impl Rules for TableRules {
@@ -174,6 +194,29 @@ impl Rules for TableRules {
             table if table >= USER_TABLES_FROM => true,
             table => self.retention.is_looked_up(table),
         })
+    }
+
+    fn owner(&self, key: &[u8]) -> Option<Owner> {
+        let (table, columns) = key::split_key(key)?;
+        match table {
+            TABLES => Some(Owner::Hash(0)),
+            COUNTERS => counter::numbered(columns).map(Owner::Hash),
+            index::BACKFILLS => Some(Owner::Each),
+            table if table < USER_TABLES_FROM => self.retention.owner(table, columns),
+            table => match self.catalog.standing(table) {
+                Standing::Exists(table) => table.home(columns).ok().map(Owner::Hash),
+                Standing::Gone => Some(Owner::Nobody),
+                Standing::Unknown => None,
+            },
+        }
+    }
+
+    fn unite(&self, key: &[u8], rows: &[Option<Bytes>]) -> Option<Bytes> {
+        match self.table(key) {
+            // Without a place of its own the partition's rows are looked at once more, which does no harm.
+            index::BACKFILLS => None,
+            table => self.retention.unite(table, rows),
+        }
     }
 
     fn table(&self, key: &[u8]) -> TableId {

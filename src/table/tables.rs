@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
 
-use super::catalog::{self, Catalog, HOME, Snapshot};
+use super::catalog::{self, Catalog, Snapshot};
 use super::primary_key::check;
 use super::range::{RangePage, Span, others};
 use super::read::{Got, get};
@@ -57,7 +57,7 @@ impl Tables {
         virtual_tables: Vec<Table>,
         clock: Arc<Clock>,
     ) -> Result<Tables, ReadError> {
-        catalog.load(&partitions.view(HOME)?)?;
+        catalog.load(&partitions.view(partitions.home())?)?;
         let stream_indexes = partitions.ids().map(|_| Arc::default()).collect();
         let by_name = |table: Table| (table.name.clone(), Arc::new(table));
         let transactions = Transactions::new(&partitions, Arc::clone(&clock));
@@ -252,7 +252,7 @@ impl Tables {
         let (partitions, now) = (self.inner.partitions.clone(), self.now_ms());
         let first = match &span.partition {
             Some(key) => table.place(&partitions, key),
-            None => HOME,
+            None => partitions.home(),
         };
         let read = move |view: &View| {
             let others = others(&partitions, first, span.partition.is_none())?;
@@ -314,10 +314,11 @@ impl Tables {
         change: impl FnOnce(&mut Txn<'_>) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         let catalog = self.inner.catalog.clone();
+        let home = self.inner.partitions.home();
         let done = self
             .inner
             .partitions
-            .submit(purpose, HOME, DEFINITION_BYTES, move |txn| {
+            .submit(purpose, home, DEFINITION_BYTES, move |txn| {
                 let done = change(txn)?;
                 catalog.changes(txn);
                 Ok(done)

@@ -20,6 +20,7 @@ use super::{Append, Appended, Error, Meta};
 /// An append, ready for the writer of its partition.
 pub struct Prepared {
     partition: PartitionId,
+    timeline: String,
     name: Name,
     /// Decides whether they may append.
     user: String,
@@ -121,6 +122,7 @@ impl Prepared {
         Prepared {
             partition,
             name: Name::new(&timeline),
+            timeline,
             messages,
             when,
             user: sender,
@@ -144,6 +146,11 @@ impl Prepared {
         self.partition
     }
 
+    /// The timeline that it goes to.
+    pub(super) fn timeline(&self) -> &str {
+        &self.timeline
+    }
+
     /// About how many bytes this holds.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -160,14 +167,14 @@ impl Prepared {
         let existing = found.filter(|head| !head.dropped);
         let epoch = self.epoch.as_deref();
         if site.is_shut_out(txn, &self.name, existing.as_ref(), &self.user)? {
-            return Err(site.as_unknown(self.create, epoch));
+            return Err(site.as_unknown(&self.name, self.create, epoch));
         }
-        site.check_epoch_or_create(&existing, self.create, epoch)?;
+        site.check_epoch_or_create(&self.name, &existing, self.create, epoch)?;
         let mut head = existing.unwrap_or_else(|| new_head(txn, found));
         if let When::Delivery(incarnation) = self.when
             && incarnation != head.incarnation
         {
-            let actual = site.epoch(&head);
+            let actual = site.epoch(&self.name, &head)?;
             return Err(Error::EpochChanged { actual });
         }
         let known = self.look_up(txn, site, existing.as_ref())?;

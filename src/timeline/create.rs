@@ -31,9 +31,9 @@ impl Site {
         let existing = found.filter(|head| !head.dropped);
         let may_begin = existing.is_none() && !implicit;
         if !may_begin && self.is_shut_out(txn, &name, existing.as_ref(), &target.user)? {
-            return Err(self.as_unknown(true, epoch));
+            return Err(self.as_unknown(&name, true, epoch));
         }
-        self.check_epoch_or_create(&existing, true, epoch)?;
+        self.check_epoch_or_create(&name, &existing, true, epoch)?;
         if let Some(head) = existing {
             let seen = self.reader(txn, &name, &head, &target.user)?.sees(head);
             return Ok((self.info(txn, target.timeline, &seen)?, false));

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ids::{Clock, HistoryId, PartitionId, TableId};
+use crate::ids::{Clock, TableId};
 use crate::model::Direction;
-use crate::table::{Key, ReadError, Rows, View, damaged, scan, scan_all};
+use crate::table::{Key, Origin, ReadError, Rows, View, damaged, scan, scan_all};
 
 use super::head::{Epochs, HeadRow};
 use super::marks;
@@ -23,7 +23,6 @@ use super::{Head, Message, Scheduled, TimelineInfo};
 /// The timelines of one partition as one view shows them.
 pub struct StoredTimelines<'v> {
     pub(super) view: &'v View,
-    partition: PartitionId,
     epochs: Epochs,
     pub(super) now_ms: u64,
 }
@@ -56,11 +55,10 @@ pub struct StoredName {
 impl<'v> StoredTimelines<'v> {
     /// Those that a view of a partition shows.
     #[must_use]
-    pub fn new(view: &'v View, partition: PartitionId, history: HistoryId) -> StoredTimelines<'v> {
+    pub fn new(view: &'v View, origin: Origin) -> StoredTimelines<'v> {
         StoredTimelines {
             view,
-            partition,
-            epochs: Epochs::new(history),
+            epochs: Epochs::new(origin),
             now_ms: Clock::system().now_ms(),
         }
     }
@@ -71,7 +69,7 @@ impl<'v> StoredTimelines<'v> {
         Ok(head.map(|head| StoredName {
             incarnation: head.incarnation,
             exists: !head.dropped,
-            head: self.epochs.head(self.partition, &head),
+            head: self.epochs.head(timeline, &head),
         }))
     }
 
@@ -105,8 +103,8 @@ impl<'v> StoredTimelines<'v> {
                     version: own.version,
                 },
                 members: u64::from(head.members),
+                head: self.epochs.head(&timeline, &head),
                 timeline,
-                head: self.epochs.head(self.partition, &head),
                 meta: meta.meta,
                 version: meta.version,
                 created_at: meta.created_at,

@@ -86,8 +86,8 @@ impl Site {
         touched.incarnations.push(head);
         touched.by_name.insert(name, touched.events.len());
         touched.events.push(TimelineEvent {
+            head: head.map(|head| self.epochs.head(&timeline, &head)),
             timeline: timeline.into_owned(),
-            head: head.map(|head| self.epochs.head(self.partition, &head)),
             members: head.map(|head| head.membership()).unwrap_or_default(),
             meta_version: None,
             appended: Vec::new(),

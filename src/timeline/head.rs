@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 
-use crate::ids::{HistoryId, PartitionId};
 use crate::model::ValueRef;
 use crate::ordered::Reader;
-use crate::table::{Key, Malformed, ReadError, Row, RowWriter, Source, Txn, load, put, read_row};
+use crate::table::{
+    Key, Malformed, Origin, ReadError, Row, RowWriter, Source, Txn, load, put, read_row,
+};
 
 use super::tables::Name;
 use super::unread::LastOrdinals;
@@ -295,47 +296,53 @@ impl Lately {
     }
 }
 
-/// The text of epochs of one data directory.
+/// The text of epochs of one data directory: its history, the timeline's root (the partition that owned it when the
+/// directory was new, which never changes) and the incarnation.
 #[derive(Clone, Debug)]
 pub(super) struct Epochs {
     /// Of the history; 11 digits.
     history: String,
+    origin: Origin,
 }
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 impl Epochs {
-    pub(super) fn new(history: HistoryId) -> Epochs {
-        let history = Digits::new(xxhash_rust::xxh3::xxh3_64(&history.0), 11);
+    pub(super) fn new(origin: Origin) -> Epochs {
+        let history = Digits::new(xxhash_rust::xxh3::xxh3_64(&origin.history.0), 11);
         Epochs {
             history: history.as_str().to_owned(),
+            origin,
         }
     }
 
-    pub(super) fn text(&self, partition: PartitionId, incarnation: u64) -> String {
+    pub(super) fn text(&self, timeline: &str, incarnation: u64) -> String {
         let mut text = String::with_capacity(32);
         text.push_str(&self.history);
-        text.push_str(Digits::new(u64::from(partition.0), 3).as_str());
+        text.push_str(self.root(timeline).as_str());
         text.push_str(Digits::new(incarnation, 1).as_str());
         text
     }
 
     /// Whether `text` is that epoch's; makes none.
-    pub(super) fn is(&self, text: &str, partition: PartitionId, incarnation: u64) -> bool {
+    pub(super) fn is(&self, text: &str, timeline: &str, incarnation: u64) -> bool {
         let rest = text.strip_prefix(self.history.as_str());
-        let rest = rest
-            .and_then(|rest| rest.strip_prefix(Digits::new(u64::from(partition.0), 3).as_str()));
+        let rest = rest.and_then(|rest| rest.strip_prefix(self.root(timeline).as_str()));
         rest == Some(Digits::new(incarnation, 1).as_str())
     }
 
     /// What clients see of a head.
-    pub(super) fn head(&self, partition: PartitionId, head: &HeadRow) -> Head {
+    pub(super) fn head(&self, timeline: &str, head: &HeadRow) -> Head {
         Head {
-            epoch: self.text(partition, head.incarnation),
+            epoch: self.text(timeline, head.incarnation),
             head: head.last,
             floor: head.floor,
             change_head: head.change,
         }
+    }
+
+    fn root(&self, timeline: &str) -> Digits {
+        Digits::new(u64::from(self.origin.root(timeline.as_bytes()).0), 3)
     }
 }
 
@@ -369,6 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ids::HistoryId;
 
     proptest! {
         #[test]
@@ -391,16 +399,25 @@ mod tests {
         }
 
         #[test]
-        fn epochs_are_short_and_apart(history: [u8; 16], partition: u16, a: u64, b: u64) {
-            let epochs = Epochs::new(HistoryId(history));
-            let text = epochs.text(PartitionId(partition), a);
+        fn epochs_are_short_and_apart(
+            history: [u8; 16],
+            roots in 2u16..,
+            timeline in "\\PC{1,9}",
+            other in "\\PC{1,9}",
+            a: u64,
+            b: u64,
+        ) {
+            let origin = Origin { history: HistoryId(history), roots };
+            let epochs = Epochs::new(origin);
+            let text = epochs.text(&timeline, a);
             prop_assert!((15..=25).contains(&text.len()), "{}", text);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-            prop_assert_eq!(text == epochs.text(PartitionId(partition), b), a == b);
-            prop_assert!(epochs.is(&text, PartitionId(partition), a));
-            prop_assert_eq!(epochs.is(&text, PartitionId(partition), b), a == b);
-            prop_assert!(!epochs.is(&text, PartitionId(partition ^ 1), a));
-            prop_assert!(!epochs.is(&text[1..], PartitionId(partition), a));
+            prop_assert_eq!(text == epochs.text(&timeline, b), a == b);
+            prop_assert!(epochs.is(&text, &timeline, a));
+            prop_assert_eq!(epochs.is(&text, &timeline, b), a == b);
+            let root = |name: &str| origin.root(name.as_bytes());
+            prop_assert_eq!(epochs.is(&text, &other, a), root(&timeline) == root(&other));
+            prop_assert!(!epochs.is(&text[1..], &timeline, a));
         }
     }
 

@@ -121,7 +121,7 @@ impl Timelines {
         let heads = Heads::new(&partitions, limits.heads_max);
         Timelines {
             inner: Arc::new(Inner {
-                epochs: Arc::new(Epochs::new(partitions.history())),
+                epochs: Arc::new(Epochs::new(partitions.origin())),
                 window: Window::new(&limits),
                 policies,
                 heads,
@@ -211,7 +211,8 @@ impl Timelines {
         async move {
             let answered = |answer: Result<(Prepared, u64), _>| {
                 let (append, incarnation) = answer.map_err(Error::from)?;
-                Ok((append.appended(), epochs.text(partition, incarnation)))
+                let epoch = epochs.text(append.timeline(), incarnation);
+                Ok((append.appended(), epoch))
             };
             submitted.await.into_iter().map(answered).collect()
         }

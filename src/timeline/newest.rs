@@ -189,8 +189,7 @@ impl Timelines {
     /// Whether an epoch is that of a timeline's incarnation.
     #[must_use]
     pub fn is_epoch(&self, epoch: &str, timeline: &str, incarnation: u64) -> bool {
-        let epochs = &self.inner.epochs;
-        epochs.is(epoch, self.place(timeline), incarnation)
+        self.inner.epochs.is(epoch, timeline, incarnation)
     }
 }
 
@@ -342,9 +341,10 @@ impl<'v> Walk<'v> {
         {
             return Ok(None);
         }
+        let timeline = &asked.timelines[place.timeline].0;
         Ok(Some(FeedMessage {
-            timeline: asked.timelines[place.timeline].0.clone(),
-            epoch: site.epochs.text(site.partition, head.incarnation),
+            timeline: timeline.clone(),
+            epoch: site.epochs.text(timeline, head.incarnation),
             message,
         }))
     }

@@ -90,7 +90,7 @@ impl Site {
         Ok(Page {
             messages,
             next,
-            head: self.epochs.head(self.partition, &head),
+            head: self.epochs.head(&range.timeline, &head),
         })
     }
 

@@ -112,7 +112,7 @@ impl Site {
         resume: &Resume,
         first_anyway: bool,
     ) -> Result<Changed, ReadError> {
-        let shown = self.epochs.head(self.partition, head);
+        let shown = self.epochs.head(&resume.timeline, head);
         let after = resume.after.unwrap_or_else(|| match resume.rewind {
             Some(count) => head.last.saturating_sub(count).max(head.floor - 1),
             None => head.last,

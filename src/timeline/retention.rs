@@ -7,7 +7,7 @@
 
 use crate::entry::EntryKind;
 use crate::ids::TableId;
-use crate::table::{DropContext, Entry, Malformed, Retention};
+use crate::table::{DropContext, Entry, Malformed, Owner, Retention, owner_of_text};
 
 use super::Limits;
 use super::head::HeadRow;
@@ -16,8 +16,8 @@ use super::members::change_row::ChangeRow;
 use super::stored::{IdRow, changed_sequence};
 use super::tables::{
     CHANGES, DUE, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES,
-    MEMBERS, MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SCHEDULED, SENDERS,
-    SETTINGS, incarnation_of,
+    MEMBERS, MENTIONS, MESSAGES, METAS, Name, PINS, POLICIES, REACTION_SUMS, REACTIONS, SCHEDULED,
+    SENDERS, SETTINGS, incarnation_of,
 };
 use super::time::{Due, Kind, ScheduledRow};
 use super::unread;
@@ -67,6 +67,16 @@ impl Retention for TimelineRetention {
             table,
             HEADS | METAS | IDS | SETTINGS | MEMBERS | FOLLOWERS | REACTIONS | REACTION_SUMS
         )
+    }
+
+    fn owner(&self, table: TableId, columns: &[u8]) -> Option<Owner> {
+        match table {
+            DUE => owner_of_text(Due::of(columns).ok()?.name.as_bytes()),
+            POLICIES => Some(Owner::Each),
+            HEADS | METAS | SCHEDULED => owner_of_text(columns),
+            table if is_of_incarnation(table) => owner_of_text(columns),
+            _ => None,
+        }
     }
 }
 

@@ -140,7 +140,7 @@ impl Timelines {
         let partition = self.place(timeline);
         let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
         let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
-        Ok(head.map(|head| self.site(partition).epochs.head(partition, &head)))
+        Ok(head.map(|head| self.inner.epochs.head(timeline, &head)))
     }
 
     /// The same of a timeline that its user sees as everybody does; `None` also where only the store tells what they
@@ -155,7 +155,7 @@ impl Timelines {
             user.is_empty() || !bound
         };
         let head = head.filter(is_open);
-        Ok(head.map(|head| site.epochs.head(partition, &head)))
+        Ok(head.map(|head| site.epochs.head(timeline, &head)))
     }
 
     /// The heads of existing timelines of one partition, of which there are `count` names: in order, those that
@@ -215,7 +215,7 @@ impl Site {
         }
         let is_foreign = position
             .epoch
-            .is_some_and(|epoch| !self.epochs.is(epoch, self.partition, head.incarnation));
+            .is_some_and(|epoch| !self.epochs.is(epoch, position.timeline, head.incarnation));
         let has_changes = position
             .changes_after
             .is_some_and(|after| head.change > after);

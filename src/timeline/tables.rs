@@ -65,6 +65,7 @@ pub const POSTS: TableId = TableId(21);
 pub(super) const PINS: TableId = TableId(22);
 pub(super) const SCHEDULED: TableId = TableId(23);
 pub(super) const MARKS: TableId = TableId(24);
+pub(super) const POLICIES: TableId = TableId(25);
 /// At a user, whose rows `people` reads and writes; here a change of one wakes the user's subscriptions.
 pub const CONVERSATIONS: TableId = TableId(32);
 

@@ -165,7 +165,7 @@ impl VirtualRows for MessageTable {
 
 impl MessageTable {
     fn epoch(&self, timeline: &str, head: &HeadRow) -> String {
-        self.0.site(self.0.place(timeline)).epoch(head)
+        self.0.inner.epochs.text(timeline, head.incarnation)
     }
 
     /// The asked messages of one timeline; if it holds none of them, only a place.

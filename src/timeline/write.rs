@@ -38,16 +38,23 @@ impl Site {
         self.time.alarm(self.partition)
     }
 
-    pub(super) fn epoch(&self, head: &HeadRow) -> String {
-        self.epochs.text(self.partition, head.incarnation)
+    pub(super) fn epoch(&self, name: &Name, head: &HeadRow) -> Result<String, ReadError> {
+        let timeline = name.text();
+        let timeline = timeline.map_err(|_| damaged(name.head_key().as_bytes(), "not a name"))?;
+        Ok(self.epochs.text(&timeline, head.incarnation))
     }
 
     /// Refuses if an epoch is given that is not the head's.
-    pub(super) fn check_epoch(&self, head: &HeadRow, epoch: Option<&str>) -> Result<(), Error> {
+    pub(super) fn check_epoch(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+        epoch: Option<&str>,
+    ) -> Result<(), Error> {
         let Some(epoch) = epoch else {
             return Ok(());
         };
-        let actual = self.epoch(head);
+        let actual = self.epoch(name, head)?;
         if actual == epoch {
             Ok(())
         } else {
@@ -58,12 +65,13 @@ impl Site {
     /// For what may create a timeline: with an epoch it never does, because then the caller means one that existed.
     pub(super) fn check_epoch_or_create(
         &self,
+        name: &Name,
         existing: &Option<HeadRow>,
         create: bool,
         epoch: Option<&str>,
     ) -> Result<(), Error> {
         match (existing, epoch) {
-            (Some(head), epoch) => self.check_epoch(head, epoch),
+            (Some(head), epoch) => self.check_epoch(name, head, epoch),
             (None, _) if !create => Err(Error::TimelineNotFound),
             (None, None) => Ok(()),
             (None, Some(_)) => Err(Error::EpochChanged {
@@ -73,8 +81,8 @@ impl Site {
     }
 
     /// The answer to a user who is shut out from what might create a timeline: that of a name that nobody used.
-    pub(super) fn as_unknown(&self, create: bool, epoch: Option<&str>) -> Error {
-        let checked = self.check_epoch_or_create(&None, create, epoch);
+    pub(super) fn as_unknown(&self, name: &Name, create: bool, epoch: Option<&str>) -> Error {
+        let checked = self.check_epoch_or_create(name, &None, create, epoch);
         checked.err().unwrap_or(Error::TimelineNotFound)
     }
 
@@ -144,8 +152,8 @@ impl Site {
         let meta = load_meta(rows, &name)?;
         let configured = self.configured(rows, &name, head)?;
         Ok(TimelineInfo {
+            head: self.epochs.head(&timeline, head),
             timeline,
-            head: self.epochs.head(self.partition, head),
             meta: meta.meta,
             version: meta.version,
             created_at: meta.created_at,

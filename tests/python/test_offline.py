@@ -188,7 +188,8 @@ def test_parts_that_do_not_belong_together(killed, copy, tmp_path):
         file.write(text.replace(f'"{digit}', '"%x' % (int(digit, 16) ^ 1)))
     told(killed, copy, "PROBLEM partition 0", "of history", manifest)
     with open(manifest, "w") as file:
-        file.write(text.replace("partitions = 1", "partitions = 2"))
+        high = '[[partition]]\nnumber = 1\nhashes = ["8000000000000000", "ffffffffffffffff"]\nbegins = 1\n'
+        file.write(text.replace("ffffffffffffffff", "7fffffffffffffff") + "\n" + high)
     told(killed, copy, "PROBLEM partition 1", "partition-0001 is missing")
     with open(manifest, "w") as file:
         file.write(text)

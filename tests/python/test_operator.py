@@ -62,12 +62,12 @@ def test_a_directory_of_another_version_is_not_touched(own_server, refusal):
     manifest = os.path.join(own_server.data, "directory.toml")
     with open(manifest) as file:
         text = file.read()
-    assert "format = 2" in text
-    newer = text.replace("format = 2", "format = 3") + "something_new = true\n"
+    assert "format = 3" in text
+    newer = text.replace("format = 3", "format = 4") + "something_new = true\n"
     with open(manifest, "w") as file:
         file.write(newer)
     line = refusal(own_server.data)
-    assert own_server.data in line and "format 3" in line and "format 2" in line
+    assert own_server.data in line and "format 4" in line and "format 3" in line
     with open(manifest) as file:
         assert file.read() == newer
     with open(manifest, "w") as file:

@@ -18,7 +18,7 @@ mod verify;
 
 use std::sync::{Arc, Mutex};
 
-pub(crate) use open::{Opened, identity, make};
+pub(crate) use open::{Opened, identity, make, make_with};
 pub(crate) use segments::LogFigures;
 pub(crate) use storage::{LocalStorage, Storage};
 pub(crate) use verify::verify;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 
 use super::super::error::Error;
-use super::super::frame::HEADER_BYTES;
+use super::super::frame::{Frame, HEADER_BYTES};
 use super::Files;
 use super::append::{LocalMedium, LogEnd};
 use super::scan::{End, Found, scan};
@@ -132,6 +132,25 @@ pub(crate) fn make(storage: &dyn Storage) -> Result<HistoryId, Error> {
     Ok(create(storage, &names)?.0.state().log)
 }
 
+/// Makes a log in an empty directory whose first frame is `first(its ID)`, which may have any position. Until it
+/// returns there is no log that can be opened.
+pub(crate) fn make_with(
+    storage: &dyn Storage,
+    first: impl FnOnce(HistoryId) -> Frame,
+) -> Result<HistoryId, Error> {
+    let names = storage.list().map_err(|e| Error::io("directory", e))?;
+    refuse_if_used(storage, &sort(&names).0, Position::ZERO)?;
+    let id = HistoryId::random();
+    let frame = first(id);
+    let segment = create_segment(storage, &names, frame.position)?;
+    let io = |e| Error::io(&segment.name, e);
+    let file = segment.file(storage).map_err(io)?;
+    file.write_at(frame.encoded(), 0).map_err(io)?;
+    file.sync_data().map_err(io)?;
+    StateFile::create(storage, id, frame.position, frame.position)?;
+    Ok(id)
+}
+
 /// The ID of a log that must be there. Writes nothing.
 pub(crate) fn identity(storage: &dyn Storage) -> Result<HistoryId, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
@@ -231,6 +250,17 @@ pub(super) fn refuse_if_newest_is_missing(
 
 /// Makes the first segment durable, then the state file: once that is there, so is the segment.
 fn create(storage: &dyn Storage, names: &[String]) -> Result<(StateFile, Arc<Segment>), Error> {
+    let first = Position(1);
+    let segment = create_segment(storage, names, first)?;
+    let state = StateFile::create(storage, HistoryId::random(), Position::ZERO, first)?;
+    Ok((state, segment))
+}
+
+fn create_segment(
+    storage: &dyn Storage,
+    names: &[String],
+    first: Position,
+) -> Result<Arc<Segment>, Error> {
     let directory = |e| Error::io("directory", e);
     for name in names {
         if parse_segment_name(name).is_some() || name == super::state::NAME {
@@ -238,14 +268,12 @@ fn create(storage: &dyn Storage, names: &[String]) -> Result<(StateFile, Arc<Seg
         }
     }
     storage.sync_dir().map_err(directory)?;
-    let mut segment = Segment::closed(Position(1));
+    let segment = Segment::closed(first);
     let io = |e| Error::io("first segment", e);
     let file = storage.create(&segment.name).map_err(io)?;
     file.sync_data().map_err(io)?;
-    segment = Segment::opened(Position(1), file);
     storage.sync_dir().map_err(directory)?;
-    let state = StateFile::create(storage, HistoryId::random())?;
-    Ok((state, Arc::new(segment)))
+    Ok(Arc::new(Segment::opened(first, file)))
 }
 
 /// The segment that holds the covered position (or the one behind it): scanning from there finds the newest frame's CRC

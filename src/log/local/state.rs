@@ -54,20 +54,25 @@ pub(in crate::log) struct StateFile {
 }
 
 impl StateFile {
-    /// Makes the file for a log without frames. The caller has synced the first segment before.
-    pub(super) fn create(storage: &dyn Storage, log: HistoryId) -> Result<StateFile, Error> {
+    /// Makes the file for a log whose frames reach up to `position`, in one segment. The caller has synced that before.
+    pub(super) fn create(
+        storage: &dyn Storage,
+        log: HistoryId,
+        position: Position,
+        segment: Position,
+    ) -> Result<StateFile, Error> {
         let file = storage.create(NAME).map_err(|e| Error::io(NAME, e))?;
         let state = LogState {
             log,
-            position: Position::ZERO,
-            newest: Position(1),
+            position,
+            newest: segment,
             clean: false,
             sequence: 0,
         };
         let mut state = StateFile::new(file, state);
         // Both slots, so that later writes never change the file's length.
         for _ in 0..2 {
-            let written = state.write(Position::ZERO, Position(1), false);
+            let written = state.write(position, segment, false);
             written.map_err(|e| Error::io(NAME, e))?;
         }
         storage.sync_dir().map_err(|e| Error::io("directory", e))?;

@@ -8,5 +8,6 @@ mod member;
 mod memtable;
 mod model;
 mod pipeline;
+mod reshape;
 
-pub(in crate::partition) use model::ToyRules;
+pub(in crate::partition) use model::{OF_EACH, OF_NOBODY, ToyRules, UNFINISHED, UNKNOWN};

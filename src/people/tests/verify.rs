@@ -32,7 +32,7 @@ fn check(partitions: &Partitions) -> (VerifiedPeople, (Vec<String>, Vec<String>)
     let mut stored = Vec::new();
     for id in partitions.ids() {
         let (view, tail) = (partitions.view(id).unwrap(), partitions.tail(id));
-        let timelines = StoredTimelines::new(&view, id, partitions.history());
+        let timelines = StoredTimelines::new(&view, partitions.origin());
         timelines
             .verify(&mut |problem| problems.push(problem))
             .unwrap();
@@ -40,16 +40,19 @@ fn check(partitions: &Partitions) -> (VerifiedPeople, (Vec<String>, Vec<String>)
         for batch in tail.batches(Position::ZERO, usize::MAX).unwrap_or_default() {
             changed.take(&batch).unwrap();
         }
-        stored.push((view, tail.position(), changed));
+        stored.push((id, view, tail.position(), changed));
     }
-    let stored = stored.iter().map(|(view, last, changed)| StoredPartition {
-        view,
-        last: *last,
-        changed,
-    });
-    let place = |key: &[u8]| partitions.place(key);
+    let stored = stored
+        .iter()
+        .map(|(id, view, last, changed)| StoredPartition {
+            id: *id,
+            view,
+            last: *last,
+            changed,
+        });
+    let map = partitions.map();
     let found =
-        StoredPeople::new(stored.collect(), partitions.history(), &place).verify(&mut Report {
+        StoredPeople::new(stored.collect(), partitions.origin(), &map).verify(&mut Report {
             problem: &mut |problem| problems.push(problem),
             note: &mut |note| notes.push(note),
         });
@@ -450,7 +453,7 @@ async fn follows_and_inboxes_that_are_not_as_the_timelines_say_are_found() {
                     timestamp: 0,
                     version: 0,
                 };
-                let mut entry = timelines.inbox_entry(timelines.partition_of("room"), &post);
+                let mut entry = timelines.inbox_entry(&post);
                 let at = timelines.partition_of(home.name());
                 let writer = timelines.inbox_writer(at);
                 writer.put(txn, &Inbox::of("ada"), &mut entry).unwrap();

@@ -445,7 +445,7 @@ impl World {
 
     fn verify(&self) {
         let catalog = Catalog::default();
-        let home = self.partitions.view(Catalog::HOME).unwrap();
+        let home = self.partitions.view(self.partitions.home()).unwrap();
         catalog.load(&home).unwrap();
         for id in self.partitions.ids() {
             let view = self.partitions.view(id).unwrap();

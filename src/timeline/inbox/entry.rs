@@ -102,10 +102,10 @@ impl Timelines {
         }
     }
 
-    /// The entry of a message of a timeline of this partition.
+    /// The entry of a message.
     #[must_use]
-    pub fn inbox_entry(&self, partition: PartitionId, post: &Post) -> InboxEntry {
-        let epoch = self.inner.epochs.text(partition, post.incarnation);
+    pub fn inbox_entry(&self, post: &Post) -> InboxEntry {
+        let epoch = self.inner.epochs.text(&post.timeline, post.incarnation);
         let number = |number: u64| Value::Integer(number.cast_signed());
         let entry = [
             ("epoch", Value::String(epoch)),

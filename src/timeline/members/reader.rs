@@ -80,7 +80,7 @@ impl Site {
     ) -> Result<(HeadRow, Reader), Error> {
         let head = HeadRow::existing(rows, name)?.ok_or(Error::TimelineNotFound)?;
         let reader = self.reader(rows, name, &head, user)?;
-        self.check_epoch(&head, epoch)?;
+        self.check_epoch(name, &head, epoch)?;
         Ok((head, reader))
     }
 

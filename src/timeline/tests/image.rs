@@ -310,12 +310,12 @@ fn what_is_over_leaves_the_image_and_what_is_seen_stays() {
     let (appended, _) = bed.run(|timelines| timelines.append(again.clone()));
     assert!(appended[0].duplicate && appended[0].sequence == last);
 
-    let (now_ms, history) = (bed.now_ms, bed.partitions.history());
+    let (now_ms, origin) = (bed.now_ms, bed.partitions.origin());
     bed.close();
     let bed = Bed::open(dir.path(), now_ms);
     assert_eq!(bed.visible(), seen);
     let view = bed.partitions.view(AT).unwrap();
-    let found = StoredTimelines::new(&view, AT, history).verify(&mut |problem| panic!("{problem}"));
+    let found = StoredTimelines::new(&view, origin).verify(&mut |problem| panic!("{problem}"));
     assert_eq!(found.unwrap().messages, all().count() as u64);
     drop(view);
     bed.close();

@@ -370,7 +370,7 @@ impl World {
 
     fn verify(&self) {
         let view = self.partitions.view(AT).unwrap();
-        let stored = StoredTimelines::new(&view, AT, self.partitions.history());
+        let stored = StoredTimelines::new(&view, self.partitions.origin());
         let mut problems = Vec::new();
         stored
             .verify(&mut |problem| problems.push(problem))

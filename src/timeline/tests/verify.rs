@@ -142,7 +142,7 @@ fn with_timeline(bend: impl FnOnce(&mut Txn<'_>, &Name, HeadRow) + Send + 'stati
     partitions.settle(AT);
     let view = partitions.view(AT).unwrap();
     let mut problems = Vec::new();
-    let found = StoredTimelines::new(&view, AT, partitions.history())
+    let found = StoredTimelines::new(&view, partitions.origin())
         .verify(&mut |problem| problems.push(problem))
         .unwrap();
     assert_eq!(found.timelines, 1);

@@ -9,7 +9,7 @@
 //! 25 policies  (1)    $digest: of the retention in all policies; no row = there was none
 //! ```
 
-use crate::ids::{PartitionId, TableId};
+use crate::ids::PartitionId;
 use crate::model::{Direction, ValueRef};
 use crate::table::{
     Key, Malformed, Purpose, ReadError, Row, RowWriter, Txn, View, damaged, load, put, scan,
@@ -18,11 +18,10 @@ use crate::table::{
 
 use super::super::head::HeadRow;
 use super::super::members::Policies;
-use super::super::tables::{HEADS, Name};
+use super::super::tables::{HEADS, Name, POLICIES};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Timelines};
 
-const POLICIES: TableId = TableId(25);
 const DIGEST: &str = "$digest";
 
 /// How far a partition's timelines are held to the policies.

@@ -631,7 +631,7 @@ impl Bed {
     fn verify(&self) {
         let view = self.partitions.view(AT).unwrap();
         let mut problems = Vec::new();
-        StoredTimelines::new(&view, AT, self.partitions.history())
+        StoredTimelines::new(&view, self.partitions.origin())
             .verify(&mut |problem| problems.push(problem))
             .unwrap();
         assert_eq!(problems, Vec::<String>::new());
@@ -719,7 +719,7 @@ fn bent(bend: impl Fn(&mut Txn<'_>, &Name, HeadRow) + Send + 'static) -> Vec<Str
     }));
     let view = bed.partitions.view(AT).unwrap();
     let mut problems = Vec::new();
-    StoredTimelines::new(&view, AT, bed.partitions.history())
+    StoredTimelines::new(&view, bed.partitions.origin())
         .verify(&mut |problem| problems.push(problem.replace("timeline \"hall\": ", "")))
         .unwrap();
     drop(view);

@@ -1,0 +1,356 @@
+//! Partitions that become others, against a plain map: no row is lost, doubled or misplaced, positions and times rise,
+//! and whatever ends when, a start finds the partitions of before or those of after.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::{OF_EACH, OF_NOBODY, ToyRules, UNFINISHED, UNKNOWN};
+use crate::partition::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Keys and values.
+    Write(Vec<(Vec<u8>, u8)>),
+    Delete(Vec<u8>),
+    Rotate(usize),
+    Reopen,
+    Equal(u16, bool),
+    Split(usize, bool),
+    Merge(usize, bool),
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        9 => prop::collection::vec(0u8..4, 1..4),
+        1 => (0u8..3).prop_map(|last| vec![OF_EACH, last]),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => prop::collection::vec((key(), any::<u8>()), 1..6).prop_map(Step::Write),
+        2 => key().prop_map(Step::Delete),
+        1 => (0usize..5).prop_map(Step::Rotate),
+        1 => Just(Step::Reopen),
+        1 => (1u16..5, any::<bool>()).prop_map(|(count, keeps)| Step::Equal(count, keeps)),
+        2 => (0usize..5, any::<bool>()).prop_map(|(at, keeps)| Step::Split(at, keeps)),
+        2 => (0usize..5, any::<bool>()).prop_map(|(at, keeps)| Step::Merge(at, keeps)),
+    ]
+}
+
+fn open(dir: &Path, partitions: u16, clock: &Arc<Clock>) -> Partitions {
+    let options = Options {
+        partitions,
+        memtable_bytes: 1 << 10,
+        ..Options::default()
+    };
+    Partitions::open(dir, options, Arc::new(ToyRules), Arc::clone(clock)).expect("opens")
+}
+
+/// A row and the position of its last write.
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Position)>;
+
+struct Bed {
+    runtime: tokio::runtime::Runtime,
+    home: tempfile::TempDir,
+    clock: Arc<Clock>,
+    partitions: Option<Partitions>,
+    model: Model,
+    /// Rows of which each partition has its own.
+    of_each: BTreeMap<(PartitionId, Vec<u8>), Vec<u8>>,
+}
+
+impl Bed {
+    fn new(roots: u16) -> Bed {
+        let home = tempfile::tempdir().expect("a folder");
+        let clock = Arc::new(Clock::fixed(1_000_000));
+        let partitions = open(home.path(), roots, &clock);
+        Bed {
+            runtime: tokio::runtime::Runtime::new().expect("a runtime"),
+            home,
+            clock,
+            partitions: Some(partitions),
+            model: Model::new(),
+            of_each: BTreeMap::new(),
+        }
+    }
+
+    fn partitions(&self) -> &Partitions {
+        self.partitions.as_ref().expect("open")
+    }
+
+    fn close(&mut self) {
+        let partitions = self.partitions.take().expect("open");
+        self.runtime.block_on(partitions.close());
+    }
+
+    fn reopen(&mut self) {
+        self.close();
+        self.partitions = Some(open(self.home.path(), 0, &self.clock));
+    }
+
+    fn put(&mut self, at: PartitionId, key: &[u8], value: Option<Vec<u8>>) -> Position {
+        let key = key.to_vec();
+        let written = self
+            .partitions()
+            .submit::<_, (), _>(Purpose::Adds, at, 0, move |txn| {
+                match value {
+                    Some(value) => drop(txn.put(&key[..], value)),
+                    None => drop(txn.delete(&key[..])),
+                }
+                Ok(txn.position())
+            });
+        self.runtime.block_on(written).expect("written")
+    }
+
+    fn write(&mut self, key: &[u8], value: u8) {
+        let mut value = vec![value; 1 + usize::from(value)];
+        if key[0] == OF_EACH {
+            for id in self.partitions().ids() {
+                value.push(u8::try_from(id.0).unwrap_or(u8::MAX));
+                self.put(id, key, Some(value.clone()));
+                self.of_each.insert((id, key.to_vec()), value.clone());
+            }
+            return;
+        }
+        let position = self.put(self.partitions().place(key), key, Some(value.clone()));
+        let before = self.model.insert(key.to_vec(), (value, position));
+        assert!(before.is_none_or(|(_, before)| before < position));
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        if key[0] != OF_EACH && self.model.remove(key).is_some() {
+            self.put(self.partitions().place(key), key, None);
+        }
+    }
+
+    fn reshape(&mut self, reshape: Option<Reshape>, keeps_logs: bool) {
+        let Some(reshape) = reshape else { return };
+        let before = self.partitions().map();
+        let last = |id| reshape::last_us(&self.partitions().at(id).expect("live")).expect("read");
+        let last_us: BTreeMap<_, _> = before.ids().map(|id| (id, last(id))).collect();
+        // A clock that is set back meanwhile makes no time fall.
+        self.clock.set(self.clock.now_ms() - 10);
+        self.partitions()
+            .reshape(&reshape, keeps_logs)
+            .expect("reshaped");
+        self.reopen();
+        let after = self.partitions().map();
+        for id in after.ids().filter(|id| !before.is_live(*id)) {
+            let share = after.share(id).expect("there");
+            let parents: Vec<PartitionId> = before
+                .ids()
+                .filter(|old| {
+                    let old = before.share(*old).expect("there");
+                    old.first <= share.last && old.last >= share.first
+                })
+                .collect();
+            let tail = self.partitions().tail(id);
+            assert_eq!(
+                (tail.first(), tail.position()),
+                (share.begins, share.begins)
+            );
+            let batches = tail.batches(Position(share.begins.0 - 1), 1).expect("read");
+            let time_us = batches[0].commit_us();
+            assert!(parents.iter().all(|parent| last_us[parent] < time_us));
+            let keys: Vec<Vec<u8>> = self.of_each.keys().map(|(_, key)| key.clone()).collect();
+            for key in keys {
+                let of = parents.iter().map(|parent| (*parent, key.clone()));
+                let united = of.filter_map(|of| self.of_each.get(&of)).max().cloned();
+                if let Some(united) = united {
+                    self.of_each.insert((id, key), united);
+                }
+            }
+        }
+        self.of_each.retain(|(id, _), _| after.is_live(*id));
+        for share in after.shares().filter(|share| share.ends.is_some()) {
+            let folder = self
+                .home
+                .path()
+                .join(format!("partition-{:04}", share.id.0));
+            assert_eq!(folder.join("log").exists(), share.keeps_log);
+            assert!(!folder.join("image").exists());
+        }
+    }
+
+    fn check(&self) {
+        let (partitions, map) = (self.partitions(), self.partitions().map());
+        for id in map.ids() {
+            let view = partitions.view(id).expect("a view");
+            let rows = view.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
+            let rows = rows.map(|row| row.expect("no damage"));
+            let found: Vec<_> = rows
+                .map(|(key, value)| (key.to_vec(), value.to_vec()))
+                .collect();
+            let own = |key: &Vec<u8>| map.place(key) == id;
+            let own = self.model.iter().filter(|(key, _)| own(key));
+            let own = own.map(|(key, (value, position))| {
+                assert!(*position <= view.position());
+                (key.clone(), value.clone())
+            });
+            let of_each = self.of_each.iter().filter(|((of, _), _)| *of == id);
+            let of_each = of_each.map(|((_, key), value)| (key.clone(), value.clone()));
+            assert_eq!(found, own.chain(of_each).collect::<Vec<_>>());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_row_is_lost_doubled_or_misplaced(
+        roots in 1u16..4,
+        steps in prop::collection::vec(step(), 1..40),
+    ) {
+        let mut bed = Bed::new(roots);
+        for step in steps {
+            let map = bed.partitions().map();
+            let ids: Vec<PartitionId> = map.ids().collect();
+            match step {
+                Step::Write(rows) => rows.iter().for_each(|(key, value)| bed.write(key, *value)),
+                Step::Delete(key) => bed.delete(&key),
+                Step::Rotate(at) => bed.partitions().rotate(ids[at % ids.len()]),
+                Step::Reopen => bed.reopen(),
+                Step::Equal(count, keeps) => bed.reshape(Some(Reshape::equal(count)), keeps),
+                Step::Split(at, keeps) => bed.reshape(Reshape::split(&map, ids[at % ids.len()]), keeps),
+                Step::Merge(at, keeps) => {
+                    let (one, other) = (ids[at % ids.len()], ids[(at + 1) % ids.len()]);
+                    bed.reshape(Reshape::merge(&map, one, other), keeps);
+                }
+            }
+            bed.check();
+        }
+        bed.close();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("made");
+    for entry in fs::read_dir(from).expect("listed") {
+        let entry = entry.expect("listed");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match from.is_dir() {
+            true => copy(&from, &to),
+            false => drop(fs::copy(from, to).expect("copied")),
+        }
+    }
+}
+
+/// Folders in the order in which a reshape from 0 to 1 and 2 makes those of its children.
+const PIECES: [&str; 6] = [
+    "partition-0001",
+    "partition-0001/log",
+    "partition-0001/image",
+    "partition-0002",
+    "partition-0002/log",
+    "partition-0002/image",
+];
+
+#[test]
+fn a_start_after_any_end_finds_what_was_before_or_what_comes_after() {
+    let mut bed = Bed::new(1);
+    for number in 0..200u8 {
+        bed.write(&[number % 16, number], number);
+    }
+    let before = tempfile::tempdir().expect("a folder");
+    copy(bed.home.path(), before.path());
+    bed.partitions()
+        .reshape(&Reshape::equal(2), true)
+        .expect("reshaped");
+    bed.close();
+    let manifest = |folder: &Path| folder.join("directory.toml");
+    let whole = tempfile::tempdir().expect("a folder");
+    copy(bed.home.path(), whole.path());
+    for made in 0..=PIECES.len() {
+        // It ended while the children were made.
+        let folder = tempfile::tempdir().expect("a folder");
+        copy(whole.path(), folder.path());
+        fs::rename(
+            manifest(folder.path()),
+            folder.path().join("directory.toml.new"),
+        )
+        .expect("renamed");
+        fs::copy(manifest(before.path()), manifest(folder.path())).expect("copied");
+        for piece in &PIECES[made..] {
+            let _ = fs::remove_dir_all(folder.path().join(piece));
+        }
+        assert!(
+            Inspection::open(folder.path(), Arc::new(ToyRules))
+                .expect("opens")
+                .surplus()
+                .expect("listed")
+                .is_empty()
+        );
+        bed.home = folder;
+        bed.partitions = Some(open(bed.home.path(), 0, &bed.clock));
+        assert_eq!(bed.partitions().ids().len(), 1);
+        assert!(!bed.home.path().join("partition-0001").exists());
+        assert!(!bed.home.path().join("directory.toml.new").exists());
+        bed.check();
+        // The numbers were never used.
+        bed.reshape(Some(Reshape::equal(2)), false);
+        assert_eq!(
+            bed.partitions().ids().collect::<Vec<_>>(),
+            [1, 2].map(PartitionId)
+        );
+        bed.check();
+        bed.close();
+    }
+    for gone in [&[][..], &["image"], &["reserve"], &["image", "reserve"]] {
+        // It ended before all was cleared away.
+        let folder = tempfile::tempdir().expect("a folder");
+        copy(whole.path(), folder.path());
+        for name in gone {
+            let _ = fs::remove_dir_all(folder.path().join("partition-0000").join(name));
+        }
+        bed.home = folder;
+        bed.partitions = Some(open(bed.home.path(), 0, &bed.clock));
+        bed.check();
+        assert!(bed.home.path().join("partition-0000/log").exists());
+        assert!(!bed.home.path().join("partition-0000/image").exists());
+        bed.close();
+    }
+    // The log of one that has ended is part of the directory.
+    fs::remove_dir_all(bed.home.path().join("partition-0000")).expect("removed");
+    let opened = Partitions::open(
+        bed.home.path(),
+        Options::default(),
+        Arc::new(ToyRules),
+        Arc::clone(&bed.clock),
+    );
+    let error = opened.err().expect("refused").to_string();
+    assert!(error.contains("partition-0000/log is missing"), "{error}");
+}
+
+#[test]
+fn what_has_no_place_ends_the_change_before_anything_counts() {
+    let mut bed = Bed::new(2);
+    bed.write(&[1, 2], 3);
+    let [low, high] = [0, 1].map(PartitionId);
+    let own = bed.partitions().place(&[7]);
+    let other = if own == low { high } else { low };
+    for (at, key, told) in [
+        (other, [7], "is not where it belongs"),
+        (low, [UNFINISHED], "work is left to do"),
+        (high, [UNKNOWN], "nobody says which partition"),
+    ] {
+        bed.put(at, &key, Some(vec![1]));
+        let refused = bed.partitions().reshape(&Reshape::equal(1), false);
+        let error = refused.expect_err("refused").to_string();
+        assert!(error.contains(told), "{error}");
+        bed.put(at, &key, None);
+        bed.reopen();
+        assert_eq!(bed.partitions().ids().len(), 2);
+        bed.check();
+    }
+    bed.put(high, &[OF_NOBODY], Some(vec![1]));
+    bed.reshape(Some(Reshape::equal(1)), false);
+    bed.check();
+    bed.close();
+}
