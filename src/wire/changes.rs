@@ -41,16 +41,16 @@ pub enum Change<'a> {
     #[serde(rename = "reaction")]
     Reaction(Reacted<'a>),
     /// A timeline was made.
-    #[serde(rename = "timeline_created")]
+    #[serde(rename = "timeline.created")]
     TimelineCreated(TimelineCreated<'a>),
     /// The meta was updated.
     #[serde(rename = "timeline.changed")]
     TimelineChanged(TimelineChanged<'a>),
     /// The settings were changed.
-    #[serde(rename = "timeline_configured")]
+    #[serde(rename = "timeline.configured")]
     TimelineConfigured(TimelineConfigured<'a>),
     /// A timeline was deleted.
-    #[serde(rename = "timeline_deleted")]
+    #[serde(rename = "timeline.deleted")]
     TimelineDeleted(TimelineDeleted<'a>),
     /// Members came, changed or went.
     #[serde(rename = "member.changed")]

@@ -239,18 +239,24 @@ impl Tables {
         Ok((batches, since))
     }
 
-    /// In each partition the position behind which some cursor is; `None` = there are none.
+    /// By partition the position behind which some cursor is; `None` = there are none.
     pub(super) async fn behind_cursors(&self) -> Result<Option<Vec<u64>>, Error> {
         let mut cursors = self.all_cursors().await?;
         cursors.retain(|cursor| cursor.places.history == self.partitions().history());
-        let lowest = |partition| {
+        if cursors.is_empty() {
+            return Ok(None);
+        }
+        let mut lowest = Vec::new();
+        for partition in self.partitions().ids() {
             let behind = |cursor: &Cursor| {
                 let place = cursor.places.resolve(partition);
                 place.map_or(0, |place| place.position.0 - 1)
             };
-            cursors.iter().map(behind).min()
-        };
-        Ok(self.partitions().ids().map(lowest).collect())
+            let number = usize::from(partition.0);
+            lowest.resize(lowest.len().max(number + 1), 0);
+            lowest[number] = cursors.iter().map(behind).min().unwrap_or(0);
+        }
+        Ok(Some(lowest))
     }
 
     /// Tells operators how far cursors are behind.
@@ -261,10 +267,14 @@ impl Tables {
         let is_lost = |cursor: &&Cursor| self.check_places(&cursor.places).is_err();
         let lost = cursors.iter().filter(is_lost).count() as u64;
         let behind = self.behind_cursors().await.ok().flatten();
-        let places = self.partitions().ids().zip(behind.unwrap_or_default());
-        let place = |(partition, after)| (partition, Place::before(Position(after).next()));
+        let behind = behind.unwrap_or_default();
+        let place = |partition: PartitionId| {
+            let after = behind.get(usize::from(partition.0))?;
+            Some((partition, Place::before(Position(*after).next())))
+        };
+        let places = self.partitions().ids().filter_map(place);
         let history = self.partitions().history();
-        let slowest = Places::new(history, Scope::Timelines, places.map(place));
+        let slowest = Places::new(history, Scope::Timelines, places);
         let oldest = self.lag(&slowest).await.map_or(None, |(_, since)| since);
         let now_ms = self.now_ms().cast_unsigned();
         let lag_ms = oldest.map_or(0, |since| now_ms.saturating_sub(since));

@@ -254,9 +254,10 @@ impl Site {
             Kind::Member => Some(of.member(seen, incarnation)?),
         };
         let timeline = Reader::new(name).string()?.into_owned();
+        let epoch = self.epochs.text(&timeline, incarnation);
         Ok(what.map(|what| TimelineChange {
             timeline,
-            epoch: self.epochs.text(self.partition, incarnation),
+            epoch,
             what,
         }))
     }
