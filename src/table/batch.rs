@@ -153,7 +153,8 @@ impl Tables {
                     if used.load(Ordering::Relaxed) >= ANSWER_UNITS_MAX {
                         return (at, Err(Error::AnswerTooLarge));
                     }
-                    let got = get(view, &table, &key, &selection, now).map_err(Error::from);
+                    let load = |columns: Option<&[&str]>| table.row(view, &key, columns);
+                    let got = get(&table, &key, &selection, now, load).map_err(Error::from);
                     if let Ok(Got::<Rows> { consumed, .. }) = &got {
                         used.fetch_add(consumed.read, Ordering::Relaxed);
                     }

@@ -6,9 +6,9 @@
 use bytes::Bytes;
 
 use crate::model::{Consumed, KeyValue, RowSink, Selection, units};
-use crate::partition::{ReadError, View};
+use crate::partition::ReadError;
 
-use super::access::{Source, damaged};
+use super::access::damaged;
 use super::primary_key::key_of;
 use super::schema::Table;
 
@@ -21,46 +21,21 @@ pub struct Got<Rows> {
     pub consumed: Consumed,
 }
 
-/// Reads one row.
+/// Reads one row. `load` gives its value, of a wide one perhaps little else than the columns that it is given.
 pub(super) fn get<Rows: RowSink>(
-    view: &View,
     table: &Table,
     key: &[KeyValue],
     selection: &Selection,
     now_ms: i64,
-) -> Result<Got<Rows>, ReadError> {
-    // Where columns are named, nothing depends on the others.
-    let columns = selection.named_columns(&table.primary_key);
-    let value = table.row(view, key, columns.as_deref())?;
-    found(table, key, value, selection, now_ms)
-}
-
-/// The same of a stored row, in a view or in a transaction.
-pub(super) fn get_stored<Rows: RowSink>(
-    rows: &impl Source,
-    table: &Table,
-    key: &[KeyValue],
-    selection: &Selection,
-    now_ms: i64,
-) -> Result<Got<Rows>, ReadError> {
-    let columns = selection.named_columns(&table.primary_key);
-    let value = table.stored_row(rows, key, columns.as_deref())?;
-    found(table, key, value, selection, now_ms)
-}
-
-/// What of a row is asked for.
-fn found<Rows: RowSink>(
-    table: &Table,
-    key: &[KeyValue],
-    value: Option<Bytes>,
-    selection: &Selection,
-    now_ms: i64,
+    load: impl FnOnce(Option<&[&str]>) -> Result<Option<Bytes>, ReadError>,
 ) -> Result<Got<Rows>, ReadError> {
     let mut got = Got {
         rows: Rows::default(),
         consumed: Consumed { read: 1, write: 0 },
     };
-    let Some(value) = value else {
+    // Where columns are named, nothing depends on the others.
+    let columns = selection.named_columns(&table.primary_key);
+    let Some(value) = load(columns.as_deref())? else {
         return Ok(got);
     };
     let judged = table

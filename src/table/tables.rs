@@ -236,7 +236,11 @@ impl Tables {
         let key = check(&table.primary_key, key)?;
         let (partition, now) = (self.place(table, &key), self.now_ms());
         let table = Arc::clone(table);
-        let read = move |view: &View| get(view, &table, &key, &selection, now);
+        let read = move |view: &View| {
+            get(&table, &key, &selection, now, |columns| {
+                table.row(view, &key, columns)
+            })
+        };
         Ok(self.inner.partitions.read(partition, read).await?)
     }
 

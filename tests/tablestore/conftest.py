@@ -24,10 +24,11 @@ def make_table(client):
     """Makes a table that no other test has, and deletes it after the test."""
     made = []
 
-    def make(key=STRING_KEY, defined=None, throughput=(0, 0), **options):
+    def make(key=STRING_KEY, defined=None, throughput=(0, 0), indexes=(), **options):
         name = f"table_{next(NUMBERS)}"
         meta = TableMeta(name, list(key), defined)
-        client.create_table(meta, TableOptions(**options), ReservedThroughput(CapacityUnit(*throughput)))
+        reserved = ReservedThroughput(CapacityUnit(*throughput))
+        client.create_table(meta, TableOptions(**options), reserved, list(indexes))
         made.append(name)
         return name
 

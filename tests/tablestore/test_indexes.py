@@ -28,22 +28,9 @@ def create(client, name, indexes=(), key=KEY, defined=DEFINED, **options):
 
 
 @pytest.fixture
-def indexed(client):
+def indexed(make_table):
     """Makes a table with these indexes, which goes after the test."""
-    made = []
-
-    def make(*indexes, **more):
-        name = f"indexed_{random.randrange(1 << 40)}"
-        create(client, name, indexes, **more)
-        made.append(name)
-        return name
-
-    yield make
-    for name in made:
-        try:
-            client.delete_table(name)
-        except OTSServiceError as gone:
-            assert gone.code == "OTSObjectNotExist", gone
+    return lambda *indexes, key=KEY, defined=DEFINED, **options: make_table(key, defined, indexes=indexes, **options)
 
 
 def unique(name):

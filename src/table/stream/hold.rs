@@ -5,9 +5,11 @@
 //! enabled while it is decided what streams need. Must not: remove anything; the log does when nobody holds it.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
 use super::super::tables::Tables;
@@ -37,21 +39,14 @@ pub(in crate::table) struct Held {
 }
 
 impl Tables {
-    /// Holds the logs for the streams, again and again, and notes what is committed in their indexes. Together they
-    /// hold about `log_bytes_max` at most. Cancel-safe.
+    /// Holds the logs for the streams and cursors, again and again, and notes what is committed in the streams' indexes
+    /// while there are any. Together they hold about `log_bytes_max` at most. Cancel-safe.
     pub async fn hold_for_streams(self, log_bytes_max: u64, cursor_hours: u32, metrics: &Metrics) {
         let figures = |partition: PartitionId| metrics.streams(partition.0);
         let figures: Vec<metrics::Streams> = self.partitions().ids().map(figures).collect();
         let share = log_bytes_max / figures.len().max(1) as u64;
         let mut was_near = vec![false; figures.len()];
-        let noting = self.partitions().ids().map(|partition| {
-            let (index, tail) = (
-                self.stream_index(partition),
-                self.partitions().tail(partition),
-            );
-            async move { index.follow(tail).await }
-        });
-        let mut noting = std::pin::pin!(join_all(noting));
+        let mut noting: Option<BoxFuture<'_, ()>> = None;
         loop {
             match self.hold_logs(share, cursor_hours).await {
                 Ok(held) => {
@@ -68,10 +63,31 @@ impl Tables {
                 }
             }
             self.tell_of_cursors(&metrics.follows).await;
-            if timeout(EVERY, &mut noting).await.is_ok() {
+            let streams = self.streams(None).await.unwrap_or_default();
+            match streams.is_empty() {
+                true => noting = None,
+                false => drop(noting.get_or_insert_with(|| self.note_commits().boxed())),
+            }
+            let closed = async {
+                match &mut noting {
+                    Some(noting) => noting.await,
+                    None => pending().await,
+                }
+            };
+            if timeout(EVERY, closed).await.is_ok() {
                 return; // all partitions have closed
             }
         }
+    }
+
+    /// Notes what is committed from now on in the indexes of the logs.
+    async fn note_commits(&self) {
+        let noting = self.partitions().ids().map(|partition| {
+            let tail = self.partitions().tail(partition);
+            let index = self.stream_index(partition);
+            async move { index.follow(tail).await }
+        });
+        join_all(noting).await;
     }
 
     /// Holds the logs for what the streams need now, and the cursors of so many hours, each within its share of the

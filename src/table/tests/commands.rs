@@ -13,14 +13,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use super::super::{
-    Catalog, DropContext, Entry, Got, Partitions, RangePage, Retention, Table, TableRules, Tables,
-    Written,
-};
+use super::super::{Got, Partitions, RangePage, Table, Tables, Written};
+use super::bed;
 use super::model::{Asked, Did, ModelKey, ModelTable};
 use super::stream::{Follower, ORIGINAL};
 use super::transactions::{OpenModel, Step, step};
-use crate::ids::{Clock, PartitionId, TableId};
+use crate::ids::{Clock, PartitionId};
 use crate::metrics::Metrics;
 use crate::model::{
     CellChange, Comparator, Condition, Direction, Error, Existence, Filter, FoundRow, GetRange,
@@ -36,19 +34,6 @@ pub(in crate::table) const PLANTED_OFFSET_S: i64 = 77_777;
 
 /// Streams of this life have a bug planted in `stream/noted.rs`: what a batch replaces is forgotten.
 pub(in crate::table) const PLANTED_HOURS: u32 = 77;
-
-/// No tables of other layers.
-pub(super) struct NoRetention;
-
-impl Retention for NoRetention {
-    fn is_over(&self, _: TableId, _: &[u8], _: &Entry, _: &DropContext<'_>) -> bool {
-        false
-    }
-
-    fn is_looked_up(&self, _: TableId) -> bool {
-        false
-    }
-}
 
 /// A row's change, in small numbers that the world makes real.
 #[derive(Clone, Debug)]
@@ -310,8 +295,6 @@ pub(super) fn open(
     clock: &Arc<Clock>,
     metrics: &Arc<Metrics>,
 ) -> (Partitions, Tables) {
-    let catalog = Catalog::default();
-    let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
     let image = ImageOptions {
         map_bytes: 4 << 30,
         wide_row_bytes: 3_000,
@@ -327,9 +310,7 @@ pub(super) fn open(
         metrics: Arc::clone(metrics),
         ..Options::default()
     };
-    let partitions = Partitions::open(dir, options, rules, Arc::clone(clock)).unwrap();
-    let tables = Tables::open(partitions.clone(), catalog, Vec::new(), Arc::clone(clock)).unwrap();
-    (partitions, tables)
+    bed::open(dir, options, clock)
 }
 
 impl World {

@@ -1,7 +1,8 @@
-//! Indexes against the tables that they are of.
+//! Indexes and a stream against the table that they are of.
 //!
 //! Owns: random writes with flushes, compactions, restarts, changes of options and of indexes between them, and what an
-//! index should show, made of what its table shows. Promises: the short run is part of the test command; the long one
+//! index should show, made of what its table shows; a copy of the table that its stream alone makes is the table, until
+//! the time to live changes. Promises: the short run is part of the test command; the long one
 //! (`INDEX_MODEL_OPERATIONS`, `INDEX_MODEL_SEED`) is the same with more of it; a bug that is planted is found. Must
 //! not: share code with what it judges beyond the types of requests and answers.
 
@@ -18,13 +19,14 @@ use super::super::{
     Backfill, Catalog, Indexed, Partitions, RangePage, Table, Tables, verify_indexes,
 };
 use super::commands::{START_MS, open};
+use super::stream::{Follower, ORIGINAL};
 use crate::ids::{Clock, PartitionId};
 use crate::metrics::Metrics;
 use crate::model::{
     CellChange, ColumnType, Condition, DefinedColumn, Direction, Error, FoundCell, FoundRow,
     GetRange, IndexKind, IndexMeta, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate,
-    PrimaryKey, PutCell, ReturnContent, RowChange, RowWrite, Selection, TableOptions, TableUpdate,
-    Throughput, Value,
+    PrimaryKey, PutCell, ReturnContent, RowChange, RowWrite, Selection, StreamSpec, TableOptions,
+    TableUpdate, Throughput, Value,
 };
 
 /// The indexes of tables with this offset keep rows that should go.
@@ -149,7 +151,7 @@ fn new_table(options: TableOptions) -> NewTable {
         options,
         reserved: Throughput::default(),
         local_transactions: true,
-        stream: None,
+        stream: StreamSpec::new(168, vec![ORIGINAL.to_owned()]).ok(),
         indexes: SPECS[..3].iter().map(|spec| meta(*spec)).collect(),
     }
 }
@@ -182,20 +184,27 @@ fn projected((_, key, columns): Spec, row: &FoundRow) -> Option<(Vec<KeyValue>, 
     Some((values, held.cloned().collect()))
 }
 
+/// What a restart leaves.
+struct Kept {
+    now: u64,
+    /// The indexes there are; whether each is of all rows.
+    indexes: BTreeMap<usize, bool>,
+    /// Of the table's stream, while its options stay.
+    follower: Option<Follower>,
+}
+
 struct World {
     tables: Tables,
     partitions: Partitions,
     clock: Arc<Clock>,
-    now: u64,
-    /// The indexes there are; whether each is of all rows.
-    indexes: BTreeMap<usize, bool>,
+    kept: Kept,
     backfill: Backfill,
     tasks: TaskTracker,
 }
 
 impl World {
-    async fn open(dir: &Path, partitions: u16, now: u64, indexes: BTreeMap<usize, bool>) -> World {
-        let clock = Arc::new(Clock::fixed(now));
+    fn open(dir: &Path, partitions: u16, kept: Kept) -> World {
+        let clock = Arc::new(Clock::fixed(kept.now));
         let metrics = Arc::new(Metrics::default());
         let (partitions, tables) = open(dir, partitions, &clock, &metrics);
         let tasks = TaskTracker::new();
@@ -204,17 +213,31 @@ impl World {
             tables,
             partitions,
             clock,
-            now,
-            indexes,
+            kept,
             backfill,
             tasks,
         }
     }
 
-    async fn close(self) -> (u64, BTreeMap<usize, bool>) {
+    /// One with a table that has the first indexes, and a stream.
+    async fn new(dir: &Path, partitions: u16, new: NewTable) -> World {
+        let kept = Kept {
+            now: START_MS,
+            indexes: (0..new.indexes.len()).map(|at| (at, true)).collect(),
+            follower: None,
+        };
+        let mut world = World::open(dir, partitions, kept);
+        let options = new.options.clone();
+        world.tables.create(new).await.unwrap();
+        let follower = Follower::new(&world.tables, TABLE, options).await;
+        world.kept.follower = Some(follower);
+        world
+    }
+
+    async fn close(self) -> Kept {
         self.stop_backfill().await;
         self.partitions.close().await;
-        (self.now, self.indexes)
+        self.kept
     }
 
     async fn stop_backfill(&self) {
@@ -224,7 +247,7 @@ impl World {
     }
 
     fn write(&self, (p, n): (u8, u8), mut change: RowChange) -> RowWrite {
-        let at = |version: i64| self.now.cast_signed() + version;
+        let at = |version: i64| self.kept.now.cast_signed() + version;
         let cells: Vec<&mut PutCell> = match &mut change {
             RowChange::Put(cells) => cells.iter_mut().collect(),
             RowChange::Update(changes) => {
@@ -297,10 +320,13 @@ impl World {
                 let is_refused = seconds > 0
                     && table.options.allow_update
                     && !table.options.update_full_row
-                    && !self.indexes.is_empty();
+                    && !self.kept.indexes.is_empty();
                 match is_refused {
                     true => assert_eq!(done, Err(Error::IndexedTimeToLive)),
                     false => done.unwrap(),
+                }
+                if !is_refused && seconds != table.options.time_to_live_s {
+                    self.kept.follower = None;
                 }
             }
             Command::Index(at, of_all) => self.index(at, of_all).await,
@@ -331,14 +357,14 @@ impl World {
     }
 
     fn wait(&mut self, ms: u64) {
-        self.now += ms;
-        self.clock.set(self.now);
+        self.kept.now += ms;
+        self.clock.set(self.kept.now);
     }
 
     /// Makes an index, or ends it if it is there.
     async fn index(&mut self, at: usize, of_all: bool) {
         let name = SPECS[at].0;
-        if self.indexes.remove(&at).is_some() {
+        if self.kept.indexes.remove(&at).is_some() {
             self.tables.drop_index(TABLE, name).await.unwrap();
             let again = self.tables.drop_index(TABLE, name).await;
             assert_eq!(again, Err(Error::IndexNotFound));
@@ -355,7 +381,7 @@ impl World {
             return;
         }
         made.unwrap();
-        self.indexes.insert(at, of_all);
+        self.kept.indexes.insert(at, of_all);
         self.wait(1);
     }
 
@@ -405,10 +431,16 @@ impl World {
         panic!("{name} is never complete");
     }
 
-    /// Holds every index against its table.
-    async fn check(&self) {
+    /// Holds every index and the stream against the table.
+    async fn check(&mut self) {
         let rows = self.scan(TABLE, Direction::Forward).await.unwrap();
-        for (at, of_all) in &self.indexes {
+        if let Some(follower) = &mut self.kept.follower {
+            follower.follow(&self.tables, 1 + rows.len()).await;
+            let shown = rows.iter().map(|row| (row.key.clone(), row.cells.clone()));
+            let copied = follower.copy.shown(self.kept.now.cast_signed());
+            assert_eq!(copied, shown.collect());
+        }
+        for (at, of_all) in &self.kept.indexes {
             let spec = SPECS[*at];
             let shown = self.shown(spec.0).await;
             let due: Shown = rows.iter().filter_map(|row| projected(spec, row)).collect();
@@ -450,7 +482,7 @@ impl World {
         for id in self.partitions.ids() {
             let view = self.partitions.view(id).unwrap();
             let mut problem = |text: String| panic!("{text}");
-            let now = self.now.cast_signed();
+            let now = self.kept.now.cast_signed();
             let _: Indexed = verify_indexes(&catalog, &view, now, &mut problem).unwrap();
         }
     }
@@ -461,29 +493,16 @@ fn named(columns: &[&str], values: Vec<KeyValue>) -> PrimaryKey {
     names.zip(values).collect()
 }
 
-fn play(seed: u8, operations: usize, partitions: u16, options: &TableOptions) {
+/// Gives how many changes the stream told.
+fn play(seed: u8, operations: usize, partitions: u16, options: &TableOptions) -> usize {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let strategy = command();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let dir = tempfile::tempdir().unwrap();
-        let indexes = (0..3).map(|at| (at, true)).collect();
-        let mut world = World::open(dir.path(), partitions, START_MS, indexes).await;
-        world
-            .tables
-            .create(new_table(options.clone()))
-            .await
-            .unwrap();
+    in_directory(async |dir| {
+        let mut world = World::new(dir, partitions, new_table(options.clone())).await;
         for number in 1..=operations {
             match strategy.new_tree(&mut runner).unwrap().current() {
-                Command::Restart => {
-                    let (now, indexes) = world.close().await;
-                    world = World::open(dir.path(), partitions, now, indexes).await;
-                }
+                Command::Restart => world = World::open(dir, partitions, world.close().await),
                 command => world.run(command).await,
             }
             if number % 7 == 0 {
@@ -491,8 +510,18 @@ fn play(seed: u8, operations: usize, partitions: u16, options: &TableOptions) {
             }
         }
         world.check().await;
-        world.close().await;
-    });
+        let kept = world.close().await;
+        kept.follower.map_or(0, |follower| follower.seen)
+    })
+}
+
+fn in_directory<T>(run: impl AsyncFnOnce(&Path) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    runtime.block_on(run(dir.path()))
 }
 
 fn options(time_to_live_s: i64, allow_update: bool, update_full_row: bool) -> TableOptions {
@@ -509,11 +538,12 @@ fn number(name: &str, default: usize) -> usize {
 }
 
 #[test]
-fn an_index_is_what_its_table_says() {
+fn an_index_and_a_stream_are_what_their_table_says() {
     let operations = number("INDEX_MODEL_OPERATIONS", 600);
     let seed = u8::try_from(number("INDEX_MODEL_SEED", 1)).unwrap();
-    play(seed, operations, 1, &options(-1, true, false));
-    play(seed + 1, operations, 3, &options(-1, true, false));
+    let told = play(seed, operations, 1, &options(-1, true, false))
+        + play(seed + 1, operations, 3, &options(-1, true, false));
+    assert!(told > operations / 2, "{told}");
     play(seed + 2, operations, 2, &options(4, false, false));
     play(seed + 3, operations, 1, &options(4, true, true));
 }
@@ -533,16 +563,10 @@ fn a_planted_bug_is_found() {
 
 #[test]
 fn a_write_goes_by_the_indexes_of_its_turn() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let dir = tempfile::tempdir().unwrap();
-        let mut world = World::open(dir.path(), 3, START_MS, BTreeMap::new()).await;
+    in_directory(async |dir| {
         let mut new = new_table(options(-1, true, false));
         new.indexes.clear();
-        world.tables.create(new).await.unwrap();
+        let mut world = World::new(dir, 3, new).await;
         // The table as a slow client of it knows it: without an index.
         let known = world.table(TABLE).await;
         for at in [0, 1] {

@@ -2,6 +2,7 @@
 //!
 //! Owns: what the subjects share. Promises: one file per subject. Must not: be in a build that is not a test.
 
+mod bed;
 mod commands;
 mod condition;
 mod indexes;

@@ -80,6 +80,12 @@ impl ModelTable {
         })
     }
 
+    /// All rows that are there, with all that lives.
+    pub(super) fn shown(&self, now: i64) -> BTreeMap<ModelKey, Vec<FoundCell>> {
+        let rows = self.rows.keys().filter_map(|key| self.row(key, now));
+        rows.map(|row| (row.key, row.cells)).collect()
+    }
+
     /// What a read gives of a row.
     pub(super) fn select(
         &self,

@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::{Catalog, Partitions, Table, TableRules, Tables, USER_TABLES_FROM};
-use super::commands::{NoRetention, START_MS};
+use super::super::{Partitions, Table, Tables, USER_TABLES_FROM};
+use super::bed;
+use super::commands::START_MS;
 use crate::ids::{Clock, PartitionId};
 use crate::image::TableCounts;
 use crate::metrics::Metrics;
 use crate::model::{
-    CellChange, Condition, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate, PutCell,
-    ReturnContent, RowChange, RowWrite, TableOptions, TableUpdate, Throughput, Value,
+    CellChange, Condition, KeyValue, OptionsUpdate, PutCell, ReturnContent, RowChange, RowWrite,
+    TableOptions, TableUpdate, Value,
 };
 use crate::partition::{ImageOptions, Options};
 
@@ -37,8 +38,6 @@ impl Bed {
     /// So small that all takes many turns; `survey_rows` = 0 turns the survey off.
     fn open(dir: &Path, now_ms: u64, survey_rows: u64) -> Bed {
         let metrics = Arc::new(Metrics::default());
-        let catalog = Catalog::default();
-        let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
         let image = ImageOptions {
             map_bytes: 4 << 30,
             part_bytes_max: 64 << 10,
@@ -55,9 +54,7 @@ impl Bed {
             ..Options::default()
         };
         let clock = Arc::new(Clock::fixed(now_ms));
-        let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-        let tables =
-            Tables::open(partitions.clone(), catalog, Vec::new(), Arc::clone(&clock)).unwrap();
+        let (partitions, tables) = bed::open(dir, options, &clock);
         Bed {
             runtime: tokio::runtime::Builder::new_current_thread()
                 .build()
@@ -70,20 +67,7 @@ impl Bed {
     }
 
     fn create(&self, name: &str, options: TableOptions) -> Arc<Table> {
-        let table = NewTable {
-            name: name.to_owned(),
-            primary_key: vec![KeyColumn {
-                name: "k".to_owned(),
-                kind: KeyType::Integer,
-                auto_increment: false,
-            }],
-            defined_columns: Vec::new(),
-            options,
-            indexes: Vec::new(),
-            reserved: Throughput::default(),
-            stream: None,
-            local_transactions: true,
-        };
+        let table = bed::integers(name, &["k"], options);
         self.runtime.block_on(self.tables.create(table)).unwrap();
         let table = self.tables.describe(name);
         self.runtime.block_on(table).unwrap()

@@ -6,12 +6,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::{Catalog, Got, Partitions, ROW_BYTES_MAX, Table, TableRules, Tables, Written};
-use super::commands::{NoRetention, START_MS};
+use super::super::{Got, Partitions, ROW_BYTES_MAX, Table, Tables, Written};
+use super::bed;
+use super::commands::START_MS;
 use crate::ids::{Clock, PartitionId};
 use crate::model::{
-    CellChange, Condition, Error, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PrimaryKey,
-    PutCell, ReturnContent, RowChange, RowWrite, Selection, TableOptions, Throughput, Value,
+    CellChange, Condition, Error, FoundRow, KeyValue, PrimaryKey, PutCell, ReturnContent,
+    RowChange, RowWrite, Selection, TableOptions, Value,
 };
 use crate::partition::Options;
 
@@ -54,26 +55,9 @@ async fn cells(tables: &Tables, table: &Arc<Table>, key: PrimaryKey) -> usize {
 
 /// Tables of which one is there: "wide", with key columns of these names.
 pub(super) async fn open(dir: &Path, columns: &[&str]) -> (Partitions, Tables, Arc<Table>) {
-    let catalog = Catalog::default();
-    let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
     let clock = Arc::new(Clock::fixed(START_MS));
-    let partitions = Partitions::open(dir, Options::default(), rules, Arc::clone(&clock)).unwrap();
-    let tables = Tables::open(partitions.clone(), catalog, Vec::new(), clock).unwrap();
-    let column = |name: &&str| KeyColumn {
-        name: (*name).to_owned(),
-        kind: KeyType::Integer,
-        auto_increment: false,
-    };
-    let new = NewTable {
-        name: "wide".to_owned(),
-        primary_key: columns.iter().map(column).collect(),
-        defined_columns: Vec::new(),
-        options: TableOptions::default(),
-        indexes: Vec::new(),
-        reserved: Throughput::default(),
-        stream: None,
-        local_transactions: true,
-    };
+    let (partitions, tables) = bed::open(dir, Options::default(), &clock);
+    let new = bed::integers("wide", columns, TableOptions::default());
     tables.create(new).await.unwrap();
     let table = tables.describe("wide").await.unwrap();
     (partitions, tables, table)

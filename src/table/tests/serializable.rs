@@ -17,16 +17,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::RngExt as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
-use super::commands::{NoRetention, named};
+use super::bed;
+use super::commands::named;
 use crate::ids::Clock;
 use crate::metrics::Metrics;
 use crate::model::{
-    Comparator, Condition, Direction, Error, Existence, FoundRow, GetRange, KeyColumn, KeyType,
-    KeyValue, NewTable, Predicate, PutCell, Relation, ReturnContent, RowChange, RowWrite,
-    Selection, TableOptions, Throughput, TransactionId, Value,
+    Comparator, Condition, Direction, Error, Existence, FoundRow, GetRange, KeyValue, Predicate,
+    PutCell, Relation, ReturnContent, RowChange, RowWrite, Selection, TableOptions, TransactionId,
+    Value,
 };
 use crate::partition::{Options, ReadError};
-use crate::table::{Catalog, Change, Partitions, RangePage, Table, TableRules, Tables, split_key};
+use crate::table::{Change, Partitions, RangePage, Table, Tables, split_key};
 
 const PARTITION_KEYS: i64 = 3;
 const CLIENTS: u64 = 6;
@@ -44,36 +45,17 @@ struct History {
 }
 
 fn open(dir: &Path) -> (Partitions, Tables) {
-    let catalog = Catalog::default();
-    let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
     let options = Options {
         partitions: 2,
         metrics: Arc::new(Metrics::default()),
         ..Options::default()
     };
-    let clock = Arc::new(Clock::system());
-    let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-    let tables = Tables::open(partitions.clone(), catalog, Vec::new(), clock).unwrap();
-    (partitions, tables)
+    bed::open(dir, options, &Arc::new(Clock::system()))
 }
 
 async fn make_table(tables: &Tables) {
-    let column = |name: &str| KeyColumn {
-        name: name.to_owned(),
-        kind: KeyType::Integer,
-        auto_increment: false,
-    };
-    let table = NewTable {
-        name: "lists".to_owned(),
-        primary_key: vec![column("k1"), column("k2")],
-        defined_columns: Vec::new(),
-        indexes: Vec::new(),
-        options: TableOptions::default(),
-        reserved: Throughput::default(),
-        local_transactions: true,
-        stream: None,
-    };
-    tables.create(table).await.unwrap();
+    let lists = bed::integers("lists", &["k1", "k2"], TableOptions::default());
+    tables.create(lists).await.unwrap();
 }
 
 fn rows_of(first: i64) -> GetRange {

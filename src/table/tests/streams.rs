@@ -5,14 +5,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::{Catalog, Partitions, ShardIterator, ShardPage, Table, TableRules, Tables};
-use super::commands::{NoRetention, START_MS};
+use super::super::{Partitions, ShardIterator, ShardPage, Table, Tables};
+use super::bed;
+use super::commands::START_MS;
 use super::stream::Changed;
 use crate::ids::Clock;
 use crate::model::{
-    CellChange, ChangeKind, Condition, Error, FoundCell, KeyColumn, KeyType, KeyValue, NewTable,
-    PrimaryKey, PutCell, RowChange, RowWrite, StreamSpec, TableOptions, TableUpdate, Throughput,
-    Value,
+    CellChange, ChangeKind, Condition, Error, FoundCell, KeyValue, PrimaryKey, PutCell, RowChange,
+    RowWrite, StreamSpec, TableOptions, TableUpdate, Value,
 };
 use crate::partition::{LogOptions, Options};
 
@@ -26,15 +26,12 @@ pub(super) struct Bed {
 
 impl Bed {
     pub(super) async fn open(dir: &Path, log: LogOptions) -> Bed {
-        let (catalog, clock) = (Catalog::default(), Arc::new(Clock::fixed(START_MS)));
-        let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
+        let clock = Arc::new(Clock::fixed(START_MS));
         let options = Options {
             log,
             ..Options::default()
         };
-        let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
-        let opened = Tables::open(partitions.clone(), catalog, Vec::new(), Arc::clone(&clock));
-        let tables = opened.unwrap();
+        let (partitions, tables) = bed::open(dir, options, &clock);
         let bed = Bed {
             tables,
             partitions,
@@ -46,21 +43,8 @@ impl Bed {
 
     /// Makes a table without a stream.
     pub(super) async fn make(&self, name: &str) -> Arc<Table> {
-        let made = self.tables.create(NewTable {
-            name: name.to_owned(),
-            primary_key: vec![KeyColumn {
-                name: "k".to_owned(),
-                kind: KeyType::Integer,
-                auto_increment: false,
-            }],
-            defined_columns: Vec::new(),
-            indexes: Vec::new(),
-            options: TableOptions::default(),
-            reserved: Throughput::default(),
-            stream: None,
-            local_transactions: true,
-        });
-        made.await.unwrap();
+        let new = bed::integers(name, &["k"], TableOptions::default());
+        self.tables.create(new).await.unwrap();
         self.tables.describe(name).await.unwrap()
     }
 

@@ -16,7 +16,7 @@ use crate::partition::{Purpose, SubmitError, Txn};
 use super::super::batch::{Answers, check_all, purpose};
 use super::super::primary_key::check;
 use super::super::range::{RangePage, Span};
-use super::super::read::{Got, get_stored};
+use super::super::read::{Got, get};
 use super::super::schema::Table;
 use super::super::tables::Tables;
 use super::super::write::{Checked, Written};
@@ -76,7 +76,8 @@ impl Tables {
         taken.transaction().check_key(&key[0])?;
         let (table, now) = (Arc::clone(table), self.now_ms());
         self.run(taken, move |txn, _| {
-            Ok(get_stored(txn, &table, &key, &selection, now)?)
+            let load = |columns: Option<&[&str]>| table.stored_row(txn, &key, columns);
+            Ok(get(&table, &key, &selection, now, load)?)
         })
         .await
     }
