@@ -285,7 +285,12 @@ fn stream_changes(params: &Value) -> push::StreamChanges<'static> {
     };
     push::StreamChanges {
         stream: of(&params["stream"]),
-        changes: params["changes"].as_array().unwrap().iter().map(one).collect(),
+        changes: params["changes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(one)
+            .collect(),
         position: of(&params["position"]),
         more: of(&params["more"]),
     }

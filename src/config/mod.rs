@@ -134,7 +134,8 @@ keys! {
         /// … or the partition's log takes more bytes than this.
         retention_bytes: u64 = partition::LogOptions::default().retention_bytes, 1_048_576 to 1_099_511_627_776;
         /// Bytes of all commit logs together that are kept for the streams of tables and for named cursors, whatever
-        /// the two limits before say; a 4th of the disk at most. Beyond it the oldest changes go before the hours of their stream are over.
+        /// the two limits before say; a 4th of the disk at most. Beyond it the oldest changes go before the hours of
+        /// their stream are over.
         stream_log_bytes_max: u64 = 8_589_934_592, 1_048_576 to 17_592_186_044_416;
         /// For so many hours the commit logs are kept for the named cursors of readers who are away, within the bytes
         /// before.
@@ -368,7 +369,9 @@ mod tests {
             "tablestore_partition_key_units_max",
         ];
         for name in Config::NAMES {
-            let unit = name.split('_').any(|part| ["ms", "bytes", "hours"].contains(&part));
+            let unit = name
+                .split('_')
+                .any(|part| ["ms", "bytes", "hours"].contains(&part));
             assert!(unit || plain.contains(name), "{name} has no unit");
         }
     }

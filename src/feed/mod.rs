@@ -30,9 +30,7 @@ use crate::metrics::Metrics;
 use crate::partition::Partitions;
 use crate::timeline::{Standing, Timelines};
 
-pub use changes::{
-    Begin, ChangeGroup, ChangeReader, Changes, RowCell, RowChange, RowChanges,
-};
+pub use changes::{Begin, ChangeGroup, ChangeReader, Changes, RowCell, RowChange, RowChanges};
 pub use cursor::{Cursor, Next, Page};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, Sent, With};
 pub use fresh::{FORMS_MAX, Fresh};

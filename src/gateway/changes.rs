@@ -41,10 +41,12 @@ pub(super) fn list<'a>(
 ) -> Vec<Change<'a>> {
     match changes {
         Changes::Timelines(changes) => {
-            let mut told = Vec::new();
+            let mut told: Vec<Change<'_>> = Vec::new();
             for change in changes {
-                if !joins(told.last_mut(), change, integers) {
-                    told.push(of_timeline(change, integers));
+                let next = of_timeline(change, integers);
+                match told.last_mut() {
+                    Some(before) => told.extend(joined(before, next)),
+                    None => told.push(next),
                 }
             }
             told
@@ -56,77 +58,48 @@ pub(super) fn list<'a>(
     }
 }
 
-/// Adds a change to the one told before, if they are told together.
-fn joins<'a>(
-    before: Option<&mut Change<'a>>,
-    change: &'a TimelineChange,
-    integers: Integers,
-) -> bool {
-    let is_here = |timeline: &str, epoch: &str| {
-        *timeline == *change.timeline && (epoch.is_empty() || *epoch == *change.epoch)
-    };
-    match (before, &change.what) {
-        (Some(Change::Message(told)), What::Appended(message, head))
-            if is_here(&told.timeline, &told.epoch) =>
+/// Adds what comes next to what was told before, if they are told together; else gives it back.
+fn joined<'a>(before: &mut Change<'a>, next: Change<'a>) -> Option<Change<'a>> {
+    match (before, next) {
+        (Change::Message(told), Change::Message(next))
+            if (&told.timeline, &told.epoch) == (&next.timeline, &next.epoch) =>
         {
-            told.messages.push(shared_message(message, integers));
-            told.head = told.head.max(*head);
+            told.messages.extend(next.messages);
+            told.head = told.head.max(next.head);
         }
-        (Some(Change::MessageChanged(told)), What::Changed(message))
-            if is_here(&told.timeline, &told.epoch) =>
+        (Change::MessageChanged(told), Change::MessageChanged(next))
+            if (&told.timeline, &told.epoch) == (&next.timeline, &next.epoch) =>
         {
-            told.messages.push(shared_message(message, integers));
-            told.change_head = message.change;
+            told.messages.extend(next.messages);
+            told.change_head = next.change_head;
         }
-        (
-            Some(Change::Reaction(told)),
-            What::Reacted {
-                sequence,
-                change: number,
-                reactions,
-            },
-        ) if is_here(&told.timeline, &told.epoch) => {
-            told.messages.push(ReactedMessage {
-                sequence: *sequence,
-                change: *number,
-                reactions: shared_reactions(reactions),
-            });
-            told.change_head = *number;
+        (Change::Reaction(told), Change::Reaction(next))
+            if (&told.timeline, &told.epoch) == (&next.timeline, &next.epoch) =>
+        {
+            told.messages.extend(next.messages);
+            told.change_head = next.change_head;
         }
-        (
-            Some(Change::MemberChanged(told)),
-            What::Member {
-                user,
-                row,
-                standing,
-            },
-        ) if is_here(&told.timeline, "") => {
-            let (MemberChanged { members, removed, .. }, row) = (&mut *told, row.as_deref());
-            match (members.as_mut(), removed.as_mut(), row) {
-                (Some(members), Some(removed), Some(row)) if removed.is_empty() => {
-                    members.push(member(user, row, integers));
-                }
-                (Some(members), Some(removed), None) if members.is_empty() => {
-                    removed.push(Cow::from(user));
-                }
-                _ => return false,
-            }
-            (told.version, told.members_count) = (standing.version, standing.members);
+        // Who came and went at once would have no order.
+        (Change::MemberChanged(told), Change::MemberChanged(next))
+            if told.timeline == next.timeline
+                && told.removed.iter().all(Vec::is_empty)
+                    == next.removed.iter().all(Vec::is_empty) =>
+        {
+            told.members
+                .iter_mut()
+                .for_each(|all| all.extend(next.members.iter().flatten().cloned()));
+            told.removed
+                .iter_mut()
+                .for_each(|all| all.extend(next.removed.iter().flatten().cloned()));
+            (told.version, told.members_count) = (next.version, next.members_count);
         }
-        (
-            Some(Change::Receipt(Receipts {
-                timeline,
-                receipts: Some(receipts),
-            })),
-            What::Read {
-                user,
-                read,
-                received,
-            },
-        ) if is_here(timeline, "") => receipts.push(receipt(user, *read, *received)),
-        _ => return false,
+        (Change::Receipt(told), Change::Receipt(next)) if told.timeline == next.timeline => {
+            let more = next.receipts.into_iter().flatten();
+            told.receipts.get_or_insert_default().extend(more);
+        }
+        (_, next) => return Some(next),
     }
-    true
+    None
 }
 
 fn of_timeline(change: &TimelineChange, integers: Integers) -> Change<'_> {
@@ -168,9 +141,9 @@ fn of_timeline(change: &TimelineChange, integers: Integers) -> Change<'_> {
             timeline: timeline(),
             epoch: epoch(),
             messages: vec![ReactedMessage {
+                reactions: shared_reactions(reactions),
                 sequence: *sequence,
                 change: *change,
-                reactions: shared_reactions(reactions),
             }],
             change_head: *change,
         }),
@@ -179,14 +152,12 @@ fn of_timeline(change: &TimelineChange, integers: Integers) -> Change<'_> {
             meta: entry(meta, integers),
             version: *version,
         }),
-        What::Configured { settings, version } => {
-            Change::TimelineConfigured(TimelineConfigured {
-                timeline: timeline(),
-                epoch: epoch(),
-                settings: shape::settings(settings),
-                version: *version,
-            })
-        }
+        What::Configured { settings, version } => Change::TimelineConfigured(TimelineConfigured {
+            timeline: timeline(),
+            epoch: epoch(),
+            settings: shape::settings(settings),
+            version: *version,
+        }),
         What::Member {
             user,
             row,

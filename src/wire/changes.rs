@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, OneValue};
-use super::push::{Changed, MemberChanged, Messages, Reacted, Receipts, TimelineChanged};
+use super::news::{Changed, MemberChanged, Messages, Reacted, Receipts, TimelineChanged};
 use super::settings::Settings;
 
 /// Changes of a stream, and the position behind them.
@@ -31,40 +31,41 @@ pub struct StreamChanges<'a> {
 #[serde(tag = "kind")]
 #[schemars(rename = "stream_change")]
 pub enum Change<'a> {
-    /// Messages were appended; in their newest form as of that commit.
+    /// `message`: messages were appended; in their newest form as of that commit.
     #[serde(rename = "message")]
     Message(Messages<'a>),
-    /// Messages were edited, deleted or pinned; newest form, but without reactions, which are changes of their own.
+    /// `message.changed`: messages were edited, deleted or pinned; newest form, without reactions, which are changes of
+    /// their own.
     #[serde(rename = "message.changed")]
     MessageChanged(Changed<'a>),
-    /// The reactions to messages changed.
+    /// `reaction`: the reactions to messages changed.
     #[serde(rename = "reaction")]
     Reaction(Reacted<'a>),
-    /// A timeline was made.
+    /// `timeline.created`: a timeline was made.
     #[serde(rename = "timeline.created")]
     TimelineCreated(TimelineCreated<'a>),
-    /// The meta was updated.
+    /// `timeline.changed`: the meta was updated.
     #[serde(rename = "timeline.changed")]
     TimelineChanged(TimelineChanged<'a>),
-    /// The settings were changed.
+    /// `timeline.configured`: the settings were changed.
     #[serde(rename = "timeline.configured")]
     TimelineConfigured(TimelineConfigured<'a>),
-    /// A timeline was deleted.
+    /// `timeline.deleted`: a timeline was deleted.
     #[serde(rename = "timeline.deleted")]
     TimelineDeleted(TimelineDeleted<'a>),
-    /// Members came, changed or went.
+    /// `member.changed`: members came, changed or went.
     #[serde(rename = "member.changed")]
     MemberChanged(MemberChanged<'a>),
-    /// Members have read.
+    /// `receipt`: members have read.
     #[serde(rename = "receipt")]
     Receipt(Receipts<'a>),
-    /// A row became these columns and nothing else.
+    /// `row.put`: a row became these columns and nothing else.
     #[serde(rename = "row.put")]
     RowPut(Row<'a>),
-    /// Some columns of a row changed.
+    /// `row.updated`: some columns of a row changed.
     #[serde(rename = "row.updated")]
     RowUpdated(Row<'a>),
-    /// A row was deleted.
+    /// `row.deleted`: a row was deleted.
     #[serde(rename = "row.deleted")]
     RowDeleted(Row<'a>),
 }

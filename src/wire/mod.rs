@@ -28,6 +28,7 @@ pub mod message;
 mod methods;
 mod nested;
 pub mod new_member;
+mod news;
 mod openrpc;
 mod params;
 pub mod pin;

@@ -50,8 +50,8 @@ listed! {
         EpochChanged,
         /// The table has no stream. Enable it, by Tablestore's API.
         NoStream,
-        /// The log has let go of what follows this position, or it is of a history that was replaced. Read anew what the
-        /// changes are of, and open the stream from now.
+        /// The log has let go of what follows this position, or it is of a history that was replaced. Read anew what
+        /// the changes are of, and open the stream from now.
         PositionLost,
         /// This connection has a subscription on this timeline. Unsubscribe first, to move it.
         AlreadySubscribed,

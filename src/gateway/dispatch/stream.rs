@@ -80,7 +80,12 @@ pub(super) fn cursors(shared: &Arc<Shared>, caller: &Caller, request: stream::Cu
         let tables = &shared.tablestore.tables;
         let store = |error: Error| refusal(error.into());
         let mut all = tables.all_cursors().await.map_err(store)?;
-        all.retain(|cursor| request.after.as_ref().is_none_or(|after| cursor.name > *after));
+        all.retain(|cursor| {
+            request
+                .after
+                .as_ref()
+                .is_none_or(|after| cursor.name > *after)
+        });
         // Positions are long.
         let limit = size(request.limit).min(PAGE_CURSORS_MAX);
         let next = (all.len() > limit).then(|| all[limit - 1].name.clone());

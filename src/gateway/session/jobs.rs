@@ -23,7 +23,7 @@ use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
 use super::own_side::Looking;
 use super::parts::{Opened, Opening, Part, Rest};
-use super::streams::{Step, Stepping};
+use super::steps::{Step, Stepping};
 use super::subscriptions::Fetch;
 use crate::feed::{Next, Pull};
 use crate::metrics::Held;

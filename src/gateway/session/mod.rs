@@ -16,6 +16,7 @@ mod own_side;
 mod parts;
 mod receive;
 mod slots;
+mod steps;
 mod streams;
 mod subscriptions;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{AbortHandle, BoxFuture, abortable};
+use futures_util::future::{AbortHandle, abortable};
 use tokio::time::Instant;
 
 use super::super::dispatch::shape::page_bytes;
@@ -20,7 +20,8 @@ use super::super::{Shared, changes};
 use super::answer::{Pending, Weight};
 use super::jobs::Jobs;
 use super::parts::Opened;
-use crate::feed::{ChangeGroup, ChangeReader};
+use super::steps::Step;
+use crate::feed::ChangeReader;
 use crate::metrics::Metrics;
 use crate::table::{FollowError, PageBounds};
 use crate::wire::push::{StreamEnd, StreamEnded};
@@ -55,16 +56,6 @@ enum State {
     News(Box<ChangeReader>),
     /// It reads.
     Reading,
-}
-
-/// A step of a stream that is done.
-pub(super) enum Step {
-    /// It was closed while it waited.
-    Closed,
-    /// There is news.
-    News(Box<ChangeReader>),
-    /// It has read.
-    Read(Box<ChangeReader>, Result<ChangeGroup, FollowError>),
 }
 
 /// Streams of one connection.
@@ -282,6 +273,3 @@ fn bounds(limits: &Limits) -> PageBounds {
         cell_bytes: CELL_BYTES,
     }
 }
-
-/// The way of a step.
-pub(super) type Stepping = BoxFuture<'static, Step>;

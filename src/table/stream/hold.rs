@@ -125,7 +125,9 @@ impl Tables {
             }
         }
         if let Some(after) = self.behind_cursors().await? {
-            let own = by_hours.entry(cursor_hours).or_insert_with(|| after.clone());
+            let own = by_hours
+                .entry(cursor_hours)
+                .or_insert_with(|| after.clone());
             for (lowest, after) in own.iter_mut().zip(after) {
                 *lowest = (*lowest).min(after);
             }

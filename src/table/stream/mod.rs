@@ -21,8 +21,8 @@ pub(super) use index::Index;
 pub(super) use noted::Noted;
 pub use place::{Place, ShardId, ShardIterator};
 pub use places::{Places, Scope};
-pub use read::{CHANGES_MAX, PageBounds, TablePage};
 use read::read_changes;
+pub use read::{CHANGES_MAX, PageBounds, TablePage};
 
 use super::schema::Table;
 use super::tables::Tables;

@@ -98,7 +98,16 @@ impl<'b> Touched<'b> {
                 {
                     let (kind, entry, value) = (Kind::Head, entry.kind, entry.value);
                     let columns = name;
-                    found.push((number, Seen { kind, name, columns, entry, value }));
+                    found.push((
+                        number,
+                        Seen {
+                            kind,
+                            name,
+                            columns,
+                            entry,
+                            value,
+                        },
+                    ));
                 }
             }
         }
@@ -122,13 +131,19 @@ impl<'b> Touched<'b> {
                 let (_, columns) = split_key(entry.key).ok_or(Malformed)?;
                 let name = Reader::new(columns).skip()?;
                 // Only members change without their timeline's head.
-                let is_asked = self.heads.contains_key(name)
-                    || kind == Kind::Member && self.is_asked(name)?;
+                let is_asked =
+                    self.heads.contains_key(name) || kind == Kind::Member && self.is_asked(name)?;
                 if !is_asked {
                     continue;
                 }
                 let (entry, value) = (entry.kind, entry.value);
-                let seen = Seen { kind, name, columns, entry, value };
+                let seen = Seen {
+                    kind,
+                    name,
+                    columns,
+                    entry,
+                    value,
+                };
                 match told.get(&index).copied() {
                     Some(before) if is_append(&found[before]) => {}
                     before => {
