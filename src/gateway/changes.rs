@@ -44,10 +44,11 @@ pub(super) fn list<'a>(
             let mut told: Vec<Change<'_>> = Vec::new();
             for change in changes {
                 let next = of_timeline(change, integers);
-                match told.last_mut() {
-                    Some(before) => told.extend(joined(before, next)),
-                    None => told.push(next),
-                }
+                let apart = match told.last_mut() {
+                    Some(before) => joined(before, next),
+                    None => Some(next),
+                };
+                told.extend(apart);
             }
             told
         }
