@@ -66,15 +66,16 @@ pub fn export(
         client: Client::connect(account)?,
         table: table.to_owned(),
         id: None,
-        partition: 0,
+        partitions: Vec::new(),
+        partition: None,
     };
     let mut exported = Exported::default();
     loop {
-        let (spool, partitions) = Spool::read(&mut asking)?;
+        let spool = Spool::read(&mut asking)?;
         exported.positions.push(spool.position);
         exported.rows += spool.merge(out)?;
-        asking.partition += 1;
-        if asking.partition >= partitions {
+        asking.partition = asking.partitions.get(exported.positions.len()).copied();
+        if asking.partition.is_none() {
             out.flush()?;
             return Ok(exported);
         }
@@ -86,7 +87,10 @@ struct Asking {
     client: Client,
     table: String,
     id: Option<u32>,
-    partition: u32,
+    /// As the first answer named them.
+    partitions: Vec<u32>,
+    /// `None` = the first one.
+    partition: Option<u32>,
 }
 
 impl Asking {
@@ -97,7 +101,7 @@ impl Asking {
     ) -> Result<ExportTableResponse, ExportError> {
         let request = ExportTableRequest {
             table_name: Some(self.table.clone()),
-            partition: Some(self.partition),
+            partition: self.partition,
             start_primary_key: start,
             position,
         };
@@ -108,6 +112,11 @@ impl Asking {
                 let page = ExportTableResponse::decode(body).map_err(wrong)?;
                 if *self.id.get_or_insert(page.table_id) != page.table_id {
                     return Err(wrong("the table was deleted and made again meanwhile"));
+                }
+                if self.partitions.is_empty() {
+                    self.partitions.clone_from(&page.partitions);
+                } else if self.partitions != page.partitions {
+                    return Err(wrong("partitions were split or merged meanwhile"));
                 }
                 return Ok(page);
             }
@@ -135,7 +144,7 @@ struct Spool {
 }
 
 impl Spool {
-    fn read(asking: &mut Asking) -> Result<(Spool, u32), ExportError> {
+    fn read(asking: &mut Asking) -> Result<Spool, ExportError> {
         let mut spool = Spool {
             rows: BufWriter::new(unnamed_file()?),
             changed: BTreeMap::new(),
@@ -161,7 +170,7 @@ impl Spool {
             };
             spool.catch_up(asking, read_to.as_ref())?;
             if start.is_none() {
-                return Ok((spool, page.partitions));
+                return Ok(spool);
             }
         }
     }

@@ -216,7 +216,7 @@ impl ChangeReader {
     }
 
     fn place(&self, partition: PartitionId, log: &Tail) -> Place {
-        let known = self.places.resolve(partition);
+        let known = self.tables.resolve(&self.places, partition);
         known.unwrap_or_else(|| Place::before(log.first()))
     }
 }

@@ -42,10 +42,10 @@ const CHANGES_BYTES: usize = 4 << 20;
 const PAGE_BYTES_MAX: usize = 4 * ROW_BYTES_MAX;
 
 impl Tables {
-    /// How many partitions there are to export.
+    /// The partitions that there are to export; at least one.
     #[must_use]
-    pub fn partitions_count(&self) -> usize {
-        self.partitions().ids().count()
+    pub fn partition_ids(&self) -> Vec<PartitionId> {
+        self.partitions().ids().collect()
     }
 
     /// A page of a partition's rows of a table, from a key on.

@@ -14,16 +14,17 @@ use crate::wire::tablestore::{Export, ExportTable, Reply};
 
 pub(super) async fn read(shared: &Shared, export: ExportTable) -> Outcome {
     let table = find(shared, &export.table).await?;
-    let (tables, partition) = (&shared.tablestore.tables, export.partition);
+    let tables = &shared.tablestore.tables;
+    let partitions = tables.partition_ids();
+    let partition = export.partition.unwrap_or(partitions[0]);
     let page: Exported<RowBuffer> = match export.what {
         Export::Rows(start) => tables.export_rows(&table, partition, start).await,
         Export::Changes(from) => tables.export_changes(&table, partition, from).await,
     }
     .map_err(refusal)?;
-    let partitions = u32::try_from(tables.partitions_count()).unwrap_or(u32::MAX);
     Ok(Reply::Exported(ExportTableResponse {
         table_id: table.id.0,
-        partitions,
+        partitions: partitions.iter().map(|id| u32::from(id.0)).collect(),
         position: page.position.0,
         rows: page.rows.into_bytes(),
         gone: keys(&table, &page.gone),

@@ -9,7 +9,6 @@
 //! ```
 
 use crate::ids::{PartitionId, Position, TableId};
-use crate::metrics;
 use crate::model::{Error, ValueRef};
 use crate::ordered::Reader;
 use crate::partition::{Purpose, ReadError, SubmitError, Txn, View};
@@ -207,7 +206,7 @@ impl Tables {
         }
         for partition in self.partitions().ids() {
             let tail = self.partitions().tail(partition);
-            let Some(place) = places.resolve(partition) else {
+            let Some(place) = self.resolve(places, partition) else {
                 continue;
             };
             if place.position > tail.position().next() {
@@ -239,38 +238,44 @@ impl Tables {
         Ok((batches, since))
     }
 
-    /// By partition the position behind which some cursor is; `None` = there are none.
-    pub(super) async fn behind_cursors(&self) -> Result<Option<Vec<u64>>, Error> {
-        let mut cursors = self.all_cursors().await?;
-        cursors.retain(|cursor| cursor.places.history == self.partitions().history());
-        if cursors.is_empty() {
-            return Ok(None);
-        }
-        let mut lowest = Vec::new();
-        for partition in self.partitions().ids() {
-            let behind = |cursor: &Cursor| {
-                let place = cursor.places.resolve(partition);
-                place.map_or(0, |place| place.position.0 - 1)
-            };
-            let number = usize::from(partition.0);
-            lowest.resize(lowest.len().max(number + 1), 0);
-            lowest[number] = cursors.iter().map(behind).min().unwrap_or(0);
-        }
-        Ok(Some(lowest))
+    /// The position in a partition's log behind which some cursor is; `None` = there are none.
+    pub(super) fn behind_cursors(
+        &self,
+        cursors: &[Cursor],
+        partition: PartitionId,
+    ) -> Option<Position> {
+        let history = self.partitions().history();
+        let of_now = cursors
+            .iter()
+            .filter(|cursor| cursor.places.history == history);
+        let behind = |cursor: &Cursor| {
+            let place = self.resolve(&cursor.places, partition);
+            place.map_or(Position::ZERO, |place| Position(place.position.0 - 1))
+        };
+        of_now.map(behind).min()
+    }
+
+    /// A reader's place in a partition's log. Where it knows of the partition's parents only, theirs counts.
+    #[must_use]
+    pub fn resolve(&self, places: &Places, partition: PartitionId) -> Option<Place> {
+        let known = places.resolve(partition);
+        known.or_else(|| {
+            let of = |parent| places.resolve(parent).map(|place| place.position);
+            let inherited = self.partitions().map().inherited(partition, &of);
+            inherited.map(Place::before)
+        })
     }
 
     /// Tells operators how far cursors are behind.
-    pub(super) async fn tell_of_cursors(&self, figures: &metrics::Follows) {
+    pub(super) async fn tell_of_cursors(&self) {
         let Ok(cursors) = self.all_cursors().await else {
             return;
         };
         let is_lost = |cursor: &&Cursor| self.check_places(&cursor.places).is_err();
         let lost = cursors.iter().filter(is_lost).count() as u64;
-        let behind = self.behind_cursors().await.ok().flatten();
-        let behind = behind.unwrap_or_default();
         let place = |partition: PartitionId| {
-            let after = behind.get(usize::from(partition.0))?;
-            Some((partition, Place::before(Position(*after).next())))
+            let after = self.behind_cursors(&cursors, partition)?;
+            Some((partition, Place::before(after.next())))
         };
         let places = self.partitions().ids().filter_map(place);
         let history = self.partitions().history();
@@ -278,6 +283,7 @@ impl Tables {
         let oldest = self.lag(&slowest).await.map_or(None, |(_, since)| since);
         let now_ms = self.now_ms().cast_unsigned();
         let lag_ms = oldest.map_or(0, |since| now_ms.saturating_sub(since));
+        let figures = &self.partitions().metrics().follows;
         figures.cursors.count(cursors.len() as u64);
         figures.lost.count(lost);
         figures.lag_seconds.set(lag_ms as f64 / 1e3);

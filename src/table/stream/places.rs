@@ -46,8 +46,7 @@ impl Places {
         }
     }
 
-    /// The place in a partition's log; `None` = at its first batch. The one rule for it: what a partition's keys went
-    /// through before in another one counts here.
+    /// The place in a partition's log, if it is named; `Tables::resolve` is the rule for what its keys were in before.
     #[must_use]
     pub fn resolve(&self, partition: PartitionId) -> Option<Place> {
         self.by_partition.get(&partition).copied()

@@ -718,6 +718,7 @@ pub struct AbortTransactionResponse {
 pub struct ExportTableRequest {
     #[prost(string, optional, tag = "1")]
     pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// Without it: the first of those that the answer names.
     #[prost(uint32, optional, tag = "2")]
     pub partition: ::core::option::Option<u32>,
     #[prost(bytes = "bytes", optional, tag = "3")]
@@ -730,8 +731,9 @@ pub struct ExportTableResponse {
     /// Another one is another table of the same name.
     #[prost(uint32, required, tag = "1")]
     pub table_id: u32,
-    #[prost(uint32, required, tag = "2")]
-    pub partitions: u32,
+    /// Those that there are. Others in another answer: what was read of them is of no use.
+    #[prost(uint32, repeated, packed = "false", tag = "2")]
+    pub partitions: ::prost::alloc::vec::Vec<u32>,
     #[prost(uint64, required, tag = "3")]
     pub position: u64,
     #[prost(bytes = "bytes", required, tag = "4")]
