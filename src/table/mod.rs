@@ -62,7 +62,7 @@ pub use rules::{Retention, TableRules, owner_of_text};
 pub use schema::Table;
 pub use stream::{CHANGES_MAX, Place, Shard, ShardId, ShardIterator, ShardPage};
 pub use tables::{TABLES_MAX, Tables};
-pub use virtual_table::{VirtualRows, Walk};
+pub use virtual_table::{Touched, VirtualRows, Walk};
 pub use write::Written;
 
 pub use crate::ordered::Malformed;

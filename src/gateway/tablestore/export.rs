@@ -14,25 +14,31 @@ use crate::wire::tablestore::{Export, ExportTable, Reply};
 
 pub(super) async fn read(shared: &Shared, export: ExportTable) -> Outcome {
     let table = find(shared, &export.table).await?;
-    let (tables, partition) = (&shared.tablestore.tables, export.partition);
+    let (tables, prefix) = (&shared.tablestore.tables, export.prefix);
+    let found = tables.export_partition(export.partition);
+    let (partition, next) = found.map_err(refusal)?;
     let page: Exported<RowBuffer> = match export.what {
-        Export::Rows(start) => tables.export_rows(&table, partition, start).await,
-        Export::Changes(from) => tables.export_changes(&table, partition, from).await,
+        Export::Rows(start) => {
+            let prefix = prefix.as_deref();
+            tables.export_rows(&table, partition, start, prefix).await
+        }
+        Export::Changes(from) => tables.export_changes(&table, partition, from, prefix).await,
     }
     .map_err(refusal)?;
-    let partitions = u32::try_from(tables.partitions_count()).unwrap_or(u32::MAX);
     Ok(Reply::Exported(ExportTableResponse {
         table_id: table.id.0,
-        partitions,
+        partition: partition.0.into(),
+        next_partition: next.map(|next| next.0.into()),
         position: page.position.0,
         rows: page.rows.into_bytes(),
         gone: keys(&table, &page.gone),
+        gone_below: keys(&table, &page.gone_below),
         next_start_primary_key: page.next.map(|key| keys(&table, &[key])),
         is_last: page.is_last,
     }))
 }
 
-fn keys(table: &Table, keys: &[Vec<KeyValue>]) -> Bytes {
+fn keys<'k>(table: &Table, keys: impl IntoIterator<Item = &'k Vec<KeyValue>>) -> Bytes {
     let mut buffer = RowBuffer::default();
     for key in keys {
         buffer.push_key(&table.primary_key, key);

@@ -14,8 +14,10 @@ use crate::model::{KeyUse, PrimaryKey};
 pub struct ExportTable {
     /// The table.
     pub table: String,
-    /// Of which partition.
-    pub partition: PartitionId,
+    /// Of which partition; `None` = the first.
+    pub partition: Option<PartitionId>,
+    /// What the first value of the rows' keys begins with.
+    pub prefix: Option<String>,
     /// What of it.
     pub what: Export,
 }
@@ -32,12 +34,14 @@ pub enum Export {
 impl ExportTable {
     pub(super) fn from_message(message: proto::ExportTableRequest) -> Result<Self, Failure> {
         let table = table_name(message.table_name)?;
-        let partition = u16::try_from(message.partition.unwrap_or(0)).map_err(|_| missing())?;
+        let partition = message.partition.map(u16::try_from).transpose();
+        let partition = partition.map_err(|_| missing())?;
         let start = message.start_primary_key.as_ref();
         let start = start.map(|key| decode_key(key, KeyUse::Read)).transpose()?;
         Ok(ExportTable {
             table,
-            partition: PartitionId(partition),
+            partition: partition.map(PartitionId),
+            prefix: message.prefix,
             what: match message.position {
                 Some(position) => Export::Changes(Position(position)),
                 None => Export::Rows(start),

@@ -718,12 +718,16 @@ pub struct AbortTransactionResponse {
 pub struct ExportTableRequest {
     #[prost(string, optional, tag = "1")]
     pub table_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// Without it the first one.
     #[prost(uint32, optional, tag = "2")]
     pub partition: ::core::option::Option<u32>,
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(uint64, optional, tag = "4")]
     pub position: ::core::option::Option<u64>,
+    /// Only rows whose first key column, a text, begins with this.
+    #[prost(string, optional, tag = "5")]
+    pub prefix: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExportTableResponse {
@@ -731,7 +735,7 @@ pub struct ExportTableResponse {
     #[prost(uint32, required, tag = "1")]
     pub table_id: u32,
     #[prost(uint32, required, tag = "2")]
-    pub partitions: u32,
+    pub partition: u32,
     #[prost(uint64, required, tag = "3")]
     pub position: u64,
     #[prost(bytes = "bytes", required, tag = "4")]
@@ -743,6 +747,12 @@ pub struct ExportTableResponse {
     pub next_start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bool, required, tag = "7")]
     pub is_last: bool,
+    /// The partition to go on with behind this one; none = this is the last.
+    #[prost(uint32, optional, tag = "8")]
+    pub next_partition: ::core::option::Option<u32>,
+    /// Keys: what was read of rows with the same first column and a lower key is there no more, but for these rows.
+    #[prost(bytes = "bytes", required, tag = "9")]
+    pub gone_below: ::prost::bytes::Bytes,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
