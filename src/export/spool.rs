@@ -235,7 +235,7 @@ mod tests {
             }
             let mut spool = Spool::new().unwrap();
             let mut next = Some((0, 0));
-            let mut read = |spool: &mut Spool, truth: &BTreeMap<_, String>, next: &mut Option<(u8, i64)>, count| {
+            let read = |spool: &mut Spool, truth: &BTreeMap<_, String>, next: &mut Option<(u8, i64)>, count| {
                 let Some(from) = *next else { return };
                 let mut left = truth.range(from..);
                 for (key, text) in left.by_ref().take(count) {

@@ -10,8 +10,7 @@ use crate::model::KeyValue;
 use crate::table::{Batch, Malformed, ReadError, Touched, damaged, split_key};
 
 use super::head::HeadRow;
-use super::tables::{HEADS, MESSAGES, METAS, Name, REACTION_SUMS, incarnation_of};
-use super::virtual_tables::SEQUENCE_END;
+use super::tables::{HEADS, MESSAGES, METAS, Name, REACTION_SUMS, SEQUENCE_END, incarnation_of};
 use super::write::is_made_at;
 
 /// Of messages.
@@ -39,12 +38,6 @@ fn each(
 }
 
 fn message(entry: KeyedEntry<'_>, position: Position) -> Result<Option<Touched>, Malformed> {
-    let key = |columns, sequence: u64| {
-        Ok(vec![
-            timeline(columns)?,
-            KeyValue::Integer(sequence.cast_signed()),
-        ])
-    };
     Ok(match split_key(entry.key) {
         Some((MESSAGES | REACTION_SUMS, columns)) => {
             let (_, mut rest) = incarnation_of(columns)?;
@@ -62,6 +55,11 @@ fn message(entry: KeyedEntry<'_>, position: Position) -> Result<Option<Touched>,
         }
         _ => None,
     })
+}
+
+fn key(columns: &[u8], sequence: u64) -> Result<Vec<KeyValue>, Malformed> {
+    let sequence = KeyValue::Integer(sequence.cast_signed());
+    Ok(vec![timeline(columns)?, sequence])
 }
 
 fn timeline(columns: &[u8]) -> Result<KeyValue, Malformed> {

@@ -29,7 +29,7 @@ use super::edit::load_held;
 use super::head::HeadRow;
 use super::page::Held;
 use super::stored::{around, put_all};
-use super::tables::{HEADS, MESSAGES, METAS, Name};
+use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
 use super::time::shown;
 use super::touched;
 use super::{Burial, Message, TimelineInfo, Timelines};
@@ -68,9 +68,6 @@ const META_COLUMNS: [(&str, ColumnType); 8] = [
 
 /// What all names of our columns begin with.
 const OURS: &str = "__";
-
-/// Above every sequence.
-pub(super) const SEQUENCE_END: u64 = i64::MAX.cast_unsigned();
 
 impl Timelines {
     /// The virtual tables that show the timelines.
