@@ -51,6 +51,7 @@ fn wrong(what: impl std::fmt::Display) -> ExportError {
 
 /// What to export, and how.
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)] // the subcommand has the name
 pub struct Export {
     /// The table. All messages of timelines are `timeline_message`, their metas `timeline_meta`
     pub table: String,
