@@ -115,7 +115,7 @@ impl Server {
         let clock = Arc::new(Clock::system());
         let (partitions, timelines, tables) = open_store(config, &metrics, &clock).await?;
         let tasks = TaskTracker::new();
-        let (targets, jobs) = People::targets(&partitions, &timelines, &metrics);
+        let (targets, jobs) = People::targets(&partitions, &timelines);
         let options = config.relay_options();
         let relay = Relay::start(&partitions, targets, options, &metrics, &tasks);
         jobs.start(&tasks);
@@ -128,9 +128,9 @@ impl Server {
             &metrics,
             &tasks,
         );
-        let timers = Timers::start(&timelines, &metrics, &tasks);
+        let timers = Timers::start(&partitions, timelines.clone(), &metrics, &tasks);
         let backfill = Backfill::start(&tables, &metrics, &tasks);
-        let streams = hold_for_streams(config, &tables, &metrics, &tasks);
+        let streams = hold_for_streams(config, &tables, &tasks);
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -253,18 +253,13 @@ async fn open_store(
 }
 
 /// Holds the logs for the streams of tables until what is returned is cancelled.
-fn hold_for_streams(
-    config: &Config,
-    tables: &Tables,
-    metrics: &Arc<Metrics>,
-    tasks: &TaskTracker,
-) -> CancellationToken {
-    let (tables, metrics) = (tables.clone(), Arc::clone(metrics));
+fn hold_for_streams(config: &Config, tables: &Tables, tasks: &TaskTracker) -> CancellationToken {
+    let tables = tables.clone();
     let bytes_max = config.stream_log_bytes();
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     tasks.spawn(async move {
-        let holding = tables.hold_for_streams(bytes_max, &metrics);
+        let holding = tables.hold_for_streams(bytes_max);
         stopped.run_until_cancelled(holding).await;
     });
     stop

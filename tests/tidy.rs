@@ -46,7 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "timeline",
         ],
     ),
-    ("timers", &["metrics", "timeline"]),
+    ("timers", &["metrics", "partition", "timeline"]),
     (
         "relay",
         &["ids", "ordered", "metrics", "model", "partition", "table"],

@@ -92,8 +92,8 @@ pub fn export(
         client: Client::new(account)?,
         what: what.clone(),
         id: None,
+        partitions: Vec::new(),
         partition: None,
-        next_partition: None,
     };
     let mut file = match what.format {
         Format::Ndjson => Output::Lines(out),
@@ -107,11 +107,11 @@ pub fn export(
             exported.rows += 1;
             file.push(row)
         })?;
-        if asking.next_partition.is_none() {
+        asking.partition = asking.partitions.get(exported.positions.len()).copied();
+        if asking.partition.is_none() {
             file.finish(&exported.positions)?;
             return Ok(exported);
         }
-        asking.partition = asking.next_partition;
     }
 }
 
@@ -145,8 +145,10 @@ struct Asking {
     client: Client,
     what: Export,
     id: Option<u32>,
+    /// As the first answer named them.
+    partitions: Vec<u32>,
+    /// `None` = the first one.
     partition: Option<u32>,
-    next_partition: Option<u32>,
 }
 
 impl Asking {
@@ -167,8 +169,11 @@ impl Asking {
         if *self.id.get_or_insert(page.table_id) != page.table_id {
             return Err(wrong("the table was deleted and made again meanwhile"));
         }
-        self.partition = Some(page.partition);
-        self.next_partition = page.next_partition;
+        if self.partitions.is_empty() {
+            self.partitions.clone_from(&page.partitions);
+        } else if self.partitions != page.partitions {
+            return Err(wrong("partitions were split or merged meanwhile"));
+        }
         Ok(page)
     }
 

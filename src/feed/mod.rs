@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::ids::PartitionId;
 use crate::metrics::Metrics;
-use crate::partition::Partitions;
+use crate::partition::{Each, Partitions};
 use crate::timeline::{Standing, Timelines};
 
 pub use cursor::{Cursor, Next, Page};
@@ -37,6 +37,7 @@ pub use registry::Watch;
 pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
 
 use registry::Registry;
+use tailer::{Follower, Tailer};
 
 /// The running feed. Cheap to clone.
 #[derive(Clone)]
@@ -44,7 +45,7 @@ pub struct Feed {
     registry: Arc<Registry>,
     timelines: Timelines,
     metrics: Arc<Metrics>,
-    followers: Arc<[Arc<tailer::Follower>]>,
+    followers: Arc<Each<Follower>>,
     stop: CancellationToken,
 }
 
@@ -59,11 +60,9 @@ impl Feed {
         metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
     ) -> Feed {
-        let follower = |id: PartitionId| {
-            let (tail, metrics) = (partitions.tail(id), metrics.follower(id.0));
-            Arc::new(tailer::Follower::new(tail, metrics))
+        let follower = |partitions: &Partitions, id: PartitionId| {
+            Follower::new(partitions.tail(id), partitions.metrics().follower(id.0))
         };
-        let followers: Vec<_> = partitions.ids().map(follower).collect();
         let feed = Feed {
             registry: Arc::new(Registry::new(
                 fresh_bytes_max,
@@ -72,13 +71,13 @@ impl Feed {
             )),
             timelines,
             metrics: Arc::clone(metrics),
-            followers: followers.into(),
+            followers: Arc::new(Each::new(partitions, follower)),
             stop: CancellationToken::new(),
         };
-        for (id, follower) in partitions.ids().zip(&*feed.followers) {
-            let tailer = tailer::Tailer::new(id, follower, &feed);
-            tasks.spawn(tailer.run(feed.stop.clone()));
-        }
+        let all = feed.clone();
+        partitions.for_each(tasks, &feed.stop, move |life| {
+            Tailer::new(&life, &all).run()
+        });
         let schedule = Arc::clone(&feed.registry.schedule);
         tasks.spawn(schedule.run(Arc::clone(metrics), feed.stop.clone()));
         feed
@@ -129,7 +128,7 @@ impl Feed {
     pub fn observe(&self) {
         let held = self.registry.ephemeral_bytes();
         self.metrics.feed.ephemeral_bytes.count(held as u64);
-        for follower in &*self.followers {
+        for follower in self.followers.made().values() {
             follower.observe(self.timelines.now_ms());
         }
     }

@@ -14,7 +14,7 @@ use super::Feed;
 use super::registry::Registry;
 use crate::ids::{PartitionId, Position};
 use crate::metrics::{self, Counter};
-use crate::partition::{Batch, ReadError, Tail, caught};
+use crate::partition::{Batch, Life, ReadError, Tail, caught};
 use crate::timeline::{MemberChange, MemberRow, TimelineEvent, Timelines, memberships};
 
 pub(super) struct Tailer {
@@ -25,6 +25,7 @@ pub(super) struct Tailer {
     registry: Arc<Registry>,
     follower: Arc<Follower>,
     panics: Counter,
+    stop: CancellationToken,
 }
 
 /// How far a follower is, and its metrics.
@@ -67,23 +68,25 @@ impl Follower {
 }
 
 impl Tailer {
-    /// Starts at the log's end: a watcher reads the store first.
-    pub(super) fn new(partition: PartitionId, follower: &Arc<Follower>, feed: &Feed) -> Tailer {
-        let tail = follower.tail.clone();
-        let position = Position(follower.told.load(Ordering::Relaxed));
+    /// Starts at the log's end, or at the begin of one that is born: a watcher reads the store first.
+    pub(super) fn new(life: &Life, feed: &Feed) -> Tailer {
+        let follower = feed.followers.of(life.partition);
+        follower.told.store(life.after.0, Ordering::Relaxed);
         Tailer {
-            partition,
-            tail,
-            position,
+            partition: life.partition,
+            tail: follower.tail.clone(),
+            position: life.after,
             timelines: feed.timelines.clone(),
             registry: Arc::clone(&feed.registry),
-            follower: Arc::clone(follower),
+            follower,
             panics: feed.metrics.server.panics.clone(),
+            stop: feed.stop.clone(),
         }
     }
 
-    /// Runs until `stop` or until the partition closes.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
+    /// Runs until the feed stops or the partition closes; of one that is gone all is told.
+    pub(super) async fn run(mut self) {
+        let stop = self.stop.clone();
         while let Some(true) = stop
             .run_until_cancelled(self.tail.past(self.position))
             .await

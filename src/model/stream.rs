@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{DEFINED_COLUMNS_MAX, VERSION_BYTES};
 use super::{Cell, Error, KeyColumn, KeyValue, check_column_name, key_size};
-use crate::ids::HistoryId;
+use crate::ids::{HistoryId, PartitionId, Position};
 
 /// A stream's changes are kept for this many hours at most.
 pub const STREAM_HOURS_MAX: u32 = 168;
@@ -50,11 +50,35 @@ pub struct Stream {
     pub original_columns: Vec<String>,
     /// When it was enabled, µs since 1970.
     pub enabled_us: u64,
-    /// By partition: the stream begins behind this position of its log.
+    /// By partition: the stream begins behind this position of its log. [`u64::MAX`]: the partition had gone.
     pub after: Vec<u64>,
 }
 
+const GONE: u64 = u64::MAX;
+
 impl Stream {
+    /// Behind which position of a partition's log its changes begin; `None` = the partition had gone before.
+    #[must_use]
+    pub fn behind(&self, partition: PartitionId) -> Option<Position> {
+        match self.after.get(usize::from(partition.0)) {
+            Some(&GONE) => None,
+            Some(after) => Some(Position(*after)),
+            // It was born later.
+            None => Some(Position::ZERO),
+        }
+    }
+
+    /// [`Stream::after`] of a stream that begins behind these positions, of all partitions that there are.
+    pub fn all_behind(ends: impl Iterator<Item = (PartitionId, Position)>) -> Vec<u64> {
+        let mut after = Vec::new();
+        for (partition, end) in ends {
+            let at = usize::from(partition.0);
+            after.resize(after.len().max(at + 1), GONE);
+            after[at] = end.0;
+        }
+        after
+    }
+
     /// A table's stream when it is asked to be so: the one that it has goes on, a new one has a name that no other has
     /// and begins behind these positions.
     #[must_use]
@@ -172,5 +196,17 @@ mod tests {
         let name = "#a".to_owned();
         let refused = StreamSpec::new(24, vec![name.clone()]);
         assert_eq!(refused, Err(Error::InvalidColumnName(name)));
+    }
+
+    #[test]
+    fn a_partition_that_is_born_later_is_read_whole_and_one_that_had_gone_not_at_all() {
+        let spec = StreamSpec::new(1, Vec::new()).unwrap();
+        let ends = [(3, 7), (1, 9)].map(|(id, end)| (PartitionId(id), Position(end)));
+        let after = Stream::all_behind(ends.into_iter());
+        let stream = Stream::asked(None, Some(spec), 1, after).unwrap();
+        let text = serde_json::to_string(&stream).unwrap();
+        let stream: Stream = serde_json::from_str(&text).unwrap();
+        let behind = [0, 1, 2, 3, 4].map(|id| stream.behind(PartitionId(id)).map(|at| at.0));
+        assert_eq!(behind, [None, Some(9), None, Some(7), Some(0)]);
     }
 }

@@ -7,6 +7,7 @@
 
 mod arena;
 mod directory;
+mod each;
 mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
@@ -16,6 +17,7 @@ mod identity;
 mod in_flight;
 mod inspection;
 mod job;
+mod life;
 mod manifest;
 mod map;
 mod memtable;
@@ -56,12 +58,14 @@ pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
 use crate::metrics::Metrics;
 use directory::Directory;
+pub use each::Each;
 pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
 pub use flusher::FROZEN_MAX;
 pub use hold::Holder;
 pub use inspection::{Inspected, Inspection};
+pub use life::Life;
 pub use map::{Map, Origin, Share, hash};
 pub use merge::Direction;
 pub use options::{BATCH_JOBS, Options, Purpose};
@@ -223,6 +227,12 @@ impl Partitions {
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<Map>> {
         self.inner.map.subscribe()
+    }
+
+    /// Has those who wait for another map look at this one again.
+    #[cfg(test)]
+    pub(crate) fn show_map(&self) {
+        self.inner.map.send_modify(|_| {});
     }
 
     /// All partitions, in the order of their ranges.

@@ -7,13 +7,16 @@
 //! text  = base64url( check (8 bytes: a hash of the user and of all that follows), kind (1), history (8), payload )
 //! list  = pinned (1), activity (8), timeline
 //! feed  = timestamp (8), sequence (8), inbox (8), timeline
-//! sync  = made at (8, ms), flags (1: all come, 2: until), count (2), since (8 each), [until (8 each)], after
+//! sync  = made at (8, ms), flags (1: all come, 2: until, 4: numbered), count (2), places, [places until], after
+//! place = [partition (2), if numbered; else they are those from 0 on] position (8)
 //! ```
+
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::ids::{HistoryId, Position};
+use crate::ids::{HistoryId, PartitionId, Position};
 
 /// Where the next page of a list begins: behind this conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,9 @@ pub(super) struct Older {
     pub(super) inbox: u64,
 }
 
+/// A place in the log of each partition.
+pub(super) type Ends = BTreeMap<PartitionId, Position>;
+
 /// Since when a sync asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Since {
@@ -41,9 +47,9 @@ pub(super) struct Since {
     /// All come: the client had nothing, or nothing that counts.
     pub(super) is_all: bool,
     /// Of each partition: what is above it is news.
-    pub(super) since: Vec<Position>,
+    pub(super) since: Ends,
     /// Where the next sync begins, once this one is done; empty before its first page.
-    pub(super) until: Vec<Position>,
+    pub(super) until: Ends,
     /// Up to this name all came.
     pub(super) after: String,
 }
@@ -67,6 +73,7 @@ const SYNC: u8 = 2;
 const FEED: u8 = 3;
 const ALL: u8 = 1;
 const UNTIL: u8 = 2;
+const NUMBERED: u8 = 4;
 const CHECK_BYTES: usize = 8;
 
 fn check(user: &str, rest: &[u8]) -> [u8; CHECK_BYTES] {
@@ -157,9 +164,20 @@ impl Since {
         let until = if self.until.is_empty() { 0 } else { UNTIL };
         let count = u16::try_from(self.since.len()).expect("partitions are counted in u16");
         let mut payload = self.made_at.to_be_bytes().to_vec();
-        payload.push(all | until);
+        let numbered = match (0..)
+            .map(PartitionId)
+            .zip(self.since.keys())
+            .all(|(at, id)| at == *id)
+        {
+            true => 0,
+            false => NUMBERED,
+        };
+        payload.push(all | until | numbered);
         payload.extend_from_slice(&count.to_be_bytes());
-        for position in self.since.iter().chain(&self.until) {
+        for (partition, position) in self.since.iter().chain(&self.until) {
+            if numbered != 0 {
+                payload.extend_from_slice(&partition.0.to_be_bytes());
+            }
             payload.extend_from_slice(&position.0.to_be_bytes());
         }
         payload.extend_from_slice(self.after.as_bytes());
@@ -171,13 +189,14 @@ impl Since {
             let made_at = u64::from_be_bytes(input.take()?);
             let [flags] = input.take()?;
             let count = u16::from_be_bytes(input.take()?);
-            let since = input.positions(count)?;
+            let is_numbered = flags & NUMBERED != 0;
+            let since = input.ends(count, is_numbered)?;
             let until = if flags & UNTIL == 0 { 0 } else { count };
             Some(Since {
                 made_at,
                 is_all: flags & ALL != 0,
                 since,
-                until: input.positions(until)?,
+                until: input.ends(until, is_numbered)?,
                 after: input.text()?,
             })
         })
@@ -194,8 +213,15 @@ impl Input<'_> {
         Some(*taken)
     }
 
-    fn positions(&mut self, count: u16) -> Option<Vec<Position>> {
-        let one = |_| Some(Position(u64::from_be_bytes(self.take()?)));
+    fn ends(&mut self, count: u16, is_numbered: bool) -> Option<Ends> {
+        let one = |at| {
+            let number = match is_numbered {
+                true => u16::from_be_bytes(self.take()?),
+                false => at,
+            };
+            let position = u64::from_be_bytes(self.take()?);
+            Some((PartitionId(number), Position(position)))
+        };
         (0..count).map(one).collect()
     }
 
@@ -216,7 +242,7 @@ mod tests {
         #[test]
         fn texts_come_back_to_their_user_only(
             pinned: bool, is_all: bool, numbers in any::<[u64; 2]>(), timeline in "\\PC{0,60}",
-            positions in prop::collection::vec(any::<u64>().prop_map(Position), 1..64),
+            numbers_of: bool, positions in prop::collection::vec(any::<u64>().prop_map(Position), 1..64),
             has_until: bool, noise: Vec<u8>,
         ) {
             let history = HistoryId([7; 16]);
@@ -226,7 +252,8 @@ mod tests {
             prop_assert_eq!(Behind::read("ada", history, &text), Read::Here(behind));
             prop_assert_eq!(Behind::read("bob", history, &text), Read::Wrong);
             prop_assert_eq!(Since::read("ada", history, &text), Read::Wrong);
-            let until = if has_until { positions.clone() } else { Vec::new() };
+            let positions: Ends = (u16::from(numbers_of)..).map(PartitionId).zip(positions).collect();
+            let until = if has_until { positions.clone() } else { Ends::new() };
             let older = Older { timestamp: activity, sequence: made_at, inbox: 7, timeline: timeline.clone() };
             let text = older.text("ada", history);
             prop_assert_eq!(Older::read("ada", history, &text), Read::Here(older));
@@ -245,7 +272,9 @@ mod tests {
 
     #[test]
     fn the_longest_is_below_4_kib() {
-        let positions = vec![Position(u64::MAX); 64];
+        let positions: Ends = (1..=64)
+            .map(|id| (PartitionId(id), Position(u64::MAX)))
+            .collect();
         let since = Since {
             made_at: u64::MAX,
             is_all: true,
@@ -253,6 +282,6 @@ mod tests {
             until: positions,
             after: "x".repeat(255),
         };
-        assert!(since.text("u", HistoryId([1; 16])).len() <= 2048);
+        assert!(since.text("u", HistoryId([1; 16])).len() <= 4096);
     }
 }

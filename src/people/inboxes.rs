@@ -5,12 +5,12 @@
 //! its timeline. Must not: know the relay's steps.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ids::{PartitionId, Position};
 use crate::metrics::Counter;
 use crate::relay::{Anew, CannotDerive, Derived, Kind, Target};
-use crate::table::{Batch, Partitions, ReadError, Txn, View};
+use crate::table::{Batch, Map, Partitions, ReadError, Txn, View};
 use crate::timeline::{Inbox, InboxEntry, InboxWriter, POSTS, Post, Timelines, posts};
 
 use super::jobs::{ENTRY_BYTES, Job, Jobs};
@@ -42,11 +42,21 @@ type Part = (PartitionId, Arc<[Inbox]>);
 /// Who gets the messages of a timeline's incarnation at a member version; `None` = more than a few.
 type Remembered = Option<Arc<[Part]>>;
 
-/// What was found out about recipients lately. It never changes, so it is never wrong.
+/// What was found out about recipients lately. It never changes as long as there are the same partitions.
 #[derive(Default)]
 struct Lately {
+    of: Option<Arc<Map>>,
     found: HashMap<(String, u64, u64), Remembered>,
     count: usize,
+}
+
+impl Lately {
+    fn of(map: &Arc<Map>) -> Lately {
+        Lately {
+            of: Some(Arc::clone(map)),
+            ..Lately::default()
+        }
+    }
 }
 
 impl Inboxes {
@@ -62,7 +72,8 @@ impl Inboxes {
 
     fn parts(&self, view: &View, post: &Post) -> Result<Remembered, ReadError> {
         let key = (post.timeline.clone(), post.incarnation, post.version);
-        let lately = || self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.partitions.map();
+        let lately = || self.lately(&map);
         if let Some(found) = lately().found.get(&key) {
             return Ok(found.clone());
         }
@@ -71,11 +82,19 @@ impl Inboxes {
         let found = few.then(|| self.by_partition(&page.users));
         let mut lately = lately();
         if lately.count > LATELY_MAX {
-            *lately = Lately::default();
+            *lately = Lately::of(&map);
         }
         lately.count += page.users.len() + 8;
         lately.found.insert(key, found.clone());
         Ok(found)
+    }
+
+    fn lately(&self, map: &Arc<Map>) -> MutexGuard<'_, Lately> {
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lately.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, map)) {
+            *lately = Lately::of(map);
+        }
+        lately
     }
 
     fn by_partition(&self, users: &[String]) -> Arc<[Part]> {

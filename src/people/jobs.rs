@@ -17,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::ids::{PartitionId, Position, TableId};
-use crate::metrics::{self, Counter, Metrics};
+use crate::metrics::{self, Counter};
 use crate::model::{Direction, ValueRef};
 use crate::ordered::Reader;
 use crate::table::{
-    Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter, StoreError, SubmitError, Txn,
-    View, delete, load, put, read_row, scan, scan_all, split_key,
+    Each, Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter, StoreError, SubmitError,
+    Txn, View, delete, load, put, read_row, scan, scan_all, split_key,
 };
 use crate::timeline::{Inbox, Post, Timelines};
 
@@ -140,23 +140,23 @@ struct Desk {
 pub struct Jobs {
     partitions: Partitions,
     timelines: Timelines,
-    desks: Vec<Desk>,
+    desks: Each<Desk>,
     stop: CancellationToken,
 }
 
 impl Jobs {
     /// On these partitions. Nothing is done before [`Jobs::start`].
     #[must_use]
-    pub fn new(partitions: Partitions, timelines: Timelines, metrics: &Metrics) -> Arc<Jobs> {
-        let desk = |id: PartitionId| Desk {
+    pub fn new(partitions: Partitions, timelines: Timelines) -> Arc<Jobs> {
+        let desk = |partitions: &Partitions, id: PartitionId| Desk {
             noted: AtomicU64::new(0),
             done: AtomicU64::new(u64::MAX),
             count: AtomicU64::new(0),
             bell: Notify::new(),
-            metrics: metrics.inboxes(id.0),
+            metrics: partitions.metrics().inboxes(id.0),
         };
         Arc::new(Jobs {
-            desks: partitions.ids().map(desk).collect(),
+            desks: Each::new(&partitions, desk),
             partitions,
             timelines,
             stop: CancellationToken::new(),
@@ -165,13 +165,14 @@ impl Jobs {
 
     /// Starts a task per partition on the current runtime.
     pub fn start(self: &Arc<Jobs>, tasks: &TaskTracker) {
-        for at in self.partitions.ids() {
-            let jobs = Arc::clone(self);
-            tasks.spawn(async move {
-                let stop = jobs.stop.clone();
-                let _ended = stop.run_until_cancelled(jobs.run(at)).await;
-            });
-        }
+        let jobs = Arc::clone(self);
+        self.partitions.for_each(tasks, &self.stop, move |life| {
+            let jobs = Arc::clone(&jobs);
+            async move {
+                let work = jobs.run(life.partition);
+                let _ended = life.ends.run_until_cancelled(work).await;
+            }
+        });
     }
 
     /// Ends the tasks. What they have not done comes after the next start.
@@ -183,7 +184,7 @@ impl Jobs {
     #[must_use]
     pub fn has_room(&self) -> bool {
         let is_full = |desk: &Desk| desk.count.load(Ordering::Relaxed) >= JOBS_MAX as u64;
-        !self.desks.iter().any(is_full)
+        !self.desks.made().values().any(|desk| is_full(desk))
     }
 
     /// Whether nothing is left to do of what was noted.
@@ -191,18 +192,19 @@ impl Jobs {
     pub(super) fn is_idle(&self) -> bool {
         let is_idle =
             |desk: &Desk| desk.done.load(Ordering::SeqCst) == desk.noted.load(Ordering::SeqCst);
-        self.desks.iter().all(is_idle)
+        let mut all = self.partitions.ids().map(|id| self.desks.of(id));
+        all.all(|desk| is_idle(&desk))
     }
 
     /// Counts entries of a partition's inboxes.
     pub(super) fn entries(&self, at: PartitionId) -> Counter {
-        self.desk(at).metrics.entries.clone()
+        self.desks.of(at).metrics.entries.clone()
     }
 
     /// Leaves a message to the task.
     pub(super) fn add(&self, txn: &mut Txn<'_>, at: PartitionId, job: &Job) {
         job.store(txn, None);
-        let desk = self.desk(at);
+        let desk = self.desks.of(at);
         desk.noted.fetch_max(txn.position().0, Ordering::SeqCst);
         desk.bell.notify_one();
     }
@@ -214,7 +216,7 @@ impl Jobs {
         at: PartitionId,
         job: &Job,
     ) -> Result<bool, ReadError> {
-        let desk = self.desk(at);
+        let desk = self.desks.of(at);
         if desk.done.load(Ordering::SeqCst) == desk.noted.load(Ordering::SeqCst) {
             return Ok(false);
         }
@@ -222,12 +224,8 @@ impl Jobs {
         Ok(first.transpose()?.is_some())
     }
 
-    fn desk(&self, at: PartitionId) -> &Desk {
-        &self.desks[usize::from(at.0)]
-    }
-
     async fn run(&self, at: PartitionId) {
-        let desk = self.desk(at);
+        let desk = self.desks.of(at);
         loop {
             match self.round(at).await {
                 Ok(true) => {}
@@ -242,7 +240,7 @@ impl Jobs {
 
     /// Does a slice of the first job of each of some timelines; `false` = there is none.
     async fn round(&self, at: PartitionId) -> Result<bool, StoreError> {
-        let desk = self.desk(at);
+        let desk = self.desks.of(at);
         let noted = desk.noted.load(Ordering::SeqCst);
         let mut tail = self.partitions.tail(at);
         let seen = tail.past(Position(noted.saturating_sub(1)));
@@ -307,7 +305,7 @@ impl Jobs {
             .submit(Purpose::Adds, at, bytes, write)
             .await;
         match written {
-            Ok(true) => self.desk(at).metrics.entries.increment(count),
+            Ok(true) => self.desks.of(at).metrics.entries.increment(count),
             Ok(false) => {}
             Err(SubmitError::Failed(error)) => return Err(error),
             Err(_) => return Err(StoreError::Internal),

@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 
 use crate::entry::KeyedEntry;
 use crate::ids::{PartitionId, Position, TableId};
-use crate::table::{Batch, Malformed, Partitions, Tail, split_key};
+use crate::table::{Batch, Each, Malformed, Partitions, Tail, split_key};
 
 /// A map further behind than this is read past: rows are read meanwhile.
 const BEHIND_MAX: u64 = 4_096;
@@ -22,7 +22,7 @@ const BEHIND_MAX: u64 = 4_096;
 const CATCH_UP_BYTES: usize = 1 << 20;
 
 /// Rows of one owner, in memory.
-pub(super) trait Kept: Clone {
+pub(super) trait Kept: Clone + 'static {
     /// The columns of a row's key that name its owner; `None` = such rows are not kept.
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]>;
 
@@ -60,7 +60,13 @@ struct Map<K> {
 
 /// One kind of rows.
 pub(super) struct Memory<K> {
-    partitions: Vec<(Mutex<Map<K>>, Tail)>,
+    partitions: Each<Own<K>>,
+}
+
+/// One partition's.
+struct Own<K> {
+    map: Mutex<Map<K>>,
+    tail: Tail,
 }
 
 /// What a look-up gave.
@@ -74,28 +80,28 @@ pub(super) enum Looked<K> {
 impl<K: Kept> Memory<K> {
     /// Up to about so many rows.
     pub(super) fn new(partitions: &Partitions, rows_max: usize) -> Memory<K> {
-        let ids: Vec<_> = partitions.ids().collect();
-        let generation_max = (rows_max / ids.len().max(1) / 2).max(1);
-        let one = |id| {
+        let own = move |partitions: &Partitions, id| {
             let tail = partitions.tail(id);
             let map = Map {
                 fed: tail.position(),
                 young: Slots::default(),
                 old: Slots::default(),
                 count: 0,
-                generation_max,
+                generation_max: (rows_max / partitions.ids().count().max(1) / 2).max(1),
                 asked: 0,
             };
-            (Mutex::new(map), tail)
+            let map = Mutex::new(map);
+            Own { map, tail }
         };
         Memory {
-            partitions: ids.into_iter().map(one).collect(),
+            partitions: Each::new(partitions, own),
         }
     }
 
     pub(super) fn look_up(&self, partition: PartitionId, owner: &[u8]) -> Looked<K> {
-        let is_current = self.catch_up(partition);
-        let mut map = self.map(partition);
+        let own = self.partitions.of(partition);
+        let is_current = own.catch_up();
+        let mut map = own.map();
         if !is_current {
             return Looked::Read(None);
         }
@@ -113,7 +119,8 @@ impl<K: Kept> Memory<K> {
 
     /// Keeps what a look-up's rows said.
     pub(super) fn settle(&self, partition: PartitionId, owner: &[u8], mark: u64, kept: &Arc<K>) {
-        let mut map = self.map(partition);
+        let own = self.partitions.of(partition);
+        let mut map = own.map();
         let is_asked =
             |slot: Option<&Slot<K>>| matches!(slot, Some(Slot::Asked(asked)) if *asked == mark);
         if is_asked(map.young.get(owner)) || is_asked(map.old.get(owner)) {
@@ -121,19 +128,20 @@ impl<K: Kept> Memory<K> {
             map.insert(owner.into(), Slot::Known(Arc::clone(kept)), kept.len());
         }
     }
+}
 
+impl<K: Kept> Own<K> {
     /// Notes what was committed since. Whether the map is fed up to where the tail was at the call.
-    fn catch_up(&self, partition: PartitionId) -> bool {
-        let tail = &self.at(partition).1;
-        let goal = tail.position();
+    fn catch_up(&self) -> bool {
+        let goal = self.tail.position();
         loop {
-            let mut map = self.map(partition);
+            let mut map = self.map();
             if map.fed >= goal {
                 return true;
             }
             let is_near = goal.0 - map.fed.0 <= BEHIND_MAX && !map.is_empty();
             let batches = is_near
-                .then(|| tail.recent(map.fed, CATCH_UP_BYTES))
+                .then(|| self.tail.recent(map.fed, CATCH_UP_BYTES))
                 .flatten();
             match batches {
                 Some(batches) if !batches.is_empty() => {
@@ -148,14 +156,9 @@ impl<K: Kept> Memory<K> {
         }
     }
 
-    fn at(&self, partition: PartitionId) -> &(Mutex<Map<K>>, Tail) {
-        &self.partitions[usize::from(partition.0)]
-    }
-
     /// A panic elsewhere leaves no half-done state: what it may have left is read again.
-    fn map(&self, partition: PartitionId) -> MutexGuard<'_, Map<K>> {
-        let map = self.at(partition).0.lock();
-        map.unwrap_or_else(PoisonError::into_inner)
+    fn map(&self) -> MutexGuard<'_, Map<K>> {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -37,7 +37,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::ids::{HistoryId, PartitionId, Position, TableId};
-use crate::metrics::Metrics;
 use crate::relay::{self, RELAYS, Relay, Target};
 use crate::table::{
     Catalog, DropContext, Entry, Owner, Partitions, Purpose, ReadError, Retention, Rules,
@@ -46,6 +45,7 @@ use crate::table::{
 use crate::timeline::{Columns, Error, Limits, Timelines};
 
 use conversations::OwnChange;
+use cursor::Ends;
 use followers::Followers;
 use inboxes::Inboxes;
 use lists::Lists;
@@ -86,10 +86,9 @@ impl People {
     pub fn targets(
         partitions: &Partitions,
         timelines: &Timelines,
-        metrics: &Metrics,
     ) -> (Vec<Arc<dyn Target>>, Arc<Jobs>) {
         let (all, known) = (|| partitions.clone(), || timelines.clone());
-        let jobs = Jobs::new(all(), known(), metrics);
+        let jobs = Jobs::new(all(), known());
         let targets: Vec<Arc<dyn Target>> = vec![
             Arc::new(Lists::new(all())),
             Arc::new(Inboxes::new(all(), known(), Arc::clone(&jobs))),
@@ -237,9 +236,9 @@ impl People {
     }
 
     /// Where each partition's log ends.
-    fn ends(&self) -> Vec<Position> {
-        let ids = self.partitions.ids();
-        ids.map(|id| self.partitions.tail(id).position()).collect()
+    fn ends(&self) -> Ends {
+        let end = |id| (id, self.partitions.tail(id).position());
+        self.partitions.ids().map(end).collect()
     }
 
     /// Queues a write at a user at once.

@@ -7,7 +7,7 @@ use crate::ids::{PartitionId, Position};
 use crate::timeline::{Columns, Error, Pulse};
 
 use super::People;
-use super::cursor::{CURSOR_MS_MAX, Read, Since};
+use super::cursor::{CURSOR_MS_MAX, Ends, Read, Since};
 use super::list::{Found, Shown};
 use super::tables::Home;
 
@@ -131,7 +131,11 @@ impl People {
         let all = Since {
             made_at: now,
             is_all: true,
-            since: vec![Position::ZERO; self.ends().len()],
+            since: self
+                .partitions
+                .ids()
+                .map(|id| (id, Position::ZERO))
+                .collect(),
             ..Since::default()
         };
         let Some(text) = cursor else {
@@ -139,19 +143,38 @@ impl People {
         };
         match Since::read(user, self.history(), text) {
             Read::Wrong => Err(Error::WrongCursor("cursor")),
-            Read::Here(since)
-                if since.since.len() == all.since.len()
-                    && since.made_at.saturating_add(CURSOR_MS_MAX) > now =>
-            {
-                Ok((since, false))
-            }
+            Read::Here(since) if since.made_at.saturating_add(CURSOR_MS_MAX) > now => Ok(self
+                .as_of_now(since)
+                .map_or((all, true), |since| (since, false))),
             Read::Here(_) | Read::Elsewhere => Ok((all, true)),
         }
     }
 
+    /// What a cursor says of the partitions that there are now; `None` = it does not know them all.
+    fn as_of_now(&self, since: Since) -> Option<Since> {
+        let map = self.partitions.map();
+        let of_now = |known: &Ends| -> Option<Ends> {
+            let known = |id| known.get(&id).copied();
+            let place = |id| Some((id, map.inherited(id, &known)?));
+            map.ids().map(place).collect()
+        };
+        let until = match since.until.is_empty() {
+            true => Ends::new(),
+            false => of_now(&since.until)?,
+        };
+        let of = of_now(&since.since)?;
+        Some(Since {
+            since: of,
+            until,
+            ..since
+        })
+    }
+
     /// Conversations with something above the cursor, behind its name, in the order of names.
     async fn changed(&self, user: &str, since: &Since) -> Result<Vec<Changed>, Error> {
-        let own = since.since[usize::from(self.place(&Home::new(user)).0)];
+        // A partition that was born since this call began has only news.
+        let of = |partition| since.since.get(&partition).copied().unwrap_or_default();
+        let own = of(self.place(&Home::new(user)));
         let mine = self.mine(user).await?;
         let behind = mine.iter().filter(|(name, _)| *name > since.after.as_str());
         let mut changed = Vec::new();
@@ -168,8 +191,7 @@ impl People {
             }
         }
         let matter = |_: usize, partition: PartitionId, pulse: Option<Pulse>| {
-            let since = since.since[usize::from(partition.0)];
-            pulse.is_none_or(|pulse| pulse.position == 0 || pulse.position > since.0)
+            pulse.is_none_or(|pulse| pulse.position == 0 || pulse.position > of(partition).0)
         };
         for (at, _) in self.timelines.pulses(&quiet, matter).await? {
             changed.push(Changed {

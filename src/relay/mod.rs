@@ -15,16 +15,18 @@ mod target;
 mod tests;
 mod work;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::ids::{PartitionId, Position};
 use crate::metrics::{self, Metrics};
-use crate::table::{Partitions, Tail};
+use crate::table::{Map, Partitions, Tail};
 
 pub use cursor::{RELAYS, StoredCursor, farthest, stored_cursors};
 #[cfg(any(test, feature = "faults"))]
@@ -64,18 +66,22 @@ pub struct Relay {
 
 struct Inner {
     backlog_bytes_max: i64,
-    targets: Vec<Followed>,
-    gates: Vec<Arc<Gate>>,
+    sources: ArcSwap<BTreeMap<PartitionId, Followed>>,
     stop: CancellationToken,
 }
 
-/// How far a target is.
+/// How far the task of a source is.
 struct Followed {
+    gate: Arc<Gate>,
+    /// Of each target.
+    targets: Vec<FollowedTarget>,
+}
+
+struct FollowedTarget {
     number: u32,
-    /// By source, then destination: up to where everything is done.
-    done: Vec<Vec<watch::Receiver<Position>>>,
-    /// By source.
-    metrics: Vec<metrics::Relay>,
+    /// By destination: up to where everything is done.
+    done: BTreeMap<PartitionId, watch::Receiver<Position>>,
+    metrics: metrics::Relay,
 }
 
 /// How much the targets have left to do for a partition: what they have not read of its log, and what is to be written
@@ -115,64 +121,33 @@ impl Relay {
         metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
     ) -> Relay {
-        let targets: Arc<[Arc<dyn Target>]> = targets.into();
-        let stop = CancellationToken::new();
-        let follow = |target: &Arc<dyn Target>| Followed {
-            number: target.kind().number,
-            done: Vec::new(),
-            metrics: Vec::new(),
+        let inner = Arc::new(Inner {
+            backlog_bytes_max: i64::try_from(options.backlog_bytes_max).unwrap_or(i64::MAX),
+            sources: ArcSwap::default(),
+            stop: CancellationToken::new(),
+        });
+        let starter = Starter {
+            partitions: partitions.clone(),
+            targets: targets.into(),
+            options,
+            metrics: Arc::clone(metrics),
+            tasks: tasks.clone(),
+            inner: Arc::clone(&inner),
         };
-        let mut followed: Vec<Followed> = targets.iter().map(follow).collect();
-        let mut gates = Vec::new();
-        for source in partitions.ids() {
-            let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
-            gates.push(Arc::clone(&gate));
-            let own = |target: &Arc<dyn Target>| metrics.relay(target.kind().name, source.0);
-            let mut routes = Vec::new();
-            for (index, target) in targets.iter().enumerate() {
-                let key = CursorKey::new(target.kind().number, source, partitions.history());
-                let followed = &mut followed[index];
-                let mut done = Vec::new();
-                for destination in partitions.ids() {
-                    let (send, receive) = watch::channel(Position::ZERO);
-                    routes.push(Route::new(index, destination, key.clone(), send));
-                    done.push(receive);
-                }
-                followed.done.push(done);
-                followed.metrics.push(own(target));
-            }
-            let source = Source {
-                source,
-                partitions: partitions.clone(),
-                tail: partitions.tail(source),
-                targets: Arc::clone(&targets),
-                metrics: targets.iter().map(own).collect(),
-                routes,
-                gate,
-                panics: metrics.server.panics.clone(),
-                #[cfg(any(test, feature = "faults"))]
-                faults: Arc::clone(&options.faults),
-            };
-            if !targets.is_empty() {
-                tasks.spawn(source.run(stop.clone()));
-            }
-        }
-        Relay {
-            inner: Arc::new(Inner {
-                backlog_bytes_max: i64::try_from(options.backlog_bytes_max).unwrap_or(i64::MAX),
-                targets: followed,
-                gates,
-                stop,
-            }),
-        }
+        let (maps, ends) = (partitions.watch(), starter.begin());
+        tasks.spawn(starter.follow(maps, ends));
+        Relay { inner }
     }
 
     /// Whether a change in this partition may be made that targets must follow: none of them has more left to do than
     /// the bound.
     #[must_use]
     pub fn has_room(&self, source: PartitionId) -> bool {
-        let gate = &self.inner.gates[usize::from(source.0)];
-        (0..gate.done.len()).all(|target| gate.backlog(target) <= self.inner.backlog_bytes_max)
+        let (sources, max) = (self.inner.sources.load(), self.inner.backlog_bytes_max);
+        let has_room = |gate: &Gate| (0..gate.done.len()).all(|target| gate.backlog(target) <= max);
+        sources
+            .get(&source)
+            .is_none_or(|source| has_room(&source.gate))
     }
 
     /// [`Relay::has_room`] as a function that does not keep the relay alive, for what its targets hold. Once the relay
@@ -186,7 +161,7 @@ impl Relay {
     }
 
     /// Waits until everything up to a position of `source` that a target has in `destination` is there; `false` if the
-    /// relay has ended. Cancel-safe.
+    /// relay has ended. What a partition that is gone has led to is there. Cancel-safe.
     pub async fn reached(
         &self,
         target: u32,
@@ -194,19 +169,34 @@ impl Relay {
         destination: PartitionId,
         position: Position,
     ) -> bool {
-        let followed = self.inner.targets.iter().find(|one| one.number == target);
-        let followed = followed.expect("a target of this relay");
-        let route = &followed.done[usize::from(source.0)][usize::from(destination.0)];
-        let mut route = route.clone();
-        route.wait_for(|done| *done >= position).await.is_ok()
+        loop {
+            let sources = self.inner.sources.load_full();
+            let route = sources.get(&source).and_then(|source| {
+                let mut targets = source.targets.iter();
+                targets
+                    .find(|one| one.number == target)?
+                    .done
+                    .get(&destination)
+            });
+            let Some(mut route) = route.cloned() else {
+                return true;
+            };
+            if route.wait_for(|done| *done >= position).await.is_ok() {
+                return true;
+            }
+            // Either the relay has ended, or it goes on for other partitions.
+            if Arc::ptr_eq(&sources, &self.inner.sources.load()) {
+                return false;
+            }
+        }
     }
 
     /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
-        for (index, target) in self.inner.targets.iter().enumerate() {
-            for (source, (routes, metrics)) in target.done.iter().zip(&target.metrics).enumerate() {
-                let gate = &self.inner.gates[source];
-                let done = routes.iter().map(|route| *route.borrow()).min();
+        for Followed { gate, targets } in self.inner.sources.load().values() {
+            for (index, target) in targets.iter().enumerate() {
+                let metrics = &target.metrics;
+                let done = target.done.values().map(|route| *route.borrow()).min();
                 let done = done.unwrap_or_default();
                 metrics.position.count(done.0);
                 let backlog = gate.backlog(index).max(0).cast_unsigned();
@@ -223,5 +213,87 @@ impl Relay {
     /// Stops the tasks. What they have not derived comes after the next start.
     pub fn stop(&self) {
         self.inner.stop.cancel();
+    }
+}
+
+/// What the tasks are made of.
+struct Starter {
+    partitions: Partitions,
+    targets: Arc<[Arc<dyn Target>]>,
+    options: Options,
+    metrics: Arc<Metrics>,
+    tasks: TaskTracker,
+    inner: Arc<Inner>,
+}
+
+impl Starter {
+    /// Begins anew whenever there are other partitions: what is done is in the cursors.
+    async fn follow(self, mut maps: watch::Receiver<Arc<Map>>, mut ends: CancellationToken) {
+        let stop = self.inner.stop.clone();
+        while let Some(Ok(())) = stop.run_until_cancelled(maps.changed()).await {
+            // Who waits for a route that ends must find the one that goes on.
+            let next = self.begin();
+            std::mem::replace(&mut ends, next).cancel();
+        }
+    }
+
+    /// Starts a task for each partition that there is now.
+    fn begin(&self) -> CancellationToken {
+        let ends = self.inner.stop.child_token();
+        let mut sources = BTreeMap::new();
+        for source in self.partitions.ids() {
+            let (task, followed) = self.source(source);
+            sources.insert(source, followed);
+            if !self.targets.is_empty() {
+                self.tasks.spawn(task.run(ends.clone()));
+            }
+        }
+        self.inner.sources.store(Arc::new(sources));
+        ends
+    }
+
+    /// The task of a source, with a route of each target to each partition, and what is seen of it.
+    fn source(&self, source: PartitionId) -> (Source, Followed) {
+        let Starter {
+            partitions,
+            targets,
+            metrics,
+            ..
+        } = self;
+        let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
+        let own = |target: &Arc<dyn Target>| metrics.relay(target.kind().name, source.0);
+        let (mut routes, mut followed) = (Vec::new(), Vec::new());
+        for (index, target) in targets.iter().enumerate() {
+            let number = target.kind().number;
+            let key = CursorKey::new(number, source, partitions.history());
+            let mut done = BTreeMap::new();
+            for destination in partitions.ids() {
+                let (send, receive) = watch::channel(Position::ZERO);
+                routes.push(Route::new(index, destination, key.clone(), send));
+                done.insert(destination, receive);
+            }
+            followed.push(FollowedTarget {
+                number,
+                done,
+                metrics: own(target),
+            });
+        }
+        let task = Source {
+            source,
+            partitions: partitions.clone(),
+            tail: partitions.tail(source),
+            targets: Arc::clone(targets),
+            metrics: targets.iter().map(own).collect(),
+            routes,
+            gate: Arc::clone(&gate),
+            panics: metrics.server.panics.clone(),
+            #[cfg(any(test, feature = "faults"))]
+            faults: Arc::clone(&self.options.faults),
+        };
+        let followed = Followed {
+            gate,
+            targets: followed,
+        };
+        (task, followed)
     }
 }

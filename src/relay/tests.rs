@@ -456,7 +456,7 @@ async fn who_cannot_be_written_to_holds_up_only_itself_and_the_log_keeps_all() {
     for source in sources {
         assert!(relay.has_room(source));
         assert_eq!(
-            relay.inner.gates[usize::from(source.0)].backlog(0),
+            relay.inner.sources.load()[&source].gate.backlog(0),
             0,
             "counted exactly"
         );
@@ -484,7 +484,7 @@ async fn what_leads_to_nothing_is_no_backlog_however_slow_a_route_is() {
     }
     let is_late = |name: &&str| *name != "ann" && bed.partitions.place(name.as_bytes()) == deaf;
     let late = NAMES.into_iter().filter(is_late).count() * 2 * EFFECT_BYTES;
-    let left = || relay.inner.gates[usize::from(source.0)].backlog(0);
+    let left = || relay.inner.sources.load()[&source].gate.backlog(0);
     let mut tries = 0;
     while left() != i64::try_from(late).unwrap() {
         assert!(tries < 500, "{} bytes are left, not {late}", left());
@@ -529,6 +529,29 @@ async fn a_cursor_with_nothing_to_write_follows_so_that_the_log_may_go() {
     bed.reopen().await;
     let (relay, tasks) = bed.relay(Faults::default());
     assert!(bed.caught_up(&relay).await);
+    assert_eq!(bed.wrong(), Vec::<String>::new());
+    relay.stop();
+    tasks.wait().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_effect_is_written_once_however_often_the_relay_begins_anew() {
+    let mut bed = Bed::new(true);
+    let (relay, tasks) = bed.relay(Faults::default());
+    // Who waits meanwhile is not sent away.
+    let waiting = tokio::spawn({
+        let (relay, of) = (relay.clone(), bed.partitions.place(b"ann"));
+        async move { relay.reached(NUMBER, of, of, Position(30)).await }
+    });
+    for round in 0..30u64 {
+        for (turn, from) in NAMES.into_iter().enumerate() {
+            bed.post(from, 1 + (turn as u64 + round) % 3 * 20, 50).await;
+        }
+        bed.partitions.show_map();
+        tokio::time::sleep(Duration::from_millis(round % 4 * 5)).await;
+    }
+    assert!(bed.caught_up(&relay).await);
+    assert!(waiting.await.unwrap());
     assert_eq!(bed.wrong(), Vec::<String>::new());
     relay.stop();
     tasks.wait().await;

@@ -44,15 +44,10 @@ const CHANGES_BYTES: usize = 4 << 20;
 const PAGE_BYTES_MAX: usize = 4 * ROW_BYTES_MAX;
 
 impl Tables {
-    /// The partition that a step is of, the first if none is named, and the one that comes behind it.
-    pub fn export_partition(
-        &self,
-        asked: Option<PartitionId>,
-    ) -> Result<(PartitionId, Option<PartitionId>), Error> {
-        let mut ids = self.partitions().ids();
-        let found = ids.find(|id| asked.is_none_or(|asked| asked == *id));
-        let none = || Error::Unavailable("no such partition to export".to_owned());
-        Ok((found.ok_or_else(none)?, ids.next()))
+    /// The partitions that there are to export; at least one.
+    #[must_use]
+    pub fn partition_ids(&self) -> Vec<PartitionId> {
+        self.partitions().ids().collect()
     }
 
     /// A page of a partition's rows of a table, from a key on; only of those whose first value begins with `prefix`.
@@ -63,7 +58,7 @@ impl Tables {
         start: Option<PrimaryKey>,
         prefix: Option<&str>,
     ) -> Result<Exported<Rows>, Error> {
-        table.check_readable()?;
+        self.check_exportable(table, partition)?;
         let span = Span::from(table, start, prefix)?;
         let (table, now) = (Arc::clone(table), self.now_ms());
         let read = move |view: &View| {
@@ -88,7 +83,7 @@ impl Tables {
         from: Position,
         prefix: Option<String>,
     ) -> Result<Exported<Rows>, Error> {
-        table.check_readable()?;
+        self.check_exportable(table, partition)?;
         let (table, now) = (Arc::clone(table), self.now_ms());
         let partitions = self.partitions().clone();
         let read = move |view: &View| {
@@ -110,6 +105,14 @@ impl Tables {
             Ok(Ok(changed.page))
         };
         self.partitions().read(partition, read).await?
+    }
+
+    fn check_exportable(&self, table: &Table, partition: PartitionId) -> Result<(), Error> {
+        table.check_readable()?;
+        match self.partitions().map().is_live(partition) {
+            true => Ok(()),
+            false => Err(Error::Unavailable("no such partition to export".to_owned())),
+        }
     }
 }
 

@@ -40,8 +40,8 @@ mod tests;
 /// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
 pub use crate::partition::{
-    Batch, DropContext, Entry, Holder, Map, Origin, Owner, Partitions, Purpose, ReadError, Reason,
-    Rows, Rules, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
+    Batch, DropContext, Each, Entry, Holder, Map, Origin, Owner, Partitions, Purpose, ReadError,
+    Reason, Rows, Rules, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
 };
 pub use access::{
     RowPage, Source, changed_rows, damaged, delete, load, page, put, read_row, record, scan,

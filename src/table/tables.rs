@@ -13,7 +13,7 @@ use crate::model::{
     DefinedColumn, Definition, Error, GetRange, IndexDefinition, IndexState, NewTable, PrimaryKey,
     RowSink, RowWrite, Selection, Stream, TableUpdate, Throughput, check_defined_columns,
 };
-use crate::partition::{Partitions, Purpose, ReadError, Txn, View};
+use crate::partition::{Each, Partitions, Purpose, ReadError, Txn, View};
 
 use super::catalog::{self, Catalog, Snapshot};
 use super::primary_key::check;
@@ -44,7 +44,7 @@ struct Inner {
     /// Held while a stream may begin, and while it is decided what of the logs streams need.
     streams: tokio::sync::Mutex<()>,
     /// By partition: which batches of its log change which tables.
-    stream_indexes: Vec<Arc<Index>>,
+    stream_indexes: Each<Index>,
     transactions: Arc<Transactions>,
 }
 
@@ -58,19 +58,18 @@ impl Tables {
         clock: Arc<Clock>,
     ) -> Result<Tables, ReadError> {
         catalog.load(&partitions.view(partitions.home())?)?;
-        let stream_indexes = partitions.ids().map(|_| Arc::default()).collect();
         let by_name = |table: Table| (table.name.clone(), Arc::new(table));
         let transactions = Transactions::new(&partitions, Arc::clone(&clock));
         Ok(Tables {
             inner: Arc::new(Inner {
                 transactions,
+                stream_indexes: Each::new(&partitions, |_, _| Index::default()),
                 partitions,
                 catalog,
                 virtual_tables: virtual_tables.into_iter().map(by_name).collect(),
                 clock,
                 backfill: Notify::new(),
                 streams: tokio::sync::Mutex::default(),
-                stream_indexes,
             }),
         })
     }
@@ -338,7 +337,7 @@ impl Tables {
 
     /// The index of a partition's log.
     pub(super) fn stream_index(&self, partition: PartitionId) -> Arc<Index> {
-        Arc::clone(&self.inner.stream_indexes[usize::from(partition.0)])
+        self.inner.stream_indexes.of(partition)
     }
 
     /// Waits until no stream may begin and nobody decides what streams need of the logs, and keeps it so.

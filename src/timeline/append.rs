@@ -287,7 +287,7 @@ impl Prepared {
             }
             if let Some(at) = message.expires_at {
                 let columns = expiry_columns(head.incarnation, message.answer.sequence);
-                put_due(txn, site.alarm(), (Kind::Expire, at), &self.name, &columns);
+                put_due(txn, &site.alarm(), (Kind::Expire, at), &self.name, &columns);
             }
         }
         if head.members > 0 {

@@ -4,7 +4,6 @@
 //! it. Must not: write, or judge what it meets (`verify.rs` does).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::ids::{Clock, TableId};
 use crate::model::Direction;
@@ -16,7 +15,7 @@ use super::members::settings_row::SettingsRow;
 use super::members::{Configured, Member, MemberRow};
 use super::stored;
 use super::tables::{HEADS, MEMBERS, Name, SCHEDULED};
-use super::time::{Time, listed, shown};
+use super::time::{listed, shown};
 use super::write::load_meta;
 use super::{Head, Message, Scheduled, TimelineInfo};
 
@@ -88,7 +87,7 @@ impl<'v> StoredTimelines<'v> {
         only: Option<&str>,
         each: &mut dyn FnMut(Dumped<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let time = Time::new(Arc::new(Clock::system()), 0);
+        let clock = Clock::system();
         for row in self.heads() {
             let (timeline, head) = row?;
             if only.is_some_and(|only| only != timeline) {
@@ -117,7 +116,7 @@ impl<'v> StoredTimelines<'v> {
                 each(Dumped::Member(&info, Member { user, row }))?;
             }
             for message in self.messages(&name, &head) {
-                let message = shown(message?, &time);
+                let message = shown(message?, &clock);
                 let has_reactions = message.reactions.is_some();
                 let sequence = message.sequence;
                 each(Dumped::Message(&info, message))?;

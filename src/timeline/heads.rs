@@ -19,7 +19,7 @@ use foldhash::fast::RandomState;
 use crate::entry::EntryKind;
 use crate::ids::{PartitionId, Position};
 use crate::ordered;
-use crate::table::{Batch, Partitions, Tail, split_key};
+use crate::table::{Batch, Each, Partitions, Tail, split_key};
 
 use super::head::HeadRow;
 use super::tables::HEADS;
@@ -54,7 +54,13 @@ struct Map {
 
 /// The heads of all partitions.
 pub(super) struct Heads {
-    partitions: Vec<(Mutex<Map>, Tail)>,
+    partitions: Each<Own>,
+}
+
+/// One partition's.
+struct Own {
+    map: Mutex<Map>,
+    tail: Tail,
 }
 
 /// Heads by which of the names they are of; `None` = no such timeline.
@@ -76,28 +82,27 @@ impl Asked {
 
 impl Heads {
     pub(super) fn new(partitions: &Partitions, heads_max: usize) -> Heads {
-        let ids: Vec<_> = partitions.ids().collect();
-        let generation_max = (heads_max / ids.len().max(1) / 2).max(1);
-        let one = |id| {
+        let own = move |partitions: &Partitions, id| {
             let tail = partitions.tail(id);
             let map = Map {
                 fed: tail.position(),
                 young: Slots::default(),
                 old: Slots::default(),
-                generation_max,
+                generation_max: (heads_max / partitions.ids().count().max(1) / 2).max(1),
                 asked: 0,
                 encoded: Vec::new(),
             };
-            (Mutex::new(map), tail)
+            let map = Mutex::new(map);
+            Own { map, tail }
         };
         Heads {
-            partitions: ids.into_iter().map(one).collect(),
+            partitions: Each::new(partitions, own),
         }
     }
 
     /// Brings the map up to a batch.
     pub(super) fn note(&self, partition: PartitionId, batch: &Batch) {
-        self.map(partition).note(batch);
+        self.partitions.of(partition).map().note(batch);
     }
 
     /// Of the timelines of one partition the heads that `matter`, and the look-ups that need the rows. A head that does
@@ -108,8 +113,9 @@ impl Heads {
         names: impl Iterator<Item = &'n str>,
         matter: impl Fn(usize, Option<&HeadRow>) -> bool,
     ) -> (Found, Vec<Asked>) {
-        let is_current = self.catch_up(partition);
-        let mut map = self.map(partition);
+        let own = self.partitions.of(partition);
+        let is_current = own.catch_up();
+        let mut map = own.map();
         let mut encoded = std::mem::take(&mut map.encoded);
         let (mut found, mut asked) = (Vec::new(), Vec::new());
         for (index, name) in names.enumerate() {
@@ -138,16 +144,17 @@ impl Heads {
         head: Option<HeadRow>,
     ) {
         if let Some(mark) = asked.mark {
-            self.map(partition).settle(name, mark, head);
+            self.partitions.of(partition).map().settle(name, mark, head);
         }
     }
+}
 
+impl Own {
     /// Notes what the feeder has not noted yet. Whether the map is fed up to where the tail was at the call.
-    fn catch_up(&self, partition: PartitionId) -> bool {
-        let tail = &self.at(partition).1;
-        let goal = tail.position();
+    fn catch_up(&self) -> bool {
+        let goal = self.tail.position();
         loop {
-            let fed = self.map(partition).fed;
+            let fed = self.map().fed;
             if fed >= goal {
                 return true;
             }
@@ -155,9 +162,9 @@ impl Heads {
                 return false;
             }
             // On a worker of the runtime: what only the disk has is left to the feeder too.
-            match tail.recent(fed, CATCH_UP_BYTES) {
+            match self.tail.recent(fed, CATCH_UP_BYTES) {
                 Some(batches) if !batches.is_empty() => {
-                    let mut map = self.map(partition);
+                    let mut map = self.map();
                     batches.iter().for_each(|batch| map.note(batch));
                 }
                 _ => return false,
@@ -165,14 +172,9 @@ impl Heads {
         }
     }
 
-    fn at(&self, partition: PartitionId) -> &(Mutex<Map>, Tail) {
-        &self.partitions[usize::from(partition.0)]
-    }
-
     /// A panic elsewhere leaves no half-done state: every change of the map is one insert.
-    fn map(&self, partition: PartitionId) -> MutexGuard<'_, Map> {
-        let map = self.at(partition).0.lock();
-        map.unwrap_or_else(PoisonError::into_inner)
+    fn map(&self) -> MutexGuard<'_, Map> {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

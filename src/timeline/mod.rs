@@ -125,7 +125,7 @@ impl Timelines {
                 policies,
                 heads,
                 ids: IdMaker::new(Arc::clone(&clock)),
-                time: Arc::new(Time::new(clock, partitions.ids().count())),
+                time: Arc::new(Time::new(clock, &partitions)),
                 room: Arc::default(),
                 partitions,
             }),

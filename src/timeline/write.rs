@@ -34,7 +34,7 @@ impl Site {
     }
 
     /// Where due rows of the partition are noted.
-    pub(super) fn alarm(&self) -> &Alarm {
+    pub(super) fn alarm(&self) -> std::sync::Arc<Alarm> {
         self.time.alarm(self.partition)
     }
 

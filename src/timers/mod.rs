@@ -3,12 +3,14 @@
 //! Owns: one task per partition, and their metrics. Promises: a task sleeps until something is due; after a failure it
 //! waits longer each time and goes on; it ends between two steps. Must not: know what is done; the timelines do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::metrics::{self, Metrics};
+use crate::partition::Partitions;
 use crate::timeline::{Done, Timelines, Timer};
 
 /// The running timers.
@@ -19,12 +21,17 @@ pub struct Timers {
 impl Timers {
     /// Starts one task per partition on the current runtime.
     #[must_use]
-    pub fn start(timelines: &Timelines, metrics: &Metrics, tasks: &TaskTracker) -> Timers {
-        let stop = CancellationToken::new();
-        for timer in timelines.timers() {
-            let figures = metrics.timer(timer.partition().0);
-            tasks.spawn(run(timer, figures, stop.clone()));
-        }
+    pub fn start(
+        partitions: &Partitions,
+        timelines: Timelines,
+        metrics: &Arc<Metrics>,
+        tasks: &TaskTracker,
+    ) -> Timers {
+        let (stop, metrics) = (CancellationToken::new(), Arc::clone(metrics));
+        partitions.for_each(tasks, &stop, move |life| {
+            let timer = timelines.timer(life.partition);
+            run(timer, metrics.timer(life.partition.0), life.ends)
+        });
         Timers { stop }
     }
 

@@ -14,21 +14,23 @@ use crate::wire::tablestore::{Export, ExportTable, Reply};
 
 pub(super) async fn read(shared: &Shared, export: ExportTable) -> Outcome {
     let table = find(shared, &export.table).await?;
-    let (tables, prefix) = (&shared.tablestore.tables, export.prefix);
-    let found = tables.export_partition(export.partition);
-    let (partition, next) = found.map_err(refusal)?;
+    let tables = &shared.tablestore.tables;
+    let partitions = tables.partition_ids();
+    let partition = export.partition.unwrap_or(partitions[0]);
     let page: Exported<RowBuffer> = match export.what {
         Export::Rows(start) => {
-            let prefix = prefix.as_deref();
+            let prefix = export.prefix.as_deref();
             tables.export_rows(&table, partition, start, prefix).await
         }
-        Export::Changes(from) => tables.export_changes(&table, partition, from, prefix).await,
+        Export::Changes(from) => {
+            let prefix = export.prefix;
+            tables.export_changes(&table, partition, from, prefix).await
+        }
     }
     .map_err(refusal)?;
     Ok(Reply::Exported(ExportTableResponse {
         table_id: table.id.0,
-        partition: partition.0.into(),
-        next_partition: next.map(|next| next.0.into()),
+        partitions: partitions.iter().map(|id| u32::from(id.0)).collect(),
         position: page.position.0,
         rows: page.rows.into_bytes(),
         gone: keys(&table, &page.gone),

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 use crate::ids::Clock;
-use crate::metrics::Metrics;
 use crate::partition::{Options, Partitions};
 use crate::people::{Jobs, People};
 use crate::relay::{self, Relay};
@@ -45,7 +44,7 @@ impl Bed {
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
         let tasks = TaskTracker::new();
-        let (mut targets, jobs) = People::targets(&partitions, &timelines, &Metrics::default());
+        let (mut targets, jobs) = People::targets(&partitions, &timelines);
         if relays {
             jobs.start(&tasks);
         } else {

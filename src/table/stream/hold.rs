@@ -4,20 +4,23 @@
 //! more of the disk than it may: then the oldest go first, which is logged before and when it happens; no stream is
 //! enabled while it is decided what streams need. Must not: remove anything; the log does when nobody holds it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::time::timeout;
 
+use super::super::schema::Table;
 use super::super::tables::Tables;
 use super::stream_of;
 use crate::ids::{PartitionId, Position};
-use crate::metrics::{self, Metrics};
+use crate::metrics;
 use crate::model::Error;
-use crate::partition::{Holder, ReadError, Tail};
+use crate::partition::{Each, Holder, ReadError, Tail};
 
 /// How long after one look at the logs the next one comes.
 const EVERY: Duration = Duration::from_secs(10);
@@ -40,19 +43,19 @@ pub(in crate::table) struct Held {
 
 impl Tables {
     /// Holds the logs for the streams, again and again, and notes what is committed in their indexes while there are
-    /// any. Together they hold about `log_bytes_max` at most. Cancel-safe.
-    pub async fn hold_for_streams(self, log_bytes_max: u64, metrics: &Metrics) {
-        let figures = |partition: PartitionId| metrics.streams(partition.0);
-        let figures: Vec<metrics::Streams> = self.partitions().ids().map(figures).collect();
-        let share = log_bytes_max / figures.len().max(1) as u64;
-        let mut was_near = vec![false; figures.len()];
-        let mut noting: Option<BoxFuture<'_, ()>> = None;
+    /// any. Together they hold about `log_bytes_max` at most. It never ends by itself. Cancel-safe.
+    pub async fn hold_for_streams(self, log_bytes_max: u64) {
+        let told = Each::new(self.partitions(), |partitions, id| Told {
+            figures: partitions.metrics().streams(id.0),
+            was_near: AtomicBool::new(false),
+        });
+        let (mut noting, mut noted) = (FuturesUnordered::new(), BTreeSet::new());
         loop {
+            let share = log_bytes_max / self.partitions().ids().count().max(1) as u64;
             match self.hold_logs(share).await {
                 Ok(held) => {
-                    for ((held, figures), was_near) in held.iter().zip(&figures).zip(&mut was_near)
-                    {
-                        held.tell(share, figures, was_near);
+                    for held in held {
+                        held.tell(share, &told.of(held.partition));
                     }
                 }
                 Err(error) => {
@@ -62,31 +65,23 @@ impl Tables {
                     );
                 }
             }
-            let streams = self.streams(None).await.unwrap_or_default();
-            match streams.is_empty() {
-                true => noting = None,
-                false => drop(noting.get_or_insert_with(|| self.note_commits().boxed())),
-            }
-            let closed = async {
-                match &mut noting {
-                    Some(noting) => noting.await,
-                    None => pending().await,
+            if self.streams(None).await.unwrap_or_default().is_empty() {
+                noting.clear();
+                noted.clear();
+            } else {
+                for partition in self.partitions().ids().filter(|id| noted.insert(*id)) {
+                    let index = self.stream_index(partition);
+                    let tail = self.partitions().tail(partition);
+                    noting.push(async move { index.follow(tail).await });
                 }
-            };
-            if timeout(EVERY, closed).await.is_ok() {
-                return; // all partitions have closed
             }
+            // Those whose partitions have closed have ended.
+            let noting = async {
+                while noting.next().await.is_some() {}
+                pending::<()>().await;
+            };
+            let _ = timeout(EVERY, noting).await;
         }
-    }
-
-    /// Notes what is committed from now on in the indexes of the logs.
-    async fn note_commits(&self) {
-        let noting = self.partitions().ids().map(|partition| {
-            let tail = self.partitions().tail(partition);
-            let index = self.stream_index(partition);
-            async move { index.follow(tail).await }
-        });
-        join_all(noting).await;
     }
 
     /// Holds the logs for what the streams need now, each within its share of the disk.
@@ -104,44 +99,36 @@ impl Tables {
         Ok(all)
     }
 
-    /// From which time on changes are needed, and in each partition behind which position at the earliest.
-    async fn needs(&self) -> Result<Vec<(u64, Vec<u64>)>, Error> {
-        let mut by_hours: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    /// From which time on changes are needed, and for which tables.
+    async fn needs(&self) -> Result<Needs, Error> {
+        let mut by_hours: BTreeMap<u32, Vec<Arc<Table>>> = BTreeMap::new();
         for table in self.streams(None).await? {
-            let Some(stream) = stream_of(&table) else {
-                continue;
-            };
-            let after = by_hours
-                .entry(stream.hours)
-                .or_insert_with(|| stream.after.clone());
-            for (lowest, own) in after.iter_mut().zip(&stream.after) {
-                *lowest = (*lowest).min(*own);
-            }
+            let hours = stream_of(&table).map(|stream| stream.hours);
+            by_hours
+                .entry(hours.unwrap_or_default())
+                .or_default()
+                .push(table);
         }
         let now_us = self.now_ms().cast_unsigned() * 1_000;
         let since = |hours: u32| now_us.saturating_sub(u64::from(hours) * HOUR_US);
-        Ok(by_hours
-            .into_iter()
-            .map(|(hours, after)| (since(hours), after))
-            .collect())
+        let needs = by_hours.into_iter();
+        Ok(needs.map(|(hours, of)| (since(hours), of)).collect())
     }
 }
 
+/// Times, and the tables whose changes are needed from then on.
+type Needs = Vec<(u64, Vec<Arc<Table>>)>;
+
 /// Holds one log. May block on the disk.
-fn hold(
-    tail: &Tail,
-    partition: PartitionId,
-    needs: &[(u64, Vec<u64>)],
-    share: u64,
-) -> Result<Held, ReadError> {
+fn hold(tail: &Tail, partition: PartitionId, needs: &Needs, share: u64) -> Result<Held, ReadError> {
     let mut wanted = tail.position();
-    for (since_us, after) in needs {
-        let after = after
-            .get(usize::from(partition.0))
-            .copied()
-            .unwrap_or_default();
-        let since = tail.since(*since_us)?.0 - 1;
-        wanted = wanted.min(Position(since.max(after)));
+    for (since_us, tables) in needs {
+        let streams = tables.iter().filter_map(|table| stream_of(table));
+        let Some(after) = streams.filter_map(|stream| stream.behind(partition)).min() else {
+            continue;
+        };
+        let since = Position(tail.since(*since_us)?.0 - 1);
+        wanted = wanted.min(since.max(after));
     }
     let pieces = tail.pieces();
     let lowest = within(&pieces, share);
@@ -180,9 +167,15 @@ fn bytes_above(pieces: &[(Position, u64)], above: Position) -> u64 {
     held.map(|at| pieces[at].1).sum()
 }
 
+/// What operators are told of a partition.
+struct Told {
+    figures: metrics::Streams,
+    was_near: AtomicBool,
+}
+
 impl Held {
     /// Tells operators, in the log only when something changes.
-    fn tell(&self, share: u64, figures: &metrics::Streams, was_near: &mut bool) {
+    fn tell(&self, share: u64, Told { figures, was_near }: &Told) {
         let Held {
             partition,
             above,
@@ -195,13 +188,12 @@ impl Held {
             figures.cut.increment(1);
         }
         let is_near = is_cut || bytes * 100 >= share * NEAR_PERCENT;
-        if is_near && !std::mem::replace(was_near, is_near) {
+        if !was_near.swap(is_near, Ordering::Relaxed) && is_near {
             tracing::warn!(
                 %partition, %above, bytes, share, setting = "stream_log_bytes_max",
                 "what streams hold of the log is near its bound: beyond it the oldest changes go before their time"
             );
         }
-        *was_near = is_near;
     }
 }
 

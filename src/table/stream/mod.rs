@@ -163,11 +163,7 @@ impl Tables {
         let ShardId { history, partition } = shard;
         let is_ours = |at: PartitionId| at == partition && history == self.partitions().history();
         self.partitions().ids().find(|at| is_ours(*at))?;
-        let after = stream_of(table)?
-            .after
-            .get(usize::from(partition.0))
-            .copied();
-        let after = Position(after.unwrap_or_default());
+        let after = stream_of(table)?.behind(partition)?;
         Some(after.next().max(self.partitions().tail(partition).first()))
     }
 
@@ -182,8 +178,8 @@ impl Tables {
     /// Up to where the logs are: a stream that is enabled now begins behind.
     pub(super) fn tails(&self) -> Vec<u64> {
         let partitions = self.partitions();
-        let tail = |partition| partitions.tail(partition).position().0;
-        partitions.ids().map(tail).collect()
+        let tail = |partition| (partition, partitions.tail(partition).position());
+        Stream::all_behind(partitions.ids().map(tail))
     }
 }
 

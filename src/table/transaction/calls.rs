@@ -149,7 +149,8 @@ impl Tables {
         mut taken: InHand,
         call: impl FnOnce(&mut Txn<'_>, &mut Brought) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
-        let (partition, now_ms) = (taken.transaction().at, self.now_ms().cast_unsigned());
+        let partition = self.partition_of(taken.transaction());
+        let now_ms = self.now_ms().cast_unsigned();
         let run = move |view: &_| {
             let writes = taken.writes();
             let mut brought = Brought {

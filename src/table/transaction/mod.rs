@@ -14,6 +14,7 @@ mod open;
 
 use std::sync::Arc;
 
+use crate::ids::PartitionId;
 use crate::model::{Error, PrimaryKey, TransactionId};
 use crate::partition::{Purpose, Txn, WriteSet};
 
@@ -22,7 +23,7 @@ use super::change::Change;
 use super::primary_key::check;
 use super::schema::Table;
 use super::tables::Tables;
-use open::{End, Started, WRITES_OF_ONE_BYTES_MAX};
+use open::{End, Started, Transaction, WRITES_OF_ONE_BYTES_MAX};
 
 pub(super) use open::Transactions;
 
@@ -41,7 +42,7 @@ impl Tables {
         let partition = table.place(self.partitions(), std::slice::from_ref(&partition_key));
         let set = WriteSet::new(self.partitions(), WRITES_OF_ONE_BYTES_MAX);
         let (transactions, table) = (Arc::clone(self.transactions()), Arc::clone(table));
-        let start = move |_: &mut Txn<'_>| transactions.start(table, partition_key, partition, set);
+        let start = move |_: &mut Txn<'_>| transactions.start(table, partition_key, set);
         let partitions = self.partitions();
         let started = partitions.submit(Purpose::Adds, partition, START_BYTES, start);
         let started: Started = started.await?;
@@ -57,7 +58,8 @@ impl Tables {
             taken.end(End::Aborted);
             return Err(Error::TransactionNotFound);
         }
-        let (partition, writes) = (taken.transaction().at, taken.writes());
+        let partition = self.partition_of(taken.transaction());
+        let writes = taken.writes();
         if writes.set.is_empty() {
             return ended(taken.end(End::Committed));
         }
@@ -79,6 +81,12 @@ impl Tables {
     /// Forgets all of a transaction's writes, and ends it.
     pub async fn abort_transaction(&self, id: TransactionId) -> Result<(), Error> {
         ended(self.transactions().take(id)?.end(End::Aborted))
+    }
+
+    /// The partition that has a transaction's rows now.
+    fn partition_of(&self, transaction: &Transaction) -> PartitionId {
+        let key = std::slice::from_ref(&transaction.partition_key);
+        transaction.table.place(self.partitions(), key)
     }
 
     /// Whether a transaction's table is as it was at its start. A change of the table ends its transactions: what they

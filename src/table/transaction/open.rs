@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::ids::{Clock, PartitionId};
+use crate::ids::Clock;
 use crate::metrics::{Metrics, OPEN_TRANSACTIONS};
 use crate::model::limits::TRANSACTION_LIFE_MS;
 use crate::model::{Error, KeyValue, TransactionId};
@@ -59,7 +59,6 @@ pub(super) struct Transaction {
     /// As it was at the start.
     pub(super) table: Arc<Table>,
     pub(super) partition_key: KeyValue,
-    pub(super) at: PartitionId,
     started_ms: u64,
     /// `None` while a request has them in hand.
     writes: Mutex<Option<Writes>>,
@@ -157,7 +156,6 @@ impl Transactions {
         self: &Arc<Self>,
         table: Arc<Table>,
         partition_key: KeyValue,
-        at: PartitionId,
         set: WriteSet,
     ) -> Result<Started, Error> {
         let key = locked_key(&table, &partition_key);
@@ -185,7 +183,6 @@ impl Transactions {
             id,
             table,
             partition_key,
-            at,
             started_ms: now_ms,
             writes: Mutex::new(Some(writes)),
         };

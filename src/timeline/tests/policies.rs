@@ -50,7 +50,7 @@ async fn floors(
     if before == Position::ZERO {
         fill(&timelines).await;
     }
-    let mut timer = timelines.timers().pop().unwrap();
+    let mut timer = timelines.timer(AT);
     for _ in 0..9 {
         timer.step().await.unwrap();
     }

@@ -292,7 +292,7 @@ impl World {
         let rules = Timelines::rules(&limits);
         let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
         let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
-        let timer = timelines.timers().pop().unwrap();
+        let timer = timelines.timer(AT);
         World {
             partitions,
             timelines,

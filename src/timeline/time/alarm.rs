@@ -4,33 +4,38 @@
 //! noted here with its batch, so that the timer wakes in time and reads no view from before that batch; noting costs
 //! nothing where no row is written. Must not: know what is due.
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
 use crate::ids::{Clock, PartitionId, Position};
+use crate::table::{Each, Partitions};
 
 /// The clock, and the alarms of all partitions.
 pub(in crate::timeline) struct Time {
     clock: Arc<Clock>,
-    alarms: Vec<Alarm>,
+    alarms: Each<Alarm>,
 }
 
 impl Time {
-    pub(in crate::timeline) fn new(clock: Arc<Clock>, partitions: usize) -> Time {
-        let alarms = std::iter::repeat_with(Alarm::default);
+    pub(in crate::timeline) fn new(clock: Arc<Clock>, partitions: &Partitions) -> Time {
         Time {
             clock,
-            alarms: alarms.take(partitions).collect(),
+            alarms: Each::new(partitions, |_, _| Alarm::default()),
         }
     }
 
-    pub(in crate::timeline) fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
+    pub(in crate::timeline) fn alarm(&self, partition: PartitionId) -> Arc<Alarm> {
+        self.alarms.of(partition)
     }
+}
 
-    pub(in crate::timeline) fn alarm(&self, partition: PartitionId) -> &Alarm {
-        &self.alarms[usize::from(partition.0)]
+impl Deref for Time {
+    type Target = Clock;
+
+    fn deref(&self) -> &Clock {
+        &self.clock
     }
 }
 

@@ -102,7 +102,7 @@ impl Site {
         put(txn, name.scheduled_key(columns), row.encode(), version(now));
         let id_key = name.id_key(head.incarnation, columns);
         put(txn, id_key, IdRow::encode(0, hash), version(at));
-        put_due(txn, self.alarm(), (Kind::Deliver, at), name, columns);
+        put_due(txn, &self.alarm(), (Kind::Deliver, at), name, columns);
     }
 
     /// Whether the sender may schedule one more at this time. If there is no room the oldest refused one goes.

@@ -4,11 +4,11 @@
 //! come to it or not: whatever reads a message to show it goes by [`shown`]. Must not: change what is stored.
 
 use super::super::{Burial, Message};
-use super::alarm::Time;
+use crate::ids::Clock;
 
 /// The message as it may be shown now: without its entry if its time is over.
-pub(in crate::timeline) fn shown(mut message: Message, time: &Time) -> Message {
-    if has_expired(&message, time) {
+pub(in crate::timeline) fn shown(mut message: Message, clock: &Clock) -> Message {
+    if has_expired(&message, clock) {
         message.entry = None;
         message.burial = Some(Burial::Expired);
         message.reactions = None;
@@ -17,7 +17,7 @@ pub(in crate::timeline) fn shown(mut message: Message, time: &Time) -> Message {
     message
 }
 
-fn has_expired(message: &Message, time: &Time) -> bool {
-    let is_over = |at: u64| message.entry.is_some() && at <= time.now_ms();
+fn has_expired(message: &Message, clock: &Clock) -> bool {
+    let is_over = |at: u64| message.entry.is_some() && at <= clock.now_ms();
     message.expires_at.is_some_and(is_over)
 }

@@ -4,6 +4,7 @@
 //! leaves undone is found again, also after a restart; between steps nothing is read. Must not: run by itself: the
 //! task is `timers/`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ids::{PartitionId, Position};
@@ -22,6 +23,7 @@ use super::trim::warm_trim;
 pub struct Timer {
     timelines: Timelines,
     partition: PartitionId,
+    alarm: Arc<Alarm>,
     /// By kind: there is no due row below this time that the timer was not told of since.
     from_ms: [u64; KINDS.len()],
     /// When the next row may be due.
@@ -62,19 +64,19 @@ struct Work {
 }
 
 impl Timelines {
-    /// The timers, one of each partition.
+    /// The timer of a partition.
     #[must_use]
-    pub fn timers(&self) -> Vec<Timer> {
-        let timer = |partition| Timer {
+    pub fn timer(&self, partition: PartitionId) -> Timer {
+        Timer {
             timelines: self.clone(),
             partition,
+            alarm: self.time().alarm(partition),
             from_ms: [0; KINDS.len()],
             // What a restart finds.
             wakes_at_ms: 0,
             unseen: None,
             walk: Walk::Unknown,
-        };
-        self.partitions().map(timer).collect()
+        }
     }
 
     pub(in crate::timeline) fn time(&self) -> &Time {
@@ -117,8 +119,7 @@ impl Timer {
 
     /// Waits until something may be due. Cancel-safe.
     pub async fn wait(&mut self) {
-        let timelines = self.timelines.clone();
-        let alarm = alarm(&timelines, self.partition);
+        let alarm = Arc::clone(&self.alarm);
         loop {
             self.hear();
             let now = self.timelines.now_ms();
@@ -180,7 +181,7 @@ impl Timer {
 
     /// Takes in what the writer has noted.
     fn hear(&mut self) {
-        let noted = alarm(&self.timelines, self.partition).take();
+        let noted = self.alarm.take();
         if noted.at_ms == u64::MAX {
             return;
         }
@@ -295,10 +296,6 @@ impl Work {
             next_ms: [deliver_next, expire_next, trim_next],
         })
     }
-}
-
-fn alarm(timelines: &Timelines, partition: PartitionId) -> &Alarm {
-    timelines.time().alarm(partition)
 }
 
 /// Scheduled messages of a step; each may be as large as an entry.

@@ -101,7 +101,7 @@ impl Site {
             delete(txn, due_key(Kind::Trim, head.trim_at, name, &columns));
         }
         head.trim_at = at_ms;
-        put_due(txn, self.alarm(), (Kind::Trim, at_ms), name, &columns);
+        put_due(txn, &self.alarm(), (Kind::Trim, at_ms), name, &columns);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::model::{KeyUse, PrimaryKey};
 pub struct ExportTable {
     /// The table.
     pub table: String,
-    /// Of which partition; `None` = the first.
+    /// Of which partition; `None` = of the first.
     pub partition: Option<PartitionId>,
     /// What the first value of the rows' keys begins with.
     pub prefix: Option<String>,
@@ -35,12 +35,12 @@ impl ExportTable {
     pub(super) fn from_message(message: proto::ExportTableRequest) -> Result<Self, Failure> {
         let table = table_name(message.table_name)?;
         let partition = message.partition.map(u16::try_from).transpose();
-        let partition = partition.map_err(|_| missing())?;
+        let partition = partition.map_err(|_| missing())?.map(PartitionId);
         let start = message.start_primary_key.as_ref();
         let start = start.map(|key| decode_key(key, KeyUse::Read)).transpose()?;
         Ok(ExportTable {
             table,
-            partition: partition.map(PartitionId),
+            partition,
             prefix: message.prefix,
             what: match message.position {
                 Some(position) => Export::Changes(Position(position)),

@@ -718,7 +718,7 @@ pub struct AbortTransactionResponse {
 pub struct ExportTableRequest {
     #[prost(string, optional, tag = "1")]
     pub table_name: ::core::option::Option<::prost::alloc::string::String>,
-    /// Without it the first one.
+    /// Without it: the first of those that the answer names.
     #[prost(uint32, optional, tag = "2")]
     pub partition: ::core::option::Option<u32>,
     #[prost(bytes = "bytes", optional, tag = "3")]
@@ -734,8 +734,9 @@ pub struct ExportTableResponse {
     /// Another one is another table of the same name.
     #[prost(uint32, required, tag = "1")]
     pub table_id: u32,
-    #[prost(uint32, required, tag = "2")]
-    pub partition: u32,
+    /// Those that there are. Others in another answer: what was read of them is of no use.
+    #[prost(uint32, repeated, packed = "false", tag = "2")]
+    pub partitions: ::prost::alloc::vec::Vec<u32>,
     #[prost(uint64, required, tag = "3")]
     pub position: u64,
     #[prost(bytes = "bytes", required, tag = "4")]
@@ -747,11 +748,8 @@ pub struct ExportTableResponse {
     pub next_start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bool, required, tag = "7")]
     pub is_last: bool,
-    /// The partition to go on with behind this one; none = this is the last.
-    #[prost(uint32, optional, tag = "8")]
-    pub next_partition: ::core::option::Option<u32>,
     /// Keys: what was read of rows with the same first column and a lower key is there no more, but for these rows.
-    #[prost(bytes = "bytes", required, tag = "9")]
+    #[prost(bytes = "bytes", required, tag = "8")]
     pub gone_below: ::prost::bytes::Bytes,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
