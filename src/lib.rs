@@ -20,6 +20,7 @@ pub mod partition;
 pub mod people;
 pub mod relay;
 pub mod server;
+pub mod store;
 pub mod table;
 pub mod timeline;
 pub mod timers;

@@ -14,6 +14,7 @@ use tideline::config::{self, Config, Flags};
 use tideline::dump::{DumpError, dump};
 use tideline::export::{Account, Export, export};
 use tideline::server::Server;
+use tideline::store::{Change, change_partitions, list_partitions};
 use tideline::verify::verify;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -65,10 +66,45 @@ enum Command {
         #[command(flatten)]
         account: Account,
     },
+    /// Show or change the partitions of a data directory that no server uses.
+    Partition {
+        #[command(subcommand)]
+        what: PartitionCommand,
+    },
     /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said.
     Config {
         #[command(flatten)]
         options: Options,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum PartitionCommand {
+    /// Print each partition: the hashes of keys that it owns, where its log begins, whose keys it took over, its bytes.
+    List {
+        /// The data directory.
+        data: PathBuf,
+    },
+    /// Make two of one, each with half of its hashes. What it owns is written anew; the disk needs room for that. First
+    /// says what it takes. An interrupted change leaves the directory as it was, or is complete.
+    Split {
+        /// The data directory.
+        data: PathBuf,
+        /// The number of the partition.
+        partition: u16,
+        #[command(flatten)]
+        settings: ConfigFile,
+    },
+    /// Make one of two whose hashes are neighbours.
+    Merge {
+        /// The data directory.
+        data: PathBuf,
+        /// The number of one of them.
+        one: u16,
+        /// The number of the other.
+        other: u16,
+        #[command(flatten)]
+        settings: ConfigFile,
     },
 }
 
@@ -94,7 +130,8 @@ struct Options {
     /// and delete everything.
     #[arg(long)]
     insecure: bool,
-    /// Partitions of a new data directory; an existing one must have as many [default: as it has; 1 in a new one].
+    /// How many partitions the data directory is to have: one that has another number is changed before it is served,
+    /// which writes what is in it anew and needs room for that [default: as it has; 1 in a new one].
     #[arg(long, value_name = "NUMBER")]
     partitions: Option<u16>,
 }
@@ -146,7 +183,16 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             config: limits.config.take(),
             ..Options::default()
         },
-        Command::Export { .. } => Options::default(),
+        Command::Partition {
+            what:
+                PartitionCommand::Split { data, settings, .. }
+                | PartitionCommand::Merge { data, settings, .. },
+        } => Options {
+            config: settings.config.take(),
+            data: Some(data.clone()),
+            ..Options::default()
+        },
+        Command::Partition { .. } | Command::Export { .. } => Options::default(),
     };
     let flags = options.over(before);
     // Names or texts that are not UTF-8 can't be ours.
@@ -176,6 +222,7 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             error => Err(error.to_string().into()),
         }),
+        Command::Partition { what } => partition(&config, &what, &mut stdout),
         Command::Export { what, account } => {
             let done = export(&account, &what, stdout).map_err(|error| error.to_string())?;
             let told = format!("{} rows, as of {:?}", done.rows, done.positions);
@@ -186,6 +233,20 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
 }
 
 type Failure = Box<dyn std::error::Error>;
+
+fn partition(
+    config: &Config,
+    what: &PartitionCommand,
+    out: &mut dyn std::io::Write,
+) -> Result<(), Failure> {
+    let change = match *what {
+        PartitionCommand::List { ref data } => return Ok(list_partitions(data, out)?),
+        PartitionCommand::Split { partition, .. } => Change::Split(partition),
+        PartitionCommand::Merge { one, other, .. } => Change::Merge(one, other),
+    };
+    let runtime = tokio::runtime::Runtime::new()?;
+    Ok(runtime.block_on(change_partitions(config, change, out))?)
+}
 
 fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log)

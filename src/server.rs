@@ -20,10 +20,11 @@ use crate::feed::Feed;
 use crate::gateway::{Gateway, Options as GatewayOptions};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
-use crate::partition::{FROZEN_MAX, OpenError, Partitions, READS_MAX, ReadError};
+use crate::partition::{FROZEN_MAX, Partitions, READS_MAX};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
-use crate::table::{Backfill, Catalog, Tables};
+use crate::store::{Store, StoreFailure, fit_partitions};
+use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
 use crate::wire::Dialect;
@@ -54,9 +55,7 @@ pub enum StartError {
     /// The address can't be listened on.
     Listen(SocketAddr, io::Error),
     /// The data directory can't be opened.
-    Open(OpenError),
-    /// The tables' definitions can't be read.
-    Tables(ReadError),
+    Store(StoreFailure),
     /// A thread can't be started.
     Thread(io::Error),
 }
@@ -79,13 +78,8 @@ impl fmt::Display for StartError {
             StartError::Listen(address, error) => {
                 write!(out, "cannot listen on {address}: {error}")
             }
-            StartError::Open(error @ OpenError::Damaged { .. }) => write!(
-                out,
-                "{error}; `tideline verify` tells how far it goes, docs/OPERATIONS.md (\"After a crash\") what can be done"
-            ),
-            StartError::Open(error) => write!(out, "{error}"),
+            StartError::Store(error) => write!(out, "{error}"),
             StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
-            StartError::Tables(error) => write!(out, "cannot read the tables: {}", error.0),
         }
     }
 }
@@ -113,7 +107,13 @@ impl Server {
         let listener = listen(config.listen, config.socket_send_bytes)
             .map_err(|error| StartError::Listen(config.listen, error))?;
         let clock = Arc::new(Clock::system());
-        let (partitions, timelines, tables) = open_store(config, &metrics, &clock).await?;
+        fit_partitions(config).await.map_err(StartError::Store)?;
+        let store = Store::open(config, &metrics, &clock).await;
+        let Store {
+            partitions,
+            timelines,
+            tables,
+        } = store.map_err(StartError::Store)?;
         let tasks = TaskTracker::new();
         let (targets, jobs) = People::targets(&partitions, &timelines);
         let options = config.relay_options();
@@ -225,31 +225,6 @@ impl Server {
         drop(upkeep);
         tracing::info!("stopped");
     }
-}
-
-/// Opens the data directory: recovery, then timelines and tables on the partitions.
-async fn open_store(
-    config: &Config,
-    metrics: &Arc<Metrics>,
-    clock: &Arc<Clock>,
-) -> Result<(Partitions, Timelines, Tables), StartError> {
-    let (dir, options) = (config.data.clone(), config.partition_options(metrics));
-    let (limits, policies) = (config.timeline_limits(), config.policies());
-    let catalog = Catalog::default();
-    let rules = People::rules(&limits, catalog.clone());
-    let clock = Arc::clone(clock);
-    // Recovery reads much and waits for the disk.
-    tokio::task::spawn_blocking(move || {
-        let opened = Partitions::open(&dir, options, rules, Arc::clone(&clock));
-        let partitions = opened.map_err(StartError::Open)?;
-        let timelines =
-            Timelines::with_policies(partitions.clone(), limits, policies, Arc::clone(&clock));
-        let tables = Tables::open(partitions.clone(), catalog, timelines.tables(), clock);
-        let tables = tables.map_err(StartError::Tables)?;
-        Ok((partitions, timelines, tables))
-    })
-    .await
-    .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// Holds the logs for the streams of tables until what is returned is cancelled.

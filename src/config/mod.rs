@@ -118,8 +118,9 @@ keys! {
         drain_ms_max: u64 = 10_000, 0 to 600_000;
     }
     "store" {
-        /// Partitions of a new data directory. Each costs a writer thread and a log. An existing directory has the
-        /// number that it was made with; another one here is an error. 0 = as it is, and 1 in a new one.
+        /// Partitions of the data directory. Each costs a writer thread and a log. An existing directory that has
+        /// another number is changed at the start, before it is served: what is in it is written anew, which needs as
+        /// much room again; without room nothing is done. 0 = as it is, and 1 in a new one.
         partitions: u16 = 0, 0 to 64;
         /// Memory for what a partition has not written to its sorted runs yet: bytes of keys and values after which a
         /// memtable is frozen and flushed. Up to five of them exist while the disk is busy. A restart replays up to

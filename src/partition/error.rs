@@ -102,15 +102,6 @@ pub enum OpenError {
         /// What, with its path.
         text: String,
     },
-    /// It has another number of partitions than was asked for.
-    OtherPartitions {
-        /// The data directory.
-        path: PathBuf,
-        /// How many it has.
-        found: usize,
-        /// How many were asked for.
-        wanted: u16,
-    },
     /// Its partitions can't become others now.
     NotReshaped {
         /// Why.
@@ -201,16 +192,6 @@ impl fmt::Display for OpenError {
                 out,
                 "the data directory does not belong together: {text}; put back what was there, or a copy of the \
                  whole directory"
-            ),
-            OpenError::OtherPartitions {
-                path,
-                found,
-                wanted,
-            } => write!(
-                out,
-                "{} has {found} partitions and can't be given {wanted}: their number is chosen when a data \
-                 directory is made; leave `partitions` out, or name a new directory",
-                path.display()
             ),
             OpenError::NotReshaped { text } => {
                 write!(out, "the partitions can't be changed, and none was: {text}")

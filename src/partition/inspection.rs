@@ -59,6 +59,15 @@ struct Last {
     value_hash: u64,
 }
 
+/// The partitions of a directory that nobody works on, from a look at its manifest; `None` = there is none yet.
+pub fn directory_map(dir: &Path) -> Result<Option<Map>, OpenError> {
+    match Directory::look(dir) {
+        Ok(directory) => Ok(Some(directory.map().clone())),
+        Err(OpenError::NothingThere { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl Inspection {
     /// Opens a data directory that is there.
     pub fn open(dir: &Path, rules: Arc<dyn Rules>) -> Result<Inspection, OpenError> {

@@ -64,7 +64,7 @@ pub use error::{OpenError, ReadError, StoreError, SubmitError};
 pub use faults::Fault;
 pub use flusher::FROZEN_MAX;
 pub use hold::Holder;
-pub use inspection::{Inspected, Inspection};
+pub use inspection::{Inspected, Inspection, directory_map};
 pub use life::Life;
 pub use map::{Map, Origin, Share, hash};
 pub use merge::Direction;
@@ -131,15 +131,6 @@ impl Partitions {
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
         let mut directory = Directory::open(dir, options.partitions)?;
-        let (found, wanted) = (directory.ids().len(), options.partitions);
-        if wanted != 0 && usize::from(wanted) != found {
-            let path = dir.to_owned();
-            return Err(OpenError::OtherPartitions {
-                path,
-                found,
-                wanted,
-            });
-        }
         identity::settle(&mut directory, &options.image, &rules)?;
         let mut options = options;
         if let Some(disk_bytes) = crate::disk::total(dir) {

@@ -14,8 +14,7 @@ use crate::metrics::Metrics;
 /// Limits of a partition. Every unit is in its field's name.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many partitions a new data directory gets, or an existing one must have. 0 = as many as there are, one in a
-    /// new one.
+    /// How many partitions a new data directory gets; 0 = one. One that is there keeps those that it has.
     pub partitions: u16,
     /// Closures in one batch at most.
     pub batch_jobs_max: usize,

@@ -5,6 +5,7 @@
 //! place, or is not where it should be, ends the change before anything counts. Must not: know what a row means (the
 //! rules say whose it is), or wait for what must be done before (the relay, long work).
 
+use std::fmt;
 use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -30,6 +31,37 @@ pub struct Estimate {
     pub bytes: u64,
     /// Bytes that there is room for on the disk; `None` = it does not say.
     pub room: Option<u64>,
+}
+
+impl Estimate {
+    /// Refuses what there is no room for.
+    pub fn check(&self) -> Result<(), OpenError> {
+        let needed = self.bytes + self.bytes / 8 + ROOM_BYTES;
+        match self.room {
+            Some(room) if room < needed => Err(refused(format!(
+                "{needed} bytes are needed, and the disk has room for {room}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Estimate {
+            ending,
+            bytes,
+            room,
+        } = self;
+        write!(
+            out,
+            "{ending} partitions end; about {bytes} bytes are written anew"
+        )?;
+        match room {
+            Some(room) => write!(out, ", the disk has room for {room}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Beside the rows: what new files take, and what the rest of the server may write meanwhile.
@@ -61,13 +93,7 @@ impl Partitions {
     /// `keeps_logs` the logs of those that end stay, for readers of streams. Blocks.
     pub fn reshape(&self, reshape: &Reshape, keeps_logs: bool) -> Result<(), OpenError> {
         let estimate = self.estimate(reshape);
-        let needed = estimate.bytes + estimate.bytes / 8 + ROOM_BYTES;
-        if estimate.room.is_some_and(|room| room < needed) {
-            let room = estimate.room.unwrap_or_default();
-            return Err(refused(format!(
-                "{needed} bytes are needed, and the disk has room for {room}"
-            )));
-        }
+        estimate.check()?;
         let map = self.map();
         let ends = |id| self.at(id).map_or(Position::ZERO, |one| one.tail());
         let outcome = reshape.outcome(&map, &ends, keeps_logs).map_err(refused)?;

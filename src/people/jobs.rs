@@ -188,8 +188,8 @@ impl Jobs {
     }
 
     /// Whether nothing is left to do of what was noted.
-    #[cfg(test)]
-    pub(super) fn is_idle(&self) -> bool {
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
         let is_idle =
             |desk: &Desk| desk.done.load(Ordering::SeqCst) == desk.noted.load(Ordering::SeqCst);
         let mut all = self.partitions.ids().map(|id| self.desks.of(id));

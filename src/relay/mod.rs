@@ -191,6 +191,17 @@ impl Relay {
         }
     }
 
+    /// Whether everything that the logs hold has led to all that it leads to.
+    #[must_use]
+    pub fn is_through(&self) -> bool {
+        let sources = self.inner.sources.load();
+        sources.values().all(|source| {
+            let end = source.gate.tail.position();
+            let routes = source.targets.iter().flat_map(|one| one.done.values());
+            routes.into_iter().all(|done| *done.borrow() >= end)
+        })
+    }
+
     /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
         for Followed { gate, targets } in self.inner.sources.load().values() {

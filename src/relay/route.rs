@@ -135,10 +135,9 @@ impl Route {
         }
     }
 
-    /// Follows the log from the cursor on, or from its begin without one. `published_bytes`: what the partition had
-    /// published at the cursor; below zero for what it did before its start.
-    pub(super) fn follow(&mut self, cursor: Option<At>, published_bytes: i64) {
-        let at = cursor.unwrap_or_default();
+    /// Follows the log from a place on: the cursor's, or where the log begins without one. `published_bytes`: what the
+    /// partition had published there; below zero for what it did before its start.
+    pub(super) fn follow(&mut self, cursor: Option<At>, at: At, published_bytes: i64) {
         (self.cursor, self.stage) = (cursor, Stage::Follows);
         (self.read, self.skip) = (at.position, at.place);
         (self.read_bytes, self.cursor_bytes) = (published_bytes, published_bytes);

@@ -247,8 +247,9 @@ impl Source {
         match outcome {
             Outcome::Follows {
                 cursor,
+                from,
                 published_bytes,
-            } => route.follow(cursor, published_bytes),
+            } => route.follow(cursor, from, published_bytes),
             Outcome::Unknown { cursor } => {
                 tracing::info!(target, partition = %self.source, destination = %route.destination, "making anew what was derived");
                 route.begin_anew(cursor, since);

@@ -31,6 +31,7 @@ pub(super) enum Outcome {
     /// The route can follow the log from here; see `Route::follow`.
     Follows {
         cursor: Option<At>,
+        from: At,
         published_bytes: i64,
     },
     /// The log does not tell everything: what was derived is to be made anew.
@@ -67,7 +68,8 @@ impl Step {
         if self.faults.forgets() {
             return Outcome::Unknown { cursor };
         }
-        let after = cursor.map_or(Position::ZERO, |at| at.position);
+        let from = cursor.unwrap_or_else(|| self.begin());
+        let after = from.position;
         if after > tail.position() {
             // Of a future that this log has not.
             return Outcome::Unknown { cursor };
@@ -76,11 +78,25 @@ impl Step {
         match counted {
             Ok(Ok(Some(published_bytes))) => Outcome::Follows {
                 cursor,
+                from,
                 published_bytes,
             },
             Ok(Ok(None)) => Outcome::Unknown { cursor },
             Ok(Err(error)) => Outcome::Failed(error.0),
             Err(error) => Outcome::Failed(error.to_string()),
+        }
+    }
+
+    /// Where a log begins of which nothing was ever derived. What the logs of its parents lead to was written before it
+    /// began.
+    fn begin(&self) -> At {
+        let map = self.partitions.map();
+        let begins = map
+            .share(self.source)
+            .map_or(Position(1), |share| share.begins);
+        At {
+            position: Position(begins.0 - 1),
+            place: 0,
         }
     }
 

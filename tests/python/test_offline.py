@@ -189,7 +189,7 @@ def test_parts_that_do_not_belong_together(killed, copy, tmp_path):
     told(killed, copy, "PROBLEM partition 0", "of history", manifest)
     with open(manifest, "w") as file:
         high = '[[partition]]\nnumber = 1\nhashes = ["8000000000000000", "ffffffffffffffff"]\nbegins = 1\n'
-        file.write(text.replace("ffffffffffffffff", "7fffffffffffffff") + "\n" + high)
+        file.write(text.replace("roots = 1", "roots = 2").replace("ffffffffffffffff", "7fffffffffffffff") + high)
     told(killed, copy, "PROBLEM partition 1", "partition-0001 is missing")
     with open(manifest, "w") as file:
         file.write(text)

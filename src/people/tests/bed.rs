@@ -5,11 +5,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
-use crate::ids::Clock;
-use crate::partition::{Options, Partitions};
+use crate::ids::{Clock, PartitionId, Position};
+use crate::partition::{Options, Partitions, Reshape};
 use crate::people::{Jobs, People};
 use crate::relay::{self, Relay};
 use crate::table::Catalog;
@@ -27,7 +28,7 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    /// Opens so many partitions; `relays`: what is derived is derived.
+    /// Opens so many partitions, or as many as there are (0); `relays`: what is derived is derived.
     pub(super) fn open(
         dir: &Path,
         (partitions, relays): (u16, bool),
@@ -72,11 +73,55 @@ impl Bed {
         }
     }
 
+    /// Waits until nothing is left to derive.
+    pub(super) async fn through(&self) {
+        let ends = || -> Vec<(PartitionId, Position)> {
+            let end = |id| (id, self.partitions.tail(id).position());
+            self.partitions.ids().map(end).collect()
+        };
+        let through = async {
+            loop {
+                let before = ends();
+                for (source, position) in &before {
+                    for destination in self.partitions.ids() {
+                        for target in 1..=3 {
+                            let reached =
+                                self.relay.reached(target, *source, destination, *position);
+                            assert!(reached.await);
+                        }
+                    }
+                }
+                if self.jobs.is_idle() && before == ends() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(60), through).await;
+        assert!(in_time.is_ok(), "the relay does not get through");
+    }
+
     pub(super) async fn close(self) {
+        self.end().await;
+        self.partitions.close().await;
+    }
+
+    /// Closes it, and the next opening finds so many partitions.
+    pub(super) async fn reshape(self, count: u16) {
+        self.through().await;
+        self.end().await;
+        let partitions = self.partitions.clone();
+        let reshape = move || partitions.reshape(&Reshape::equal(count), false);
+        let reshaped = tokio::task::spawn_blocking(reshape).await.unwrap();
+        reshaped.unwrap();
+        self.partitions.close().await;
+    }
+
+    /// Ends all that runs by itself.
+    async fn end(&self) {
         self.relay.stop();
         self.jobs.stop();
         self.tasks.close();
         self.tasks.wait().await;
-        self.partitions.close().await;
     }
 }

@@ -39,6 +39,8 @@ enum Command {
     Sync(usize, usize),
     Flush,
     Restart,
+    /// The next start has so many partitions.
+    Reshape(u16),
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -56,6 +58,7 @@ fn command() -> impl Strategy<Value = Command> {
         4 => (user, 1usize..4).prop_map(|(who, limit)| Command::Sync(who, limit)),
         1 => Just(Command::Flush),
         1 => Just(Command::Restart),
+        1 => (1..5u16).prop_map(Command::Reshape),
     ]
 }
 
@@ -172,11 +175,15 @@ impl Deref for World {
 
 impl World {
     pub(super) fn open(dir: &Path, now_ms: u64) -> World {
+        World::with(dir, 2, now_ms)
+    }
+
+    fn with(dir: &Path, partitions: u16, now_ms: u64) -> World {
         let limits = Limits {
             heads_max: 6,
             ..Limits::default()
         };
-        let bed = Bed::open(dir, (2, true), limits, now_ms);
+        let bed = Bed::open(dir, (partitions, true), limits, now_ms);
         World { bed, now_ms }
     }
 
@@ -315,7 +322,7 @@ impl World {
                 self.sync(&mut copies[who], who, limit, false).await;
             }
             Command::Flush => self.flush().await,
-            Command::Restart => unreachable!("by the caller"),
+            Command::Restart | Command::Reshape(_) => unreachable!("by the caller"),
         }
     }
 
@@ -332,6 +339,10 @@ impl World {
             let synced = self.people.sync(asked).await.unwrap();
             // What came since the first page of a sync comes with the next sync.
             let is_behind = !synced.is_empty();
+            assert!(
+                !synced.reset,
+                "a cursor counts, whatever became of partitions"
+            );
             assert!(synced.conversations.len() + synced.removed.len() <= limit);
             copy.take(synced);
             if !is_behind || !is_all {
@@ -436,12 +447,17 @@ fn check(commands: Vec<Command>) {
         let mut model = Model::default();
         let mut copies: Vec<Copy> = USERS.iter().map(|_| Copy::default()).collect();
         for (turn, command) in commands.into_iter().enumerate() {
-            if let Command::Restart = command {
-                let now_ms = world.now_ms;
-                world.close().await;
-                world = World::open(dir.path(), now_ms);
-            } else {
-                world.run(&mut model, &mut copies, command).await;
+            let now_ms = world.now_ms;
+            match command {
+                Command::Restart => {
+                    world.close().await;
+                    world = World::with(dir.path(), 0, now_ms);
+                }
+                Command::Reshape(count) => {
+                    world.bed.reshape(count).await;
+                    world = World::with(dir.path(), 0, now_ms);
+                }
+                command => world.run(&mut model, &mut copies, command).await,
             }
             if turn % 7 == 6 {
                 world.compare(&model, &mut copies).await;

@@ -8,14 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::Path;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 
 use super::bed::Bed;
-use crate::ids::{PartitionId, Position};
 use crate::model::Value;
 use crate::people::FeedRange;
 use crate::timeline::{
@@ -68,6 +66,8 @@ enum Step {
         timeline: usize,
     },
     Restart,
+    /// The next start has so many partitions.
+    Reshape(u16),
     Flush,
 }
 
@@ -93,6 +93,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (timeline(), 3..9i64).prop_map(|(timeline, back)| Step::Trim { timeline, back }),
         1 => timeline().prop_map(|timeline| Step::Recreate { timeline }),
         1 => Just(Step::Restart),
+        1 => (1..5u16).prop_map(Step::Reshape),
         1 => Just(Step::Flush),
     ]
 }
@@ -154,9 +155,9 @@ impl Deref for World {
 }
 
 impl World {
-    fn open(dir: &Path) -> World {
+    fn open(dir: &Path, partitions: u16) -> World {
         World {
-            bed: Bed::open(dir, (2, true), Limits::default(), START_MS),
+            bed: Bed::open(dir, (partitions, true), Limits::default(), START_MS),
             rooms: vec![Room::default(); NAMES.len()],
             inboxes: BTreeMap::new(),
         }
@@ -164,35 +165,6 @@ impl World {
 
     async fn close(self) {
         self.bed.close().await;
-    }
-
-    fn ends(&self) -> Vec<(PartitionId, Position)> {
-        let end = |id| (id, self.partitions.tail(id).position());
-        self.partitions.ids().map(end).collect()
-    }
-
-    /// Nothing is left to derive.
-    async fn settled(&self) {
-        let settled = async {
-            loop {
-                let ends = self.ends();
-                for (source, position) in &ends {
-                    for destination in self.partitions.ids() {
-                        for target in 1..=3 {
-                            let reached =
-                                self.relay.reached(target, *source, destination, *position);
-                            assert!(reached.await);
-                        }
-                    }
-                }
-                if self.jobs.is_idle() && ends == self.ends() {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        let in_time = tokio::time::timeout(Duration::from_secs(60), settled).await;
-        assert!(in_time.is_ok(), "the relay does not get through");
     }
 
     async fn create(&mut self, at: usize) {
@@ -396,7 +368,7 @@ impl World {
 
     /// The relay gets through, and the timelines know their followers.
     async fn settle(&mut self) {
-        self.settled().await;
+        self.through().await;
         for room in &mut self.rooms {
             for (user, follows) in std::mem::take(&mut room.moving) {
                 if follows {
@@ -493,20 +465,23 @@ impl World {
 
 async fn play(steps: Vec<Step>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::open(dir.path());
+    let mut world = World::open(dir.path(), 2);
     for at in 0..NAMES.len() {
         world.create(at).await;
     }
     for (count, step) in steps.iter().enumerate() {
         match step {
-            Step::Restart => {
-                // In the middle of whatever the relay does.
+            Step::Restart | Step::Reshape(_) => {
+                // A restart: in the middle of whatever the relay does.
                 let (rooms, inboxes) = (world.rooms.clone(), world.inboxes.clone());
-                world.close().await;
+                match step {
+                    Step::Reshape(count) => world.bed.reshape(*count).await,
+                    _ => world.close().await,
+                }
                 world = World {
                     rooms,
                     inboxes,
-                    ..World::open(dir.path())
+                    ..World::open(dir.path(), 0)
                 };
             }
             Step::Flush => world.flush().await,
