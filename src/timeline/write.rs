@@ -4,7 +4,7 @@
 //! log knows the state of each timeline in it; delete and trim write one small row whatever they give up; an
 //! incarnation is above every earlier one of its name. Must not: number messages or changes.
 
-use crate::ids::PartitionId;
+use crate::ids::{PartitionId, Position};
 use crate::model::{Value, json_bytes};
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
@@ -182,6 +182,11 @@ impl Timelines {
         assert!(turn < 1 << TURN_BITS, "more closures than a batch takes");
         txn.position().0 << TURN_BITS | turn
     }
+}
+
+/// Whether the timeline with this incarnation was made in the batch at a position.
+pub(super) fn is_made_at(incarnation: u64, position: Position) -> bool {
+    incarnation >> TURN_BITS == position.0
 }
 
 /// Far above what `commit_jobs_max` and `requests_in_flight_max` together let into one batch.
