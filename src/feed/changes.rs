@@ -37,6 +37,8 @@ pub struct ChangeReader {
     turn: usize,
     /// When the logs were read to their ends last.
     read_at: Option<Instant>,
+    /// It reads no further.
+    end: Option<Places>,
 }
 
 /// Changes that a reader gets together.
@@ -127,7 +129,31 @@ impl ChangeReader {
             places,
             turn: 0,
             read_at: None,
+            end: None,
         })
+    }
+
+    /// The same up to these places, or a little further.
+    #[must_use]
+    pub fn up_to(self, end: Places) -> ChangeReader {
+        ChangeReader {
+            end: Some(end),
+            ..self
+        }
+    }
+
+    /// Whether it has read to its end.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let is_there = |(partition, log): (PartitionId, Tail)| {
+            self.is_past(partition, self.place(partition, &log))
+        };
+        self.tables.logs().all(is_there)
+    }
+
+    fn is_past(&self, partition: PartitionId, place: Place) -> bool {
+        let end = self.end.as_ref().and_then(|end| end.resolve(partition));
+        end.is_some_and(|end| place >= end)
     }
 
     /// Where it is.
@@ -159,7 +185,7 @@ impl ChangeReader {
             let turn = (self.turn + step) % logs.len();
             let (partition, log) = &logs[turn];
             let place = self.place(*partition, log);
-            if place.position > log.position() {
+            if place.position > log.position() || self.is_past(*partition, place) {
                 continue;
             }
             let (changes, next, is_more) = self.page(*partition, place, bounds).await?;
