@@ -229,9 +229,16 @@ impl Tables {
                 continue;
             }
             batches += behind;
-            let before = place.position.0.max(tail.first().0) - 1;
-            let read = move || tail.batches(Position(before), 1);
-            let found = self.partitions().read(partition, move |_| read()).await?;
+            let found = loop {
+                let (log, first) = (tail.clone(), tail.first());
+                let before = Position(place.position.max(first).0 - 1);
+                let read = move || log.batches(before, 1);
+                match self.partitions().read(partition, move |_| read()).await {
+                    // The log has let go of it meanwhile.
+                    Err(_) if tail.first() > first => {}
+                    found => break found?,
+                }
+            };
             let oldest = found.first().map(|batch| batch.commit_ms);
             since = [since, oldest].into_iter().flatten().min();
         }

@@ -43,8 +43,8 @@ pub(in crate::table) struct Held {
 
 impl Tables {
     /// Holds the logs for the streams and, for so many hours, the named cursors, again and again, and notes what is
-    /// committed in the streams' indexes while there are any. Together they hold about `log_bytes_max` at most. It never
-    /// ends by itself. Cancel-safe.
+    /// committed in the streams' indexes while there are any. Together they hold about `log_bytes_max` at most. It
+    /// never ends by itself. Cancel-safe.
     pub async fn hold_for_streams(self, log_bytes_max: u64, cursor_hours: u32) {
         let told = Each::new(self.partitions(), |partitions, id| Told {
             figures: partitions.metrics().streams(id.0),
