@@ -169,7 +169,7 @@ keys! {
         relay_backlog_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
     }
     "webhooks" {
-        /// Receivers that the server posts all changes to, as tables at the end of the file: [[webhook]] with name, url,
+        /// Receivers that the server posts changes to, as tables at the end of the file: [[webhook]] with name, url,
         /// secret_file (what POSTs are signed with), timelines (how their IDs begin) or table, and any of changes_max
         /// (of one POST), timeout_ms, retry_ms_max (between two attempts), give_up_ms (then it is a dead letter).
         webhook: Vec<WebhookKey> = Vec::new();

@@ -1,9 +1,9 @@
 //! Webhooks: the server follows changes itself, and posts them to somebody else's HTTP server.
 //!
 //! Owns: a task per webhook, whether its receiver takes what it is sent, and its dead letters. Promises: each change is
-//! posted at least once, those of one timeline or row in order; a webhook's place is a named cursor that moves after the
-//! receiver has taken the changes, so a restart repeats what was not taken; what is not taken in time becomes a dead
-//! letter, and delivery goes on. Must not: make the JSON, or show a secret.
+//! posted at least once, those of one timeline or row in order; a webhook's place is a named cursor that moves after
+//! the receiver has taken the changes, so a restart repeats what was not taken; what is not taken in time becomes a
+//! dead letter, and delivery goes on. Must not: make the JSON, or show a secret.
 
 mod dead;
 mod post;
