@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tideline::config::{self, Config, Flags};
 use tideline::dump::{DumpError, dump};
-use tideline::export::{Account, export};
+use tideline::export::{Account, Export, export};
 use tideline::server::Server;
 use tideline::store::{Change, change_partitions, list_partitions};
 use tideline::verify::verify;
@@ -58,11 +58,11 @@ enum Command {
         #[command(flatten)]
         limits: ConfigFile,
     },
-    /// Write all rows of a table of a running server to standard output: JSON, one line each, exactly as they were at
-    /// one position of each partition. The server serves on. How many rows, and the positions, go to standard error.
+    /// Write all rows of a table, or of timelines, of a running server to standard output, exactly as they were at one
+    /// position of each partition. The server serves on. How many rows, and the positions, go to standard error.
     Export {
-        /// The table.
-        table: String,
+        #[command(flatten)]
+        what: Export,
         #[command(flatten)]
         account: Account,
     },
@@ -223,8 +223,8 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             error => Err(error.to_string().into()),
         }),
         Command::Partition { what } => partition(&config, &what, &mut stdout),
-        Command::Export { table, account } => {
-            let done = export(&account, &table, &mut stdout).map_err(|error| error.to_string())?;
+        Command::Export { what, account } => {
+            let done = export(&account, &what, stdout).map_err(|error| error.to_string())?;
             let told = format!("{} rows, as of {:?}", done.rows, done.positions);
             Ok(writeln!(std::io::stderr(), "{told}")?)
         }

@@ -1,13 +1,19 @@
-//! One connection to a server's Tablestore API, one request after the other.
+//! Calls of a server's Tablestore API, one after the other.
 //!
-//! Owns: HTTP as far as this server's answers need it. Promises: an answer with status 200 that comes out is signed by
-//! the holder of the key. Must not: know what is asked.
+//! Owns: the account that signs them. Promises: an answer with status 200 that comes out is signed by the holder of the
+//! key. Must not: know what is asked.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::error::Error as _;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::Request;
+use hyper_util::client::legacy::Client as Http;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 use super::{Clock, ExportError, Operation, wrong};
 use crate::wire::tablestore::signature::{
@@ -38,115 +44,82 @@ pub struct Account {
 
 pub(super) struct Client {
     account: Account,
-    stream: BufReader<TcpStream>,
+    runtime: Runtime,
+    http: Http<HttpConnector, Full<Bytes>>,
     clock: Clock,
 }
 
-/// How long a server may be silent.
+/// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes of an answer: far above what a server gives.
-const ANSWER_BYTES_MAX: u64 = 1 << 30;
+const ANSWER_BYTES_MAX: usize = 1 << 30;
 
 impl Client {
-    pub(super) fn connect(account: &Account) -> Result<Client, ExportError> {
-        let server = &account.server;
-        let stream = TcpStream::connect(server);
-        let stream = stream.map_err(|error| wrong(format_args!("{server}: {error}")))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
+    pub(super) fn new(account: &Account) -> Result<Client, ExportError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         Ok(Client {
             account: account.clone(),
-            stream: BufReader::new(stream),
+            runtime,
+            http: Http::builder(TokioExecutor::new()).build_http(),
             clock: Clock::system(),
         })
     }
 
-    /// Asks, and gives the status and the body of the answer. One that was closed meanwhile is opened again.
+    /// Asks, and gives the status and the body of the answer.
     pub(super) fn call(
-        &mut self,
+        &self,
         operation: Operation,
-        body: &[u8],
+        body: Bytes,
     ) -> Result<(u16, Bytes), ExportError> {
-        match self.try_call(operation, body) {
-            Err(Broken::Connection(_)) => {
-                *self = Client::connect(&self.account.clone())?;
-                self.try_call(operation, body)
-            }
-            done => done,
-        }
-        .map_err(|broken| match broken {
-            Broken::Connection(error) => error.into(),
-            Broken::Answer(error) => error,
-        })
-    }
-
-    fn try_call(&mut self, operation: Operation, body: &[u8]) -> Result<(u16, Bytes), Broken> {
         let path = format!("/{}", operation.name());
         let account = &self.account;
         let signer = Signer::new(&account.key_id, &account.key_secret, &path);
-        let (host, length) = (&account.server, body.len());
-        let mut out =
-            format!("POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n");
-        for (name, value) in request_headers(&signer, &account.instance, self.clock.now_ms(), body)
+        let mut request = Request::post(format!("http://{}{path}", account.server));
+        for (name, value) in request_headers(&signer, &account.instance, self.clock.now_ms(), &body)
         {
-            out.push_str(&format!("{name}: {value}\r\n"));
+            request = request.header(name, value);
         }
-        out.push_str("\r\n");
-        let mut stream = self.stream.get_ref();
-        stream.write_all(out.as_bytes())?;
-        stream.write_all(body)?;
-        let mut line = String::new();
-        if self.stream.read_line(&mut line)? == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let status: u16 = status.ok_or_else(|| wrong("no HTTP answer"))?;
-        let mut headers: Vec<(String, String)> = Vec::new();
-        loop {
-            let mut line = String::new();
-            self.stream.read_line(&mut line)?;
-            match line.trim_end().split_once(':') {
-                Some((name, value)) => {
-                    headers.push((name.to_lowercase(), value.trim().to_owned()));
-                }
-                None => break,
-            }
-        }
-        let header = |wanted: &str| {
-            let mut found = headers.iter().filter(|(name, _)| name == wanted);
-            found.next().map_or("", |(_, value)| value)
+        let request = request.body(Full::new(body)).map_err(wrong)?;
+        let answer = async {
+            timeout(PATIENCE, self.answer(request, &signer))
+                .await
+                .map_err(|_| wrong("no answer within a minute"))?
         };
-        let length: u64 = header("content-length").parse().unwrap_or(0);
-        if length > ANSWER_BYTES_MAX {
-            return Err(wrong("an answer that no server gives").into());
-        }
-        let mut body = vec![0; usize::try_from(length).map_err(wrong)?];
-        self.stream.read_exact(&mut body)?;
+        let answer = self.runtime.block_on(answer);
+        answer.map_err(|error| wrong(format_args!("{}: {error}", account.server)))
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Full<Bytes>>,
+        signer: &Signer,
+    ) -> Result<(u16, Bytes), ExportError> {
+        let answer = self.http.request(request).await.map_err(|error| {
+            // The error itself tells only at which step it was.
+            wrong(
+                error
+                    .source()
+                    .map_or_else(|| error.to_string(), ToString::to_string),
+            )
+        })?;
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let (status, body) = (head.status.as_u16(), body.map_err(wrong)?.to_bytes());
         if status == 200 {
-            let pairs = headers.iter();
+            let pairs = head.headers.iter();
             let pairs = pairs.map(|(name, value)| (name.as_str(), value.as_bytes()));
-            let signed = SignedHeaders::new(pairs);
-            check_answer(&signer, &signed, header(AUTHORIZATION), &body)
-                .map_err(|failure| wrong(failure.message))?;
+            let signature = head.headers.get(AUTHORIZATION);
+            let signature = signature.and_then(|value| value.to_str().ok());
+            check_answer(
+                signer,
+                &SignedHeaders::new(pairs),
+                signature.unwrap_or(""),
+                &body,
+            )
+            .map_err(|failure| wrong(failure.message))?;
         }
-        Ok((status, body.into()))
-    }
-}
-
-/// What went wrong with a call.
-enum Broken {
-    Connection(io::Error),
-    Answer(ExportError),
-}
-
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Broken {
-        Broken::Connection(error)
-    }
-}
-
-impl From<ExportError> for Broken {
-    fn from(error: ExportError) -> Broken {
-        Broken::Answer(error)
+        Ok((status, body))
     }
 }

@@ -15,11 +15,11 @@ use crate::partition::{Batch, ReadError, View};
 
 use super::access::damaged;
 use super::apply::ROW_BYTES_MAX;
-use super::key::split_key;
-use super::primary_key::{check, decode};
+use super::primary_key::key_of;
 use super::range::Span;
 use super::schema::Table;
 use super::tables::Tables;
+use super::virtual_table::Touched;
 
 /// A page of an export.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Exported<Rows> {
     pub rows: Rows,
     /// Keys of changed rows that are there no more.
     pub gone: Vec<Vec<KeyValue>>,
+    /// Keys: what was read of rows with the same first value and a lower key is there no more, but for these `rows`.
+    pub gone_below: BTreeSet<Vec<KeyValue>>,
     /// Of rows: the position that they were read at. Of changes: up to where they are told.
     pub position: Position,
     /// Of rows: where the next page begins; `None` = there is nothing more.
@@ -48,23 +50,23 @@ impl Tables {
         self.partitions().ids().collect()
     }
 
-    /// A page of a partition's rows of a table, from a key on.
+    /// A page of a partition's rows of a table, from a key on; only of those whose first value begins with `prefix`.
     pub async fn export_rows<Rows: RowSink>(
         &self,
         table: &Arc<Table>,
         partition: PartitionId,
         start: Option<PrimaryKey>,
+        prefix: Option<&str>,
     ) -> Result<Exported<Rows>, Error> {
-        let start = start
-            .map(|key| check(&table.primary_key, key))
-            .transpose()?;
-        let span = Span::from(start);
-        let (table, now) = (self.exportable(table, partition)?, self.now_ms());
+        self.check_exportable(table, partition)?;
+        let span = Span::from(table, start, prefix)?;
+        let (table, now) = (Arc::clone(table), self.now_ms());
         let read = move |view: &View| {
             let page = span.read(&table, &[view], now)?;
             Ok(Exported {
                 rows: page.rows,
                 gone: Vec::new(),
+                gone_below: BTreeSet::new(),
                 position: view.position(),
                 is_last: page.next.is_none(),
                 next: page.next,
@@ -79,15 +81,17 @@ impl Tables {
         table: &Arc<Table>,
         partition: PartitionId,
         from: Position,
+        prefix: Option<String>,
     ) -> Result<Exported<Rows>, Error> {
-        let (table, now) = (self.exportable(table, partition)?, self.now_ms());
+        self.check_exportable(table, partition)?;
+        let (table, now) = (Arc::clone(table), self.now_ms());
         let partitions = self.partitions().clone();
         let read = move |view: &View| {
             let batches = match from >= view.position() {
                 true => Vec::new(),
                 false => partitions.tail(partition).batches(from, CHANGES_BYTES)?,
             };
-            let mut changed = Changed::new(from);
+            let mut changed = Changed::new(from, prefix);
             for batch in batches {
                 if batch.position > view.position() || changed.bytes >= CHANGES_BYTES {
                     break;
@@ -103,13 +107,10 @@ impl Tables {
         self.partitions().read(partition, read).await?
     }
 
-    fn exportable(&self, table: &Arc<Table>, partition: PartitionId) -> Result<Arc<Table>, Error> {
-        if let Err(error @ Error::ReadOnlyTable) = table.check_writable() {
-            return Err(error);
-        }
+    fn check_exportable(&self, table: &Table, partition: PartitionId) -> Result<(), Error> {
         table.check_readable()?;
         match self.partitions().map().is_live(partition) {
-            true => Ok(Arc::clone(table)),
+            true => Ok(()),
             false => Err(Error::Unavailable("no such partition to export".to_owned())),
         }
     }
@@ -118,20 +119,23 @@ impl Tables {
 /// A page of changes while it is made.
 struct Changed<Rows> {
     page: Exported<Rows>,
-    seen: BTreeSet<Vec<u8>>,
+    prefix: Option<String>,
+    seen: BTreeSet<Vec<KeyValue>>,
     bytes: usize,
 }
 
 impl<Rows: RowSink> Changed<Rows> {
-    fn new(position: Position) -> Self {
+    fn new(position: Position, prefix: Option<String>) -> Self {
         Changed {
             page: Exported {
                 rows: Rows::default(),
                 gone: Vec::new(),
+                gone_below: BTreeSet::new(),
                 position,
                 next: None,
                 is_last: true,
             },
+            prefix,
             seen: BTreeSet::new(),
             bytes: 0,
         }
@@ -145,27 +149,50 @@ impl<Rows: RowSink> Changed<Rows> {
         table: &Table,
         now: i64,
     ) -> Result<(), ReadError> {
-        for entry in batch.entries() {
-            let is_own = split_key(entry.key).is_some_and(|(id, _)| id == table.id);
-            if !is_own || !self.seen.insert(entry.key.to_vec()) {
-                continue;
-            }
-            let bad = |_| damaged(entry.key, "not a row of a table");
-            let key = decode(entry.key).map_err(bad)?;
-            let value = table.stored_row(view, &key, None)?.unwrap_or_default();
-            let judged = match value.is_empty() {
-                true => None,
-                false => table.judge(&value, now).map_err(bad)?,
-            };
-            match judged {
-                None => self.page.gone.push(key),
-                Some(judged) => {
-                    let all = Selection::default();
-                    self.bytes += all.give(table, &key, judged.living, &mut self.page.rows);
+        for touched in table.touched(batch)? {
+            match touched {
+                Touched::Below(key) if self.is_asked_for(&key) => {
+                    self.page.gone_below.insert(key);
                 }
+                Touched::Row(key) if self.is_asked_for(&key) && !self.seen.contains(&key) => {
+                    self.row(view, table, &key, now)?;
+                    self.seen.insert(key);
+                }
+                Touched::Below(_) | Touched::Row(_) => {}
             }
         }
         self.page.position = batch.position;
         Ok(())
+    }
+
+    fn row(
+        &mut self,
+        view: &View,
+        table: &Table,
+        key: &[KeyValue],
+        now: i64,
+    ) -> Result<(), ReadError> {
+        let value = table.row(view, key, None)?.unwrap_or_default();
+        let judged = match value.is_empty() {
+            true => None,
+            false => table
+                .judge(&value, now)
+                .map_err(|_| damaged(key_of(table.id, key).as_bytes(), "not a row of a table"))?,
+        };
+        match judged {
+            None => self.page.gone.push(key.to_vec()),
+            Some(judged) => {
+                let all = Selection::default();
+                self.bytes += all.give(table, key, judged.living, &mut self.page.rows);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_asked_for(&self, key: &[KeyValue]) -> bool {
+        let Some(prefix) = &self.prefix else {
+            return true;
+        };
+        matches!(&key[0], KeyValue::String(text) if text.starts_with(prefix))
     }
 }

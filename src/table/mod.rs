@@ -65,7 +65,7 @@ pub use stream::{
     ShardIterator, ShardPage, TablePage,
 };
 pub use tables::{TABLES_MAX, Tables};
-pub use virtual_table::{VirtualRows, Walk};
+pub use virtual_table::{Touched, VirtualRows, Walk};
 pub use write::Written;
 
 pub use crate::ordered::Malformed;

@@ -4,11 +4,13 @@
 //! and says where the next one begins; rows that have expired are passed over. Must not: hold its views longer than a
 //! page.
 
+use std::iter;
+
 use bytes::Bytes;
 
 use crate::ids::PartitionId;
 use crate::model::{
-    Consumed, Direction, Error, GetRange, KeyValue, RowRef, RowSink, Selection, units,
+    Consumed, Direction, Error, GetRange, KeyValue, PrimaryKey, RowRef, RowSink, Selection, units,
 };
 use crate::partition::{Partitions, ReadError, View};
 
@@ -83,16 +85,33 @@ impl Span {
         })
     }
 
-    /// Everything from a key on, all versions.
-    pub(super) fn from(start: Option<Vec<KeyValue>>) -> Span {
-        Span {
+    /// Everything from a key on whose first value begins with a prefix, all versions.
+    pub(super) fn from(
+        table: &Table,
+        start: Option<PrimaryKey>,
+        prefix: Option<&str>,
+    ) -> Result<Span, Error> {
+        let bound = |first: KeyValue| {
+            let values = iter::once(first).chain(iter::repeat(KeyValue::InfMin));
+            let names = table.primary_key.iter().map(|column| column.name.clone());
+            check(&table.primary_key, names.zip(values).collect())
+        };
+        let (low, high) = match prefix {
+            None => (KeyValue::InfMin, KeyValue::InfMax),
+            Some(prefix) => (KeyValue::String(prefix.to_owned()), end_of(prefix)),
+        };
+        let mut low = bound(low)?;
+        if let Some(start) = start {
+            low = low.max(check(&table.primary_key, start)?);
+        }
+        Ok(Span {
             direction: Direction::Forward,
-            low: start.unwrap_or_else(|| vec![KeyValue::InfMin]),
-            high: vec![KeyValue::InfMax],
+            low,
+            high: bound(high)?,
             partition: None,
             limit: usize::MAX,
             selection: Selection::default(),
-        }
+        })
     }
 
     /// Reads a page from views of all partitions that the range may touch.
@@ -156,6 +175,19 @@ impl Span {
     }
 }
 
+/// The lowest value above all texts with a prefix.
+fn end_of(prefix: &str) -> KeyValue {
+    let mut end = prefix.to_owned();
+    while let Some(last) = end.pop() {
+        // Of a range the step passes over what is no character.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            end.push(next);
+            return KeyValue::String(end);
+        }
+    }
+    KeyValue::InfMax
+}
+
 /// Rows, and how many they are.
 #[derive(Default)]
 struct Counted<Rows> {
@@ -187,7 +219,7 @@ pub(super) fn others(
 fn merged<'v>(walks: Vec<Walk<'v>>, direction: Direction) -> Walk<'v> {
     let mut sources: Vec<_> = walks.into_iter().map(Iterator::peekable).collect();
     let mut has_failed = false;
-    Box::new(std::iter::from_fn(move || {
+    Box::new(iter::from_fn(move || {
         if has_failed {
             return None;
         }
@@ -215,4 +247,24 @@ fn merged<'v>(walks: Vec<Walk<'v>>, direction: Direction) -> Walk<'v> {
         has_failed = matches!(row, Some(Err(_)));
         row
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_below_the_next_text() {
+        for (prefix, end) in [
+            ("", None),
+            ("a", Some("b")),
+            ("room/", Some("room0")),
+            ("\u{d7ff}", Some("\u{e000}")),
+            ("a\u{10ffff}", Some("b")),
+            ("\u{10ffff}", None),
+        ] {
+            let end = end.map_or(KeyValue::InfMax, |end| KeyValue::String(end.to_owned()));
+            assert_eq!(end_of(prefix), end, "{prefix:?}");
+        }
+    }
 }

@@ -8,14 +8,15 @@ use bytes::Bytes;
 use crate::ids::{PartitionId, TableId};
 use crate::model::{Direction, KeyValue};
 use crate::ordered::Reader;
-use crate::partition::{Partitions, ReadError, View, hash};
+use crate::partition::{Batch, Partitions, ReadError, View, hash};
 
-use super::access::{Source, scan};
+use super::access::{Source, damaged, scan};
 use super::index::MARK;
-use super::primary_key::key_of;
+use super::key::split_key;
+use super::primary_key::{decode, key_of};
 use super::schema::{Kind, Table};
 use super::versions::{Judged, Shortened, judge, shorten};
-use super::virtual_table::Walk;
+use super::virtual_table::{Touched, Walk};
 use super::{Key, Malformed};
 
 impl Table {
@@ -105,6 +106,20 @@ impl Table {
         let (low, high) = (key_of(self.id, low), key_of(self.id, high));
         let rows = scan(rows, &low, &high, direction);
         Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
+    }
+
+    /// What a batch changed of the rows.
+    pub(super) fn touched(&self, batch: &Batch) -> Result<Vec<Touched>, ReadError> {
+        if let Kind::Virtual(rows) = &self.kind {
+            return rows.touched(batch);
+        }
+        let entries = batch.entries();
+        let own = entries.filter(|entry| split_key(entry.key).is_some_and(|(id, _)| id == self.id));
+        own.map(|entry| {
+            let key = decode(entry.key).map_err(|_| damaged(entry.key, "not a row's key"));
+            key.map(Touched::Row)
+        })
+        .collect()
     }
 
     /// What of a stored row shows; `None` = nothing, as if it were not there.

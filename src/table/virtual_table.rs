@@ -9,11 +9,21 @@ use bytes::Bytes;
 
 use crate::ids::PartitionId;
 use crate::model::{Direction, KeyValue};
-use crate::partition::{ReadError, View};
+use crate::partition::{Batch, ReadError, View};
 
 /// Places of a range in its direction's order: encoded keys, each with the row's value, or `None` where only something
 /// was looked at that shows no row. Lazy.
 pub type Walk<'v> = Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>), ReadError>> + 'v>;
+
+/// What a batch changed of a table's rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// The row with this key: it is another one since, or gone.
+    Row(Vec<KeyValue>),
+    /// The rows whose keys have the same first value and are lower: they are gone, but for those that this batch or a
+    /// later one made anew.
+    Below(Vec<KeyValue>),
+}
 
 /// Makes the rows of a virtual table. Keys were checked against the table's schema.
 pub trait VirtualRows: Send + Sync {
@@ -33,6 +43,9 @@ pub trait VirtualRows: Send + Sync {
         high: &[KeyValue],
         direction: Direction,
     ) -> Walk<'v>;
+
+    /// What a batch changed of the rows. A row may come more than once, and also where it is as it was.
+    fn touched(&self, batch: &Batch) -> Result<Vec<Touched>, ReadError>;
 }
 
 impl PartialEq for dyn VirtualRows {

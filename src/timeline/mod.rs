@@ -28,6 +28,7 @@ mod stored;
 mod sync;
 mod tables;
 mod time;
+mod touched;
 mod unread;
 mod verify;
 mod virtual_tables;

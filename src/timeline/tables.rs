@@ -69,6 +69,9 @@ pub(super) const POLICIES: TableId = TableId(25);
 /// At a user, whose rows `people` reads and writes; here a change of one wakes the user's subscriptions.
 pub const CONVERSATIONS: TableId = TableId(32);
 
+/// Above every sequence.
+pub(super) const SEQUENCE_END: u64 = i64::MAX.cast_unsigned();
+
 /// A timeline's ID as the first key column of its rows.
 #[derive(Clone, Debug)]
 pub(super) struct Name(Vec<u8>);

@@ -21,14 +21,17 @@ use crate::model::{
     ColumnType, DefinedColumn, Definition, Direction, KeyColumn, KeyType, KeyValue, TableOptions,
     Throughput, Value, ValueRef,
 };
-use crate::table::{Key, ReadError, RowWriter, Table, View, VirtualRows, Walk, key_of, scan};
+use crate::table::{
+    Batch, Key, ReadError, RowWriter, Table, Touched, View, VirtualRows, Walk, key_of, scan,
+};
 
 use super::edit::load_held;
 use super::head::HeadRow;
 use super::page::Held;
 use super::stored::{around, put_all};
-use super::tables::{HEADS, MESSAGES, METAS, Name};
+use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
 use super::time::shown;
+use super::touched;
 use super::{Burial, Message, TimelineInfo, Timelines};
 
 const TIMELINE_ID: &str = "timeline_id";
@@ -65,9 +68,6 @@ const META_COLUMNS: [(&str, ColumnType); 8] = [
 
 /// What all names of our columns begin with.
 const OURS: &str = "__";
-
-/// Above every sequence.
-const SEQUENCE_END: u64 = i64::MAX.cast_unsigned();
 
 impl Timelines {
     /// The virtual tables that show the timelines.
@@ -161,6 +161,10 @@ impl VirtualRows for MessageTable {
             walk.unwrap_or_else(|error| Box::new(iter::once(Err(error))))
         }))
     }
+
+    fn touched(&self, batch: &Batch) -> Result<Vec<Touched>, ReadError> {
+        touched::messages(batch)
+    }
 }
 
 impl MessageTable {
@@ -230,6 +234,10 @@ impl VirtualRows for MetaTable {
             let row = self.meta(view, &timeline, &head)?;
             Ok((key.into_bytes().into(), row))
         }))
+    }
+
+    fn touched(&self, batch: &Batch) -> Result<Vec<Touched>, ReadError> {
+        touched::metas(batch)
     }
 }
 

@@ -184,9 +184,9 @@ impl Timelines {
     }
 }
 
-/// Whether the timeline of a head was made in the batch at this position.
-pub(super) fn was_made_at(head: &HeadRow, batch: Position) -> bool {
-    head.incarnation >> TURN_BITS == batch.0
+/// Whether the timeline with this incarnation was made in the batch at a position.
+pub(super) fn is_made_at(incarnation: u64, position: Position) -> bool {
+    incarnation >> TURN_BITS == position.0
 }
 
 /// Far above what `commit_jobs_max` and `requests_in_flight_max` together let into one batch.

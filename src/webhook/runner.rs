@@ -20,8 +20,6 @@ const REST_MIN: Duration = Duration::from_millis(250);
 const BODY_BYTES: usize = 256 << 10;
 /// What a cell or key column takes as text beside its own bytes.
 const CELL_BYTES: usize = 64;
-/// A place that moves without changes is stored so often.
-const STORE_EVERY: Duration = Duration::from_secs(10);
 /// Dead letters that are replayed between two posts.
 const REPLAYS_MAX: usize = 16;
 /// Bytes of an error that are kept.
@@ -52,7 +50,6 @@ impl Hook {
             Err(FollowError::PositionLost) => return self.skip_lost().await,
             reader => reader?,
         };
-        let mut stored_at = Instant::now();
         self.show_dead().await?;
         loop {
             self.replay_dead().await?;
@@ -75,11 +72,11 @@ impl Hook {
             if !is_empty && !self.deliver(&from, &group, turn).await? {
                 return Ok(());
             }
-            if !is_empty || stored_at.elapsed() >= STORE_EVERY {
+            if !is_empty || reader.has_moved() {
+                reader.told();
                 if !self.store(&group.position, turn).await? {
                     return Ok(());
                 }
-                stored_at = Instant::now();
             }
         }
     }

@@ -18,8 +18,14 @@ pub(super) async fn read(shared: &Shared, export: ExportTable) -> Outcome {
     let partitions = tables.partition_ids();
     let partition = export.partition.unwrap_or(partitions[0]);
     let page: Exported<RowBuffer> = match export.what {
-        Export::Rows(start) => tables.export_rows(&table, partition, start).await,
-        Export::Changes(from) => tables.export_changes(&table, partition, from).await,
+        Export::Rows(start) => {
+            let prefix = export.prefix.as_deref();
+            tables.export_rows(&table, partition, start, prefix).await
+        }
+        Export::Changes(from) => {
+            let prefix = export.prefix;
+            tables.export_changes(&table, partition, from, prefix).await
+        }
     }
     .map_err(refusal)?;
     Ok(Reply::Exported(ExportTableResponse {
@@ -28,12 +34,13 @@ pub(super) async fn read(shared: &Shared, export: ExportTable) -> Outcome {
         position: page.position.0,
         rows: page.rows.into_bytes(),
         gone: keys(&table, &page.gone),
+        gone_below: keys(&table, &page.gone_below),
         next_start_primary_key: page.next.map(|key| keys(&table, &[key])),
         is_last: page.is_last,
     }))
 }
 
-fn keys(table: &Table, keys: &[Vec<KeyValue>]) -> Bytes {
+fn keys<'k>(table: &Table, keys: impl IntoIterator<Item = &'k Vec<KeyValue>>) -> Bytes {
     let mut buffer = RowBuffer::default();
     for key in keys {
         buffer.push_key(&table.primary_key, key);

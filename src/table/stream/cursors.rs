@@ -8,10 +8,12 @@
 //! 49 cursors  (name)   $position, $prefix (of timelines) or $table         version = when it was set last
 //! ```
 
+use std::sync::Arc;
+
 use crate::ids::{PartitionId, Position, TableId};
 use crate::model::{Error, ValueRef};
 use crate::ordered::Reader;
-use crate::partition::{Purpose, ReadError, SubmitError, Txn, View};
+use crate::partition::{Batch, Purpose, ReadError, SubmitError, Txn, View};
 
 use super::super::access::{load, put, read_row, scan_all};
 use super::super::key::Key;
@@ -219,28 +221,33 @@ impl Tables {
         Ok(())
     }
 
-    /// How many batches lie behind places, and when the oldest of them was committed, ms; `None` = none does.
+    /// How many batches lie behind places, and when the oldest of them was committed, ms; `None` = none does. Those that
+    /// record no change do not begin it: a cursor's own move is one.
     pub async fn lag(&self, places: &Places) -> Result<(u64, Option<u64>), Error> {
         let (mut batches, mut since) = (0, None::<u64>);
         for (partition, place) in places.iter() {
             let tail = self.partitions().tail(partition);
-            let behind = tail.position().next().0.saturating_sub(place.position.0);
-            if behind == 0 {
+            if place.position > tail.position() {
                 continue;
             }
-            batches += behind;
             let found = loop {
                 let (log, first) = (tail.clone(), tail.first());
                 let before = Position(place.position.max(first).0 - 1);
-                let read = move || log.batches(before, 1);
+                let read = move || log.batches(before, LAG_BYTES);
                 match self.partitions().read(partition, move |_| read()).await {
                     // The log has let go of it meanwhile.
                     Err(_) if tail.first() > first => {}
                     found => break found?,
                 }
             };
-            let oldest = found.first().map(|batch| batch.commit_ms);
-            since = [since, oldest].into_iter().flatten().min();
+            let has_change = |batch: &&Arc<Batch>| batch.changes().len() > 0;
+            let first = found.iter().find(has_change).or(found.last());
+            if let Some(first) = first.filter(|batch| {
+                has_change(batch) || batch.position < tail.position()
+            }) {
+                batches += tail.position().next().0 - first.position.0;
+                since = Some(since.map_or(first.commit_ms, |since| since.min(first.commit_ms)));
+            }
         }
         Ok((batches, since))
     }
@@ -365,6 +372,8 @@ fn decode(name: String, value: &[u8]) -> Result<Cursor, Malformed> {
     })
 }
 
+/// So much of the log is looked through for the first change behind a place.
+const LAG_BYTES: usize = 1 << 20;
 /// About what a call on a cursor holds in the queue.
 const CURSOR_BYTES: usize = 1_024;
 

@@ -22,7 +22,7 @@ use super::members::{MemberRow, Settings};
 use super::stored::{self, MetaRow};
 use super::tables::{Name, incarnation_of};
 use super::time::shown;
-use super::write::{Site, was_made_at};
+use super::write::{Site, is_made_at};
 use super::{Message, Meta, Reaction, Standing, Timelines};
 use touched::{Kind, Seen, Touched};
 
@@ -233,7 +233,7 @@ impl Site {
         if seen.kind != Kind::Head && head.is_some_and(|head| !is_now(&head)) {
             return Ok(None);
         }
-        let was_made = head.is_some_and(|head| was_made_at(head, batch.position));
+        let was_made = head.is_some_and(|head| is_made_at(head.incarnation, batch.position));
         let what = match seen.kind {
             Kind::Head => match head.filter(is_now) {
                 None => Some(What::Deleted),

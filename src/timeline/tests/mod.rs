@@ -5,6 +5,7 @@
 
 mod clock;
 mod commands;
+mod export;
 mod image;
 mod members;
 mod model;

@@ -24,10 +24,10 @@ use crate::timeline::{Append, AppendOne, Burial, Columns};
 
 type RangePage = crate::table::RangePage<Vec<FoundRow>>;
 
-const TABLES: [&str; 2] = ["timeline_message", "timeline_meta"];
+pub(super) const TABLES: [&str; 2] = ["timeline_message", "timeline_meta"];
 const KEY: [&str; 2] = ["timeline_id", "sequence_id"];
 
-type Values = Vec<KeyValue>;
+pub(super) type Values = Vec<KeyValue>;
 
 #[derive(Clone, Debug)]
 struct Asks {
@@ -107,7 +107,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 /// The rows of a table as they follow from the protocol.
-fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
+pub(super) fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
     let mut rows = BTreeMap::new();
     let mut add = |key: Values, version: u64, cells: BTreeMap<String, Value>| {
         let cell = |(name, value)| FoundCell {
@@ -257,7 +257,7 @@ fn selected(table: usize, row: &FoundRow, asks: &Asks) -> Option<FoundRow> {
     (qualifies && (!asks.is_filtered || filter(&row))).then_some(row)
 }
 
-fn named(key: &[KeyValue]) -> PrimaryKey {
+pub(super) fn named(key: &[KeyValue]) -> PrimaryKey {
     let pair = |(name, value): (&str, &KeyValue)| (name.to_owned(), value.clone());
     KEY.into_iter().zip(key).map(pair).collect()
 }
@@ -347,7 +347,7 @@ async fn pages(
     }
 }
 
-async fn each_partition(partitions: &Partitions, act: fn(&Partitions, PartitionId)) {
+pub(super) async fn each_partition(partitions: &Partitions, act: fn(&Partitions, PartitionId)) {
     let partitions = partitions.clone();
     let acting = move || partitions.ids().for_each(|id| act(&partitions, id));
     tokio::task::spawn_blocking(acting).await.unwrap();

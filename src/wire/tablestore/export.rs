@@ -16,6 +16,8 @@ pub struct ExportTable {
     pub table: String,
     /// Of which partition; `None` = of the first.
     pub partition: Option<PartitionId>,
+    /// What the first value of the rows' keys begins with.
+    pub prefix: Option<String>,
     /// What of it.
     pub what: Export,
 }
@@ -39,6 +41,7 @@ impl ExportTable {
         Ok(ExportTable {
             table,
             partition,
+            prefix: message.prefix,
             what: match message.position {
                 Some(position) => Export::Changes(Position(position)),
                 None => Export::Rows(start),

@@ -725,6 +725,9 @@ pub struct ExportTableRequest {
     pub start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(uint64, optional, tag = "4")]
     pub position: ::core::option::Option<u64>,
+    /// Only rows whose first key column, a text, begins with this.
+    #[prost(string, optional, tag = "5")]
+    pub prefix: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExportTableResponse {
@@ -745,6 +748,9 @@ pub struct ExportTableResponse {
     pub next_start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bool, required, tag = "7")]
     pub is_last: bool,
+    /// Keys: what was read of rows with the same first column and a lower key is there no more, but for these rows.
+    #[prost(bytes = "bytes", required, tag = "8")]
+    pub gone_below: ::prost::bytes::Bytes,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
