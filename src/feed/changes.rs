@@ -164,7 +164,7 @@ impl ChangeReader {
     /// Whether so much was written since its place was told that the logs should not be kept for it: some 1 MiB.
     #[must_use]
     pub fn has_moved(&self) -> bool {
-        logged_bytes(&self.tables) - self.told_bytes >= TELL_BYTES
+        logged_bytes(&self.tables).saturating_sub(self.told_bytes) >= TELL_BYTES
     }
 
     /// Its place is told.

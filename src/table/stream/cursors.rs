@@ -242,9 +242,9 @@ impl Tables {
             };
             let has_change = |batch: &&Arc<Batch>| batch.changes().len() > 0;
             let first = found.iter().find(has_change).or(found.last());
-            if let Some(first) = first.filter(|batch| {
-                has_change(batch) || batch.position < tail.position()
-            }) {
+            if let Some(first) =
+                first.filter(|batch| has_change(batch) || batch.position < tail.position())
+            {
                 batches += tail.position().next().0 - first.position.0;
                 since = Some(since.map_or(first.commit_ms, |since| since.min(first.commit_ms)));
             }
