@@ -8,7 +8,7 @@
 //! 49 cursors  (name)   $position, $prefix (of timelines) or $table         version = when it was set last
 //! ```
 
-use crate::ids::{PartitionId, Position, TableId};
+use crate::ids::{PartitionId, TableId};
 use crate::model::{Error, ValueRef};
 use crate::ordered::Reader;
 use crate::partition::{Purpose, ReadError, SubmitError, Txn, View};
