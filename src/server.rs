@@ -231,11 +231,11 @@ impl Server {
 /// Holds the logs for the streams of tables until what is returned is cancelled.
 fn hold_for_streams(config: &Config, tables: &Tables, tasks: &TaskTracker) -> CancellationToken {
     let tables = tables.clone();
-    let bytes_max = config.stream_log_bytes();
+    let (bytes_max, hours_max) = (config.stream_log_bytes(), config.stream_cursor_hours_max);
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     tasks.spawn(async move {
-        let holding = tables.hold_for_streams(bytes_max);
+        let holding = tables.hold_for_streams(bytes_max, hours_max);
         stopped.run_until_cancelled(holding).await;
     });
     stop

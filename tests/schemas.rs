@@ -13,11 +13,12 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, feed,
     hide, member, message, openrpc, pin, position, push, reaction, receipt, schedule, schemas,
-    session, signal, sync, timeline,
+    session, signal, stream, sync, timeline,
 };
 
 fn root() -> PathBuf {
@@ -214,6 +215,11 @@ fn reply(method: &str, result: &Value) -> Reply {
             None => sync::Following::One(Box::new(of::<sync::Subscribed>(result))),
         }),
         "unsubscribe" => Reply::Unsubscribe(of::<sync::Unsubscribed>(result)),
+        "stream.open" => Reply::StreamOpen(of::<stream::Opened>(result)),
+        "stream.close" => Reply::StreamClose(of::<stream::Closed>(result)),
+        "stream.commit" => Reply::StreamCommit(of::<stream::Committed>(result)),
+        "stream.cursors" => Reply::StreamCursors(of::<stream::CursorsPage>(result)),
+        "stream.forget" => Reply::StreamForget(of::<stream::Forgotten>(result)),
         "signal" => Reply::Signal(of::<signal::Signalled>(result)),
         "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),
@@ -260,6 +266,36 @@ fn many(params: &Value) -> push::SubscribedMany {
     }
 }
 
+/// Of changes each is read as what its kind says.
+fn stream_changes(params: &Value) -> push::StreamChanges<'static> {
+    let one = |one: &Value| match one["kind"].as_str().unwrap() {
+        "message" => Change::Message(of(one)),
+        "message.changed" => Change::MessageChanged(of(one)),
+        "reaction" => Change::Reaction(of(one)),
+        "timeline.created" => Change::TimelineCreated(of(one)),
+        "timeline.changed" => Change::TimelineChanged(of(one)),
+        "timeline.configured" => Change::TimelineConfigured(of(one)),
+        "timeline.deleted" => Change::TimelineDeleted(of(one)),
+        "member.changed" => Change::MemberChanged(of(one)),
+        "receipt" => Change::Receipt(of(one)),
+        "row.put" => Change::RowPut(of(one)),
+        "row.updated" => Change::RowUpdated(of(one)),
+        "row.deleted" => Change::RowDeleted(of(one)),
+        unknown => panic!("nobody decodes {unknown}"),
+    };
+    push::StreamChanges {
+        stream: of(&params["stream"]),
+        changes: params["changes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(one)
+            .collect(),
+        position: of(&params["position"]),
+        more: of(&params["more"]),
+    }
+}
+
 fn pushed(name: &str, params: &Value) -> Push<'static> {
     match name {
         "message" => Push::Message(of::<push::Messages>(params)),
@@ -274,6 +310,8 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "presence" => Push::Presence(of::<push::Presence>(params)),
         "member.changed" => Push::MemberChanged(of::<push::MemberChanged>(params)),
         "receipt" => Push::Receipt(of::<push::Receipts>(params)),
+        "stream.changes" => Push::StreamChanges(stream_changes(params)),
+        "stream.ended" => Push::StreamEnded(of::<push::StreamEnded>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),

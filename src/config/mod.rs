@@ -134,9 +134,13 @@ keys! {
         retention_age_ms: u64 = partition::LogOptions::default().retention_age_ms, 0 to 31_536_000_000;
         /// … or the partition's log takes more bytes than this.
         retention_bytes: u64 = partition::LogOptions::default().retention_bytes, 1_048_576 to 1_099_511_627_776;
-        /// Bytes of all commit logs together that are kept for the streams of tables, whatever the two limits before
-        /// say; a 4th of the disk at most. Beyond it the oldest changes go before the hours of their stream are over.
+        /// Bytes of all commit logs together that are kept for the streams of tables and for named cursors, whatever
+        /// the two limits before say; a 4th of the disk at most. Beyond it the oldest changes go before the hours of
+        /// their stream are over.
         stream_log_bytes_max: u64 = 8_589_934_592, 1_048_576 to 17_592_186_044_416;
+        /// For so many hours the commit logs are kept for the named cursors of readers who are away, within the bytes
+        /// before.
+        stream_cursor_hours_max: u32 = 168, 1 to 8_760;
         /// Address space reserved for a partition's LMDB file, in bytes; the file can't grow past it. A start reserves
         /// more if the file needs it. Lower it where address space is limited (ulimit -v).
         map_bytes: usize = partition::ImageOptions::default().map_bytes, 16_777_216 to 17_592_186_044_416;
@@ -366,7 +370,9 @@ mod tests {
             "tablestore_partition_key_units_max",
         ];
         for name in Config::NAMES {
-            let unit = name.split('_').any(|part| part == "ms" || part == "bytes");
+            let unit = name
+                .split('_')
+                .any(|part| ["ms", "bytes", "hours"].contains(&part));
             assert!(unit || plain.contains(name), "{name} has no unit");
         }
     }

@@ -6,6 +6,7 @@
 //! its cursor. Must not: encode for a wire, know a socket.
 
 mod budget;
+mod changes;
 mod cursor;
 mod ephemeral;
 mod fresh;
@@ -29,6 +30,7 @@ use crate::metrics::Metrics;
 use crate::partition::{Each, Partitions};
 use crate::timeline::{Standing, Timelines};
 
+pub use changes::{Begin, ChangeGroup, ChangeReader, Changes, RowCell, RowChange, RowChanges};
 pub use cursor::{Cursor, Next, Page};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, Sent, With};
 pub use fresh::{FORMS_MAX, Fresh};

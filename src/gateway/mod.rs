@@ -6,6 +6,7 @@
 
 mod body;
 mod budget;
+mod changes;
 mod cors;
 mod counters;
 mod dispatch;

@@ -28,7 +28,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
-pub use tables::{Backfill, Streams, Transactions};
+pub use tables::{Backfill, Follows, Streams, Transactions};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub struct Metrics {
     pub server: Server,
     /// Local transactions of tables.
     pub transactions: Transactions,
+    /// Those who follow changes.
+    pub follows: Follows,
     /// Watched timelines and their subscribers.
     pub feed: Feed,
     /// Sockets and sessions.
@@ -113,6 +115,7 @@ impl Default for Metrics {
             families,
             server: Server::bind(&registry, &[]),
             transactions: Transactions::bind(&registry, &[]),
+            follows: Follows::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
             process: Process::bind(&registry, &[]),

@@ -25,6 +25,29 @@ groups! {
             "Should be 0. Readers that had not come so far get OTSTrimmedDataAccess: raise stream_log_bytes_max or shorten streams.";
     }
 
+    "Change feed" by []
+    /// Handles of those who follow the changes of timelines or of a table.
+    Follows {
+        open: Gauge, "tideline_change_streams"
+            "Open change streams (stream.open) of all connections.",
+            "Follows the number of back ends.";
+        changes: Counter, "tideline_change_stream_changes_total"
+            "Changes that were pushed to them.",
+            "The change feed's work.";
+        ended: Counter, "tideline_change_streams_ended_total"
+            "Change streams that the server ended: the log had let go of their place, their table or its stream went, or it could not be read.",
+            "Should be near 0. If it rises readers are too slow for what the log keeps: give them a cursor, or raise stream_log_bytes_max.";
+        cursors: Gauge, "tideline_change_cursors"
+            "Named cursors.",
+            "Follows what back ends make. Those that nobody uses any more: stream.forget.";
+        lost: Gauge, "tideline_change_cursors_lost"
+            "Named cursors whose place the log has let go of.",
+            "Should be 0. Their readers begin anew: raise stream_log_bytes_max or stream_cursor_hours_max, or forget them.";
+        lag_seconds: Gauge, "tideline_change_cursors_lag_seconds"
+            "Age of the oldest batch that some named cursor has not passed.",
+            "Rises while a back end is away. At stream_cursor_hours_max its changes go; stream.cursors says which it is.";
+    }
+
     "Transactions" by []
     /// Handles of local transactions of tables.
     Transactions {

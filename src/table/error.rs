@@ -24,16 +24,20 @@ impl From<SubmitError<Error>> for Error {
                 limit,
                 size: actual,
             },
-            SubmitError::Failed(error) => match error {
-                StoreError::Busy => Error::Busy,
-                StoreError::StorageFull => Error::StorageFull,
-                StoreError::OutcomeUnknown => Error::OutcomeUnknown,
-                StoreError::Unavailable => {
-                    Error::Unavailable("the partition has stopped".to_owned())
-                }
-                StoreError::ShuttingDown => Error::ShuttingDown,
-                StoreError::Internal => Error::Internal,
-            },
+            SubmitError::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Error {
+        match error {
+            StoreError::Busy => Error::Busy,
+            StoreError::StorageFull => Error::StorageFull,
+            StoreError::OutcomeUnknown => Error::OutcomeUnknown,
+            StoreError::Unavailable => Error::Unavailable("the partition has stopped".to_owned()),
+            StoreError::ShuttingDown => Error::ShuttingDown,
+            StoreError::Internal => Error::Internal,
         }
     }
 }

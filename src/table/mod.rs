@@ -60,7 +60,10 @@ pub use read::Got;
 pub use row::{Row, RowWriter};
 pub use rules::{Retention, TableRules, owner_of_text};
 pub use schema::Table;
-pub use stream::{CHANGES_MAX, Place, Shard, ShardId, ShardIterator, ShardPage};
+pub use stream::{
+    CHANGES_MAX, Cursor, FollowError, Followed, PageBounds, Place, Places, Scope, Shard, ShardId,
+    ShardIterator, ShardPage, TablePage,
+};
 pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{Touched, VirtualRows, Walk};
 pub use write::Written;

@@ -20,6 +20,7 @@ use super::apply::WHOLE_ROW_BYTES_MAX;
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
 use super::row::Row;
+use super::stream::CURSORS;
 use super::versions::Shortened;
 use super::{chunks, delta, index, key};
 
@@ -109,7 +110,7 @@ impl Rules for TableRules {
             return self.judge(table, entry, context);
         }
         let (is_over, reason) = match table {
-            TABLES => (false, Reason::Marked),
+            TABLES | CURSORS => (false, Reason::Marked),
             COUNTERS => {
                 let counted = counter::table_of(columns);
                 let is_gone = |table| matches!(self.catalog.standing(table), Standing::Gone);
@@ -189,7 +190,7 @@ impl Rules for TableRules {
 
     fn filter_key(&self, key: &[u8]) -> bool {
         key::split_key(key).is_some_and(|(table, _)| match table {
-            TABLES | COUNTERS | index::BACKFILLS => true,
+            TABLES | COUNTERS | CURSORS | index::BACKFILLS => true,
             table if table >= USER_TABLES_FROM => true,
             table => self.retention.is_looked_up(table),
         })

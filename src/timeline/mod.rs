@@ -5,6 +5,7 @@
 //! sockets, or check what the gateway can check without the store (names, sizes, ranges of numbers).
 
 mod append;
+mod changes;
 mod create;
 mod dump;
 mod edit;
@@ -50,6 +51,7 @@ use time::Time;
 use write::Site;
 
 pub use append::Prepared;
+pub use changes::{ChangesPage, TimelineChange, What};
 pub use dump::{Dumped, StoredName, StoredTimelines};
 pub use error::Error;
 pub use inbox::{

@@ -92,6 +92,31 @@ impl<'de> Deserialize<'de> for Integers {
 /// Integers up to this, either way, are held exactly by a double.
 const SAFE_INTEGER: u64 = (1 << 53) - 1;
 
+/// One value by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OneValue<'a> {
+    /// The value.
+    pub value: Cow<'a, Value>,
+    /// How big integers are written.
+    pub integers: Integers,
+}
+
+impl Serialize for OneValue<'_> {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        Shown(&self.value, self.integers).serialize(into)
+    }
+}
+
+impl<'de> Deserialize<'de> for OneValue<'_> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Given(value) = Given::deserialize(from)?;
+        Ok(OneValue {
+            value: Cow::Owned(value),
+            integers: Integers::Number,
+        })
+    }
+}
+
 /// A value on its way out.
 struct Shown<'a>(&'a Value, Integers);
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 
-use super::entry::{Entry, Patch};
+use super::entry::{Entry, OneValue, Patch};
 
 /// Not empty, not starting with `$` or `__`; without look-ahead, which not every validator has.
 const NAME_PATTERN: &str = "^([^$_]|_[^_]|_$)";
@@ -43,6 +43,16 @@ impl JsonSchema for Patch {
             "propertyNames": { "pattern": NAME_PATTERN, "maxLength": 255 },
             "additionalProperties": { "anyOf": [value, { "type": "null" }] },
         })
+    }
+}
+
+impl JsonSchema for OneValue<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        AnyValue::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        AnyValue::json_schema(generator)
     }
 }
 

@@ -15,7 +15,7 @@ use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
     conversation, feed, hide, member, message, pin, position, reaction, receipt, schedule, session,
-    signal, sync, timeline,
+    signal, stream, sync, timeline,
 };
 
 /// Where the parameters of a call are read from.
@@ -294,6 +294,16 @@ methods! {
         "subscribe", answers, "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
         "unsubscribe", changes, "End a subscription";
+    StreamOpen(stream::Open) -> stream::Opened,
+        "stream.open", answers, "Follow all changes of many timelines, or of a table";
+    StreamClose(stream::Close) -> stream::Closed,
+        "stream.close", changes, "End a stream of changes";
+    StreamCommit(stream::Commit) -> stream::Committed,
+        "stream.commit", changes, "Store how far a reader of changes is, under a name";
+    StreamCursors(stream::Cursors) -> stream::CursorsPage,
+        "stream.cursors", answers, "List the named cursors, and how far they are behind";
+    StreamForget(stream::Forget) -> stream::Forgotten,
+        "stream.forget", changes, "Forget a named cursor";
     Signal(signal::Signal) -> signal::Signalled,
         "signal", changes, "Say something in passing";
     PresenceGet(signal::Get) -> signal::Got,

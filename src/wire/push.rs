@@ -8,11 +8,12 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+pub use super::changes::StreamChanges;
 use super::conversation::Conversation;
 use super::entry::Entry;
-use super::member::Member;
-use super::message::Message;
-use super::reaction::{self, Reactions};
+pub use super::news::{
+    Changed, MemberChanged, Messages, Reacted, ReactedMessage, Receipt, Receipts, TimelineChanged,
+};
 pub use super::subscriptions::SubscribedMany;
 
 /// Makes everything that there is once for each push.
@@ -56,83 +57,10 @@ pushes! {
     Presence(Presence<'a>), "presence", "Who came and went; only with `presence`";
     MemberChanged(MemberChanged<'a>), "member.changed", "Members came, changed or went; only with `members`";
     Receipt(Receipts<'a>), "receipt", "Members have read; only with `receipts`, in timelines of up to 1,000 members";
+    StreamChanges(StreamChanges<'a>), "stream.changes", "Changes of a stream, and the position behind them";
+    StreamEnded(StreamEnded), "stream.ended", "Nothing of the stream follows";
     SubscriptionEnded(SubscriptionEnded<'a>), "subscription.ended", "Nothing of it follows";
     Draining(Draining), "draining", "The server shuts down soon";
-}
-
-/// New messages of a subscription: every sequence above the last one of the reply, once, in order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "push.message")]
-pub struct Messages<'a> {
-    /// The timeline's ID.
-    pub timeline: Cow<'a, str>,
-    /// Its epoch.
-    pub epoch: Cow<'a, str>,
-    /// In order, without gap.
-    pub messages: Vec<Message<'a>>,
-    /// The last sequence.
-    pub head: u64,
-}
-
-/// Edits and deletions of anything up to the subscription's position.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "push.message.changed")]
-pub struct Changed<'a> {
-    /// The timeline's ID.
-    pub timeline: Cow<'a, str>,
-    /// Its epoch.
-    pub epoch: Cow<'a, str>,
-    /// Newest form, in change order.
-    pub messages: Vec<Message<'a>>,
-    /// What to pass as `changes_after` when resuming: up to this change number everything was sent.
-    pub change_head: u64,
-}
-
-/// Reactions to anything up to the subscription's position that was not changed otherwise. They are gathered: at most
-/// one a second and timeline, and one beside a `message.changed`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "push.reaction")]
-pub struct Reacted<'a> {
-    /// The timeline's ID.
-    pub timeline: Cow<'a, str>,
-    /// Its epoch.
-    pub epoch: Cow<'a, str>,
-    /// In change order, each once.
-    pub messages: Vec<ReactedMessage<'a>>,
-    /// What to pass as `changes_after` when resuming: up to this change number everything was sent.
-    pub change_head: u64,
-}
-
-/// The reactions to one message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "reacted_message")]
-pub struct ReactedMessage<'a> {
-    /// The message's number.
-    pub sequence: u64,
-    /// The number of its last change.
-    pub change: u64,
-    /// All reactions to it now, by name; empty = none is left.
-    pub reactions: Reactions<'a>,
-}
-
-impl ReactedMessage<'_> {
-    /// At most so many bytes in any encoding, inside an array.
-    #[must_use]
-    pub fn encoded_bytes_max(&self) -> usize {
-        64 + reaction::encoded_bytes_max(&self.reactions)
-    }
-}
-
-/// The meta was updated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "push.timeline.changed")]
-pub struct TimelineChanged<'a> {
-    /// The timeline's ID.
-    pub timeline: Cow<'a, str>,
-    /// The whole new meta.
-    pub meta: Entry<'a>,
-    /// Its version.
-    pub version: u64,
 }
 
 /// Something that a user said in passing. It is not stored, and may not come to everybody. The connection that sent it
@@ -180,48 +108,6 @@ pub struct ConversationChanged {
     pub removed: Vec<String>,
 }
 
-/// Members who came, changed or went since the push before, at most once a second. `members` and `removed` are there
-/// together or not at all: after more than 100 changes, and where this connection was too slow for pushes before, there
-/// are only the numbers. Then ask `member.list` with the version that you know as `since`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "push.member.changed")]
-pub struct MemberChanged<'a> {
-    /// The timeline's ID.
-    pub timeline: Cow<'a, str>,
-    /// Those who came or changed, as they are now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub members: Option<Vec<Member>>,
-    /// Those who went.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub removed: Option<Vec<Cow<'a, str>>>,
-    /// The version of the list of members.
-    pub version: u64,
-    /// How many members there are.
-    pub members_count: u64,
-}
-
-/// How far members have read, of those who did since the push before; at most once a second.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "push.receipt")]
-pub struct Receipts<'a> {
-    /// The timeline's ID.
-    pub timeline: Cow<'a, str>,
-    /// One for each member who has read; absent = this connection was too slow for some, so ask `member.list`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub receipts: Option<Vec<Receipt<'a>>>,
-}
-
-/// How far a member has read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Receipt<'a> {
-    /// The member.
-    pub user: Cow<'a, str>,
-    /// Up to here they have read.
-    pub read: u64,
-    /// Up to here they have received.
-    pub received: u64,
-}
-
 /// The subscription ended; nothing of it follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "push.subscription.ended")]
@@ -262,6 +148,42 @@ impl Ended {
             self,
             Ended::EpochChanged | Ended::TooOld | Ended::Unavailable
         )
+    }
+}
+
+/// A stream of changes ended; nothing of it follows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.stream.ended")]
+pub struct StreamEnded {
+    /// The stream's number on this connection.
+    pub stream: u64,
+    /// Why.
+    pub reason: StreamEnd,
+    /// Behind what was pushed.
+    pub position: String,
+    /// Whether to open it again from there.
+    pub reopen: bool,
+}
+
+/// Why a stream of changes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamEnd {
+    /// The log has let go of what comes next: the reader was too slow.
+    PositionLost,
+    /// The table was deleted, or has no stream any more.
+    NoStream,
+    /// The connection has named a user.
+    Forbidden,
+    /// The log can't be read now.
+    Unavailable,
+}
+
+impl StreamEnd {
+    /// Whether to open it again from where it ended.
+    #[must_use]
+    pub fn reopen(self) -> bool {
+        self == StreamEnd::Unavailable
     }
 }
 

@@ -35,6 +35,10 @@ listed! {
         MemberNotFound,
         /// The caller is no member of this timeline, or there is none. Drop it from the list.
         ConversationNotFound,
+        /// No such table. Create it, by Tablestore's API.
+        TableNotFound,
+        /// No named cursor of this name. Make it by `stream.open`.
+        CursorNotFound,
         /// No such message is scheduled by this user: appended, cancelled or never scheduled. Read the timeline.
         ScheduledNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
@@ -44,6 +48,11 @@ listed! {
         MessageIdConflict,
         /// The given epoch is not the current one: the history was replaced. Forget the timeline and start over.
         EpochChanged,
+        /// The table has no stream. Enable it, by Tablestore's API.
+        NoStream,
+        /// The log has let go of what follows this position, or it is of a history that was replaced. Read anew what
+        /// the changes are of, and open the stream from now.
+        PositionLost,
         /// This connection has a subscription on this timeline. Unsubscribe first, to move it.
         AlreadySubscribed,
         /// Larger than a limit; `limit` and `actual` say by how much. Send less.
@@ -106,6 +115,8 @@ impl Reason {
             MessageNotFound => (404, false, "message_not_found", "no such message"),
             MemberNotFound => (404, false, "member_not_found", "no such member"),
             ConversationNotFound => (404, false, "conversation_not_found", "no such conversation"),
+            TableNotFound => (404, false, "table_not_found", "no such table"),
+            CursorNotFound => (404, false, "cursor_not_found", "no such cursor"),
             ScheduledNotFound => (
                 404,
                 false,
@@ -129,6 +140,13 @@ impl Reason {
                 false,
                 "epoch_changed",
                 "the epoch is not the current one",
+            ),
+            NoStream => (409, false, "no_stream", "the table has no stream"),
+            PositionLost => (
+                409,
+                false,
+                "position_lost",
+                "the log has let go of what follows this position",
             ),
             AlreadySubscribed => (409, false, "already_subscribed", "subscribed already"),
             TooLarge => (413, false, "too_large", "larger than the limit"),

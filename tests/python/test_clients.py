@@ -5,9 +5,12 @@ import os
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
+
+from client import Client
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "CLIENTS.md"
 
@@ -81,3 +84,53 @@ def test_the_chat_keeps_its_outbox_when_it_is_killed_while_it_writes(server, cli
         place = page.get("next")
     assert expected <= set(sent) and len(expected) > 5
     assert len(sent) == len(set(sent)), "something was said twice"
+
+
+def test_the_follower_is_told_everything_across_kills(own_server, tmp_path):
+    server = own_server.start()
+    (tmp_path / "follow.py").write_text(program("follow.py", server))
+    out = tmp_path / "told"
+
+    def start():
+        command = [sys.executable, tmp_path / "follow.py", "room/", "search"]
+        return subprocess.Popen(command, stdout=out.open("ab"), stderr=subprocess.DEVNULL)
+
+    def sequences():
+        told = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+        return [sequence for kind, _, sequence in told if kind == "message"]
+
+    def until(last):
+        end = time.monotonic() + 30
+        while sequences()[-1:] != [last]:
+            assert time.monotonic() < end, sequences()
+            time.sleep(0.05)
+
+    def say(first, last):
+        with Client(server) as client:
+            client.call("message.append_batch", timeline="room/1", messages=[{"entry": {"n": 1}}] * (last - first + 1))
+            client.append("elsewhere")
+
+    child = start()
+    try:
+        with Client(server) as client:
+            end = time.monotonic() + 30
+            while not client.call("stream.cursors")["cursors"]:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        say(1, 3)
+        until(3)
+        child.kill()
+        child.wait()
+        say(4, 6)
+        child = start()
+        until(6)
+        server.restart(signal.SIGKILL)
+        say(7, 9)
+        until(9)
+        told = sequences()
+        # What was not committed came again; nothing is missing, and nothing is out of order.
+        assert sorted(set(told)) == list(range(1, 10))
+        assert all(later <= earlier + 1 for earlier, later in zip(told, told[1:]))
+    finally:
+        child.kill()
+        child.wait()

@@ -2,8 +2,8 @@
 //!
 //! Owns: the match over methods, one file per family, and the one place that turns a timeline's error into a refusal.
 //! Promises: a write is queued by the time `call` returns, so the order of calls is the order of effects; a read does
-//! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe` and `unsubscribe` belong to a
-//! session.
+//! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe`, `unsubscribe`, `stream.open`
+//! and `stream.close` belong to a session.
 
 pub(super) mod conversation;
 mod feed;
@@ -15,6 +15,7 @@ mod receipt;
 mod schedule;
 pub(crate) mod shape;
 pub(super) mod signal;
+pub(super) mod stream;
 pub(super) mod subscribe;
 mod sync;
 mod timeline;
@@ -167,10 +168,15 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::PositionList(list) => position::list(shared, caller, list),
         Request::PositionRemove(remove) => position::remove(shared, caller, remove),
         Request::Sync(sync) => sync::sync(shared, caller, sync),
-        Request::Subscribe(_) | Request::Unsubscribe(_) => Work::Now(Err(Failure::new(
-            Reason::MethodNotFound,
-        )
-        .saying("only over a WebSocket"))),
+        Request::StreamCommit(commit) => stream::commit(shared, caller, commit),
+        Request::StreamCursors(cursors) => stream::cursors(shared, caller, cursors),
+        Request::StreamForget(forget) => stream::forget(shared, caller, forget),
+        Request::Subscribe(_)
+        | Request::Unsubscribe(_)
+        | Request::StreamOpen(_)
+        | Request::StreamClose(_) => Work::Now(Err(
+            Failure::new(Reason::MethodNotFound).saying("only over a WebSocket")
+        )),
     }
 }
 

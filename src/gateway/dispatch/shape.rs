@@ -155,7 +155,7 @@ pub(crate) fn info(from: timeline::TimelineInfo, integers: Integers) -> wire::ti
 }
 
 /// Settings, with the defaults of those that neither timeline nor policy has.
-pub(super) fn settings(from: &timeline::Settings) -> Settings {
+pub(in crate::gateway) fn settings(from: &timeline::Settings) -> Settings {
     let kept = from.retention.unwrap_or_default();
     let edit = from.edit.unwrap_or_default();
     Settings {

@@ -23,6 +23,7 @@ use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
 use super::own_side::Looking;
 use super::parts::{Opened, Opening, Part, Rest};
+use super::steps::{Step, Stepping};
 use super::subscriptions::Fetch;
 use crate::feed::{Next, Pull};
 use crate::metrics::Held;
@@ -59,6 +60,8 @@ enum Kind {
     Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
     Open(BoxFuture<'static, Filled>),
     Look(Opening, Looking),
+    /// Whether it reads, of a stream of changes.
+    Changes(u64, bool, Stepping),
 }
 
 /// Timelines of a subscribe that were read, and those that were not yet.
@@ -71,6 +74,7 @@ enum Done {
     Fetched(Opening, Next, Pull),
     Filled(Filled),
     Looked(Opening, Result<OwnSide, Error>),
+    Changes(u64, bool, Step),
 }
 
 impl Future for Job {
@@ -105,6 +109,10 @@ impl Future for Job {
                 .as_mut()
                 .poll(context)
                 .map(|looked| Done::Looked(*at, looked)),
+            Kind::Changes(number, reads, step) => step
+                .as_mut()
+                .poll(context)
+                .map(|step| Done::Changes(*number, *reads, step)),
         }
     }
 }
@@ -229,8 +237,22 @@ impl Jobs {
         self.run(shared, Kind::Look(at, looking));
     }
 
+    /// Reads changes of a stream.
+    pub(super) fn read_changes(&mut self, shared: &Arc<Shared>, number: u64, step: Stepping) {
+        self.run(shared, Kind::Changes(number, true, step));
+    }
+
+    /// Waits for changes of a stream, which takes nothing.
+    pub(super) fn wait_for_changes(&mut self, shared: &Arc<Shared>, number: u64, step: Stepping) {
+        self.spawn(shared, Kind::Changes(number, false, step));
+    }
+
     fn run(&mut self, shared: &Arc<Shared>, work: Kind) {
         self.fetches += 1;
+        self.spawn(shared, work);
+    }
+
+    fn spawn(&mut self, shared: &Arc<Shared>, work: Kind) {
         let cost = Cost {
             calls: 0,
             bytes: 0,
@@ -278,7 +300,7 @@ impl Session {
                 Done::One(reply, opened, cost) => {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
-                    self.subscriptions.answered(opened);
+                    self.answered(opened);
                 }
                 Done::Appends(replies, cost) => {
                     self.jobs.finished(cost);
@@ -290,9 +312,7 @@ impl Session {
                 Done::Many(Batch { reply, opened }, cost) => {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
-                    for opened in opened {
-                        self.subscriptions.answered(opened);
-                    }
+                    opened.into_iter().for_each(|opened| self.answered(opened));
                 }
                 Done::Fetched(at, next, pull) => {
                     self.jobs.fetches -= 1;
@@ -313,6 +333,11 @@ impl Session {
                     self.subscriptions
                         .looked_at_user(&self.shared, at, looked, outbox, form);
                 }
+                Done::Changes(number, reads, step) => {
+                    self.jobs.fetches -= usize::from(reads);
+                    let form = self.form();
+                    self.streams.done(number, step, &mut self.outbox, form);
+                }
                 Done::Filled((parts, rest)) => {
                     self.jobs.fetches -= 1;
                     let form = self.form();
@@ -322,6 +347,14 @@ impl Session {
             }
         }
         moved
+    }
+
+    /// What waited for an answer may begin.
+    fn answered(&mut self, mut opened: Opened) {
+        for (number, reader) in opened.streams.drain(..) {
+            self.streams.opened(number, reader);
+        }
+        self.subscriptions.answered(opened);
     }
 
     pub(super) fn send(&mut self, reply: Bytes) {

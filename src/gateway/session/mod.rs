@@ -16,6 +16,8 @@ mod own_side;
 mod parts;
 mod receive;
 mod slots;
+mod steps;
+mod streams;
 mod subscriptions;
 
 use std::future::poll_fn;
@@ -44,6 +46,7 @@ use crate::metrics::Held;
 use crate::wire::Close;
 use inbound::{Inbound, Reader};
 use jobs::Jobs;
+use streams::Streams;
 use subscriptions::Subscriptions;
 
 /// Why a session's turn is the last one.
@@ -66,6 +69,7 @@ struct Session {
     jobs: Jobs,
     outbox: Outbox,
     subscriptions: Subscriptions,
+    streams: Streams,
     /// How often the client may send signals.
     signals: Pace,
     /// Slots with news, on their way from the mailbox.
@@ -148,6 +152,7 @@ impl Session {
             jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(form.dialect.frames()),
             subscriptions: Subscriptions::new(Arc::clone(&shared.metrics)),
+            streams: Streams::new(Arc::clone(&shared.metrics)),
             signals: Pace::default(),
             news: Vec::new(),
             unread: shared.answers.share(),
@@ -230,7 +235,11 @@ impl Session {
         }
         let mut moved = false;
         let (form, now_ms) = (self.form(), self.shared.clock.now_ms());
+        if !self.caller.user.is_empty() {
+            self.streams.forbid(&mut self.outbox, form);
+        }
         if self.outbox.has_room() {
+            moved |= self.streams.step(&self.shared, &mut self.jobs);
             moved |= self
                 .subscriptions
                 .look_at_user(&self.shared, &mut self.jobs);

@@ -72,7 +72,11 @@ impl Subscriptions {
         if !many.more || !many.timelines.is_empty() {
             outbox.push(form.dialect.push(&Push::Subscribed(many)));
         }
-        self.answered(Opened { places, rest });
+        self.answered(Opened {
+            places,
+            rest,
+            ..Opened::default()
+        });
     }
 }
 
@@ -133,7 +137,12 @@ pub(super) fn begin(
             places.extend(part.at.map(|at| (at, part.subscription)));
         }
         let reply = Reply::Subscribe(Following::Many(many));
-        (Ok(reply), Opened { places, rest })
+        let opened = Opened {
+            places,
+            rest,
+            ..Opened::default()
+        };
+        (Ok(reply), opened)
     };
     (Pending::Subscribing(work.boxed()), Weight::Page)
 }
@@ -165,7 +174,7 @@ fn one(
         };
         let opened = Opened {
             places: vec![(at, subscription)],
-            rest: None,
+            ..Opened::default()
         };
         (outcome, opened)
     };

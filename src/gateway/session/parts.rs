@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::super::Shared;
 use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::subscribe::{Asked, Room, quietly, subscribe};
-use crate::feed::{Subscription, Watch};
+use crate::feed::{ChangeReader, Subscription, Watch};
 use crate::wire::Reason;
 use crate::wire::sync::{Start, SubscribedOne};
 
@@ -27,6 +27,8 @@ pub(super) struct Opened {
     pub(super) places: Vec<(Opening, Option<Subscription>)>,
     /// What is not read yet.
     pub(super) rest: Option<Box<Rest>>,
+    /// Streams of changes that waited for it; without a reader it was refused.
+    pub(super) streams: Vec<(u64, Option<Box<ChangeReader>>)>,
 }
 
 /// Timelines that were subscribed together and are not read yet.
@@ -59,6 +61,9 @@ impl Opened {
     pub(super) fn take_back(&mut self) {
         for (_, subscription) in &mut self.places {
             *subscription = None;
+        }
+        for (_, reader) in &mut self.streams {
+            *reader = None;
         }
         let rest = self.rest.take().map(|rest| rest.wanted);
         let places = rest.into_iter().flatten().filter_map(|wanted| {

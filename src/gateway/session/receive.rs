@@ -156,6 +156,7 @@ impl Session {
             shared,
             caller,
             subscriptions,
+            streams,
             signals,
             ..
         } = self;
@@ -167,6 +168,8 @@ impl Session {
                     Err(wait) => now(Err(too_many_signals(wait))),
                 }
             }
+            Request::StreamOpen(open) => streams.begin(shared, caller, open),
+            Request::StreamClose(close) => now(streams.close(&close)),
             request => start(shared, caller, subscriptions, request, may_wait),
         })
     }

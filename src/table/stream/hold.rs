@@ -1,4 +1,4 @@
-//! How much of the logs is kept for the readers of streams.
+//! How much of the logs is kept for the readers of streams, and for those of named cursors.
 //!
 //! Owns: the streams' hold on each log. Promises: a change is kept for as long as its stream says, unless that takes
 //! more of the disk than it may: then the oldest go first, which is logged before and when it happens; no stream is
@@ -42,9 +42,10 @@ pub(in crate::table) struct Held {
 }
 
 impl Tables {
-    /// Holds the logs for the streams, again and again, and notes what is committed in their indexes while there are
-    /// any. Together they hold about `log_bytes_max` at most. It never ends by itself. Cancel-safe.
-    pub async fn hold_for_streams(self, log_bytes_max: u64) {
+    /// Holds the logs for the streams and, for so many hours, the named cursors, again and again, and notes what is
+    /// committed in the streams' indexes while there are any. Together they hold about `log_bytes_max` at most. It
+    /// never ends by itself. Cancel-safe.
+    pub async fn hold_for_streams(self, log_bytes_max: u64, cursor_hours: u32) {
         let told = Each::new(self.partitions(), |partitions, id| Told {
             figures: partitions.metrics().streams(id.0),
             was_near: AtomicBool::new(false),
@@ -52,7 +53,7 @@ impl Tables {
         let (mut noting, mut noted) = (FuturesUnordered::new(), BTreeSet::new());
         loop {
             let share = log_bytes_max / self.partitions().ids().count().max(1) as u64;
-            match self.hold_logs(share).await {
+            match self.hold_logs(share, cursor_hours).await {
                 Ok(held) => {
                     for held in held {
                         held.tell(share, &told.of(held.partition));
@@ -65,6 +66,7 @@ impl Tables {
                     );
                 }
             }
+            self.tell_of_cursors().await;
             if self.streams(None).await.unwrap_or_default().is_empty() {
                 noting.clear();
                 noted.clear();
@@ -84,16 +86,23 @@ impl Tables {
         }
     }
 
-    /// Holds the logs for what the streams need now, each within its share of the disk.
-    pub(in crate::table) async fn hold_logs(&self, share: u64) -> Result<Vec<Held>, Error> {
+    /// Holds the logs for what the streams and the cursors need now, each within its share of the disk.
+    pub(in crate::table) async fn hold_logs(
+        &self,
+        share: u64,
+        cursor_hours: u32,
+    ) -> Result<Vec<Held>, Error> {
         let _streams = self.begin_streams().await;
-        let needs = self.needs().await?;
+        let (needs, cursors) = (self.needs().await?, self.all_cursors().await?);
+        let cursors_since_us = self.since_us(cursor_hours);
         let mut all = Vec::new();
         for partition in self.partitions().ids() {
             let tail = self.partitions().tail(partition);
             let needs = needs.clone();
             self.stream_index(partition).forget_below(tail.first());
-            let hold = move || hold(&tail, partition, &needs, share);
+            let behind = self.behind_cursors(&cursors, partition);
+            let cursors = behind.map(|after| (cursors_since_us, after));
+            let hold = move || hold((&tail, partition), &needs, cursors, share);
             all.push(self.partitions().read(partition, move |_| hold()).await?);
         }
         Ok(all)
@@ -109,10 +118,14 @@ impl Tables {
                 .or_default()
                 .push(table);
         }
-        let now_us = self.now_ms().cast_unsigned() * 1_000;
-        let since = |hours: u32| now_us.saturating_sub(u64::from(hours) * HOUR_US);
         let needs = by_hours.into_iter();
-        Ok(needs.map(|(hours, of)| (since(hours), of)).collect())
+        let since = |(hours, of)| (self.since_us(hours), of);
+        Ok(needs.map(since).collect())
+    }
+
+    fn since_us(&self, hours: u32) -> u64 {
+        let now_us = self.now_ms().cast_unsigned() * 1_000;
+        now_us.saturating_sub(u64::from(hours) * HOUR_US)
     }
 }
 
@@ -120,8 +133,17 @@ impl Tables {
 type Needs = Vec<(u64, Vec<Arc<Table>>)>;
 
 /// Holds one log. May block on the disk.
-fn hold(tail: &Tail, partition: PartitionId, needs: &Needs, share: u64) -> Result<Held, ReadError> {
+fn hold(
+    (tail, partition): (&Tail, PartitionId),
+    needs: &Needs,
+    cursors: Option<(u64, Position)>,
+    share: u64,
+) -> Result<Held, ReadError> {
     let mut wanted = tail.position();
+    if let Some((since_us, after)) = cursors {
+        let since = Position(tail.since(since_us)?.0 - 1);
+        wanted = wanted.min(since.max(after));
+    }
     for (since_us, tables) in needs {
         let streams = tables.iter().filter_map(|table| stream_of(table));
         let Some(after) = streams.filter_map(|stream| stream.behind(partition)).min() else {

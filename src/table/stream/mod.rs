@@ -5,25 +5,30 @@
 //! it is answered sees every change of a key once and in order, as long as the log keeps them, and is told when it does
 //! not. Must not: know a wire.
 
+mod cursors;
 mod hold;
 mod index;
 mod noted;
 mod place;
+mod places;
 mod read;
 
 use std::sync::Arc;
 
+pub(super) use cursors::CURSORS;
+pub use cursors::{Cursor, FollowError, Followed};
 pub(super) use index::Index;
 pub(super) use noted::Noted;
 pub use place::{Place, ShardId, ShardIterator};
-pub use read::CHANGES_MAX;
+pub use places::{Places, Scope};
 use read::read_changes;
+pub use read::{CHANGES_MAX, PageBounds, TablePage};
 
 use super::schema::Table;
 use super::tables::Tables;
 use crate::ids::{PartitionId, Position};
 use crate::model::{ChangeSink, Error, Stream, units};
-use crate::partition::ReadError;
+use crate::partition::{ReadError, Tail};
 
 /// A part of a stream whose changes are in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +82,12 @@ impl Tables {
             .ok_or(Error::StreamNotFound)
     }
 
+    /// The log of each partition.
+    pub fn logs(&self) -> impl Iterator<Item = (PartitionId, Tail)> {
+        let partitions = self.partitions();
+        partitions.ids().map(|id| (id, partitions.tail(id)))
+    }
+
     /// The shards of any stream. A partition is one for its life.
     #[must_use]
     pub fn shards(&self) -> Vec<Shard> {
@@ -125,25 +136,10 @@ impl Tables {
         iterator: ShardIterator,
         count_max: usize,
     ) -> Result<ShardPage<Changes>, Error> {
-        let found = self.stream(&iterator.stream).await;
-        // An iterator was given out, so its stream was there.
-        let table = found.map_err(|error| match error {
-            Error::StreamNotFound => Error::StreamTrimmed,
-            other => other,
-        })?;
         let ShardIterator { shard, place, .. } = iterator;
-        let begin = self.begin(&table, shard).ok_or(Error::StreamTrimmed)?;
-        if place.position < begin {
-            return Err(Error::StreamTrimmed);
-        }
-        let tail = self.partitions().tail(shard.partition);
-        let index = self.stream_index(shard.partition);
-        let read = move || read_changes::<Changes>(&tail, &index, &table, place, count_max);
-        let page = self
-            .partitions()
-            .read(shard.partition, move |_| read())
-            .await;
-        let page = page.map_err(|error| self.read_error(shard.partition, place, error))?;
+        let of = (iterator.stream.as_str(), shard);
+        let bounds = PageBounds::largest(count_max);
+        let page: TablePage<Changes> = self.changes(of, place, bounds).await?;
         let came = page.count > 0;
         let stays =
             !came && !page.is_more && page.next.position.0 < place.position.0 + STAYS_BATCHES;
@@ -156,6 +152,33 @@ impl Tables {
             is_more: page.is_more,
             read: units(page.bytes),
         })
+    }
+
+    /// Reads changes of a stream's shard from a place on, in order.
+    pub async fn changes<Changes: ChangeSink>(
+        &self,
+        (stream, shard): (&str, ShardId),
+        place: Place,
+        bounds: PageBounds,
+    ) -> Result<TablePage<Changes>, Error> {
+        let found = self.stream(stream).await;
+        // The place was given out, so its stream was there.
+        let table = found.map_err(|error| match error {
+            Error::StreamNotFound => Error::StreamTrimmed,
+            other => other,
+        })?;
+        let begin = self.begin(&table, shard).ok_or(Error::StreamTrimmed)?;
+        if place.position < begin {
+            return Err(Error::StreamTrimmed);
+        }
+        let tail = self.partitions().tail(shard.partition);
+        let index = self.stream_index(shard.partition);
+        let read = move || read_changes::<Changes>(&tail, &index, &table, place, bounds);
+        let page = self
+            .partitions()
+            .read(shard.partition, move |_| read())
+            .await;
+        page.map_err(|error| self.read_error(shard.partition, place, error))
     }
 
     /// The first position of a stream's shard that is kept; `None` = it is not a shard of this directory.

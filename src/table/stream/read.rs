@@ -34,17 +34,41 @@ const JUMP_BATCHES: u64 = 8;
 
 /// Changes of a table, in the order of their commits.
 #[derive(Clone, Debug)]
-pub(super) struct ChangePage<Changes> {
+pub struct TablePage<Changes> {
     /// The changes.
-    pub(super) changes: Changes,
+    pub changes: Changes,
     /// Behind the last of them, and behind all that was looked at.
-    pub(super) next: Place,
+    pub next: Place,
+    /// Whether the page ended before the log did.
+    pub is_more: bool,
     /// How many there are.
     pub(super) count: usize,
     /// The bytes that they count.
     pub(super) bytes: usize,
-    /// Whether the page ended before the log did.
-    pub(super) is_more: bool,
+    /// The same, with those of each cell and key column that the reader counts beside.
+    filled: usize,
+}
+
+/// Where a page ends. It holds a change all the same, if there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct PageBounds {
+    /// So many changes.
+    pub count: usize,
+    /// So many bytes.
+    pub bytes: usize,
+    /// What a cell or a key column counts beside its own bytes.
+    pub cell_bytes: usize,
+}
+
+impl PageBounds {
+    /// The largest page, of so many changes at most.
+    pub(super) fn largest(count: usize) -> PageBounds {
+        PageBounds {
+            count: count.min(CHANGES_MAX),
+            bytes: PAGE_BYTES_MAX,
+            cell_bytes: 0,
+        }
+    }
 }
 
 /// Reads a page of a table's changes from `from` on, past what is known to be of others. May block on the disk.
@@ -53,16 +77,16 @@ pub(super) fn read_changes<Changes: ChangeSink>(
     index: &Index,
     table: &Table,
     from: Place,
-    count_max: usize,
-) -> Result<ChangePage<Changes>, ReadError> {
-    let mut page = ChangePage {
+    bounds: PageBounds,
+) -> Result<TablePage<Changes>, ReadError> {
+    let mut page = TablePage {
         changes: Changes::default(),
         next: from,
         count: 0,
         bytes: 0,
+        filled: 0,
         is_more: false,
     };
-    let count_max = count_max.min(CHANGES_MAX);
     let mut scanned = 0;
     loop {
         let at = index.next(table.id, page.next.position, tail.position());
@@ -76,13 +100,13 @@ pub(super) fn read_changes<Changes: ChangeSink>(
         }
         index.note(&batches);
         for batch in &batches {
-            if page.count >= count_max || scanned >= SCANNED_BYTES_MAX {
+            if page.count >= bounds.count || scanned >= SCANNED_BYTES_MAX {
                 page.is_more = true;
                 return Ok(page);
             }
             scanned += batch.bytes();
             let damaged = |_| ReadError(format!("batch {}: not its changes", batch.position));
-            if !page.take(batch, table, count_max).map_err(damaged)? {
+            if !page.take(batch, table, bounds).map_err(damaged)? {
                 page.is_more = true;
                 return Ok(page);
             }
@@ -91,14 +115,19 @@ pub(super) fn read_changes<Changes: ChangeSink>(
     }
 }
 
-impl<Changes: ChangeSink> ChangePage<Changes> {
+impl<Changes: ChangeSink> TablePage<Changes> {
     /// Takes what is left of a batch; `false` = the page is full before its end.
-    fn take(&mut self, batch: &Batch, table: &Table, count_max: usize) -> Result<bool, Malformed> {
+    fn take(
+        &mut self,
+        batch: &Batch,
+        table: &Table,
+        bounds: PageBounds,
+    ) -> Result<bool, Malformed> {
         for (index, change) in (0..).zip(changes_of(batch, table.id)?) {
             if index < self.next.index && batch.position == self.next.position {
                 continue;
             }
-            if self.count >= count_max || self.bytes >= PAGE_BYTES_MAX {
+            if self.count >= bounds.count || self.filled >= bounds.bytes {
                 self.next = Place {
                     position: batch.position,
                     index,
@@ -118,6 +147,8 @@ impl<Changes: ChangeSink> ChangePage<Changes> {
             };
             self.count += 1;
             self.bytes += change.size();
+            let cells = change.cells.len() + original.as_ref().map_or(0, Vec::len) + key.len();
+            self.filled += change.size() + cells * bounds.cell_bytes;
             self.changes.push(change);
         }
         Ok(true)

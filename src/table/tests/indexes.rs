@@ -28,6 +28,7 @@ use crate::model::{
     PrimaryKey, PutCell, ReturnContent, RowChange, RowWrite, Selection, StreamSpec, TableOptions,
     TableUpdate, Throughput, Value,
 };
+use crate::partition::Reshape;
 
 /// The indexes of tables with this offset keep rows that should go.
 pub(in crate::table) const PLANTED_INDEX_OFFSET_S: i64 = 66_666;
@@ -61,6 +62,8 @@ enum Command {
     Flush,
     Settle,
     Restart,
+    /// The next start has so many partitions.
+    Reshape(u16),
 }
 
 fn put() -> impl Strategy<Value = PutCell> {
@@ -108,6 +111,7 @@ fn command() -> impl Strategy<Value = Command> {
         5 => Just(Command::Flush),
         2 => Just(Command::Settle),
         2 => Just(Command::Restart),
+        2 => (1u16..5).prop_map(Command::Reshape),
     ]
 }
 
@@ -240,6 +244,20 @@ impl World {
         self.kept
     }
 
+    /// Closes it, perhaps in the middle of a backfill; the next opening finds so many partitions.
+    async fn reshape(mut self, count: u16) -> Kept {
+        self.stop_backfill().await;
+        if let Some(follower) = &mut self.kept.follower {
+            follower.follow(&self.tables, 100).await;
+        }
+        let partitions = self.partitions.clone();
+        let reshape = move || partitions.reshape(&Reshape::equal(count), false);
+        let reshaped = tokio::task::spawn_blocking(reshape).await.unwrap();
+        reshaped.unwrap();
+        self.partitions.close().await;
+        self.kept
+    }
+
     async fn stop_backfill(&self) {
         self.backfill.stop();
         self.tasks.close();
@@ -339,7 +357,7 @@ impl World {
                 let metrics = Metrics::default();
                 self.backfill = Backfill::start(&self.tables, &metrics, &self.tasks);
             }
-            Command::Restart => unreachable!("the player does it"),
+            Command::Restart | Command::Reshape(_) => unreachable!("the player does it"),
         }
     }
 
@@ -502,7 +520,14 @@ fn play(seed: u8, operations: usize, partitions: u16, options: &TableOptions) ->
         let mut world = World::new(dir, partitions, new_table(options.clone())).await;
         for number in 1..=operations {
             match strategy.new_tree(&mut runner).unwrap().current() {
-                Command::Restart => world = World::open(dir, partitions, world.close().await),
+                Command::Restart => world = World::open(dir, 0, world.close().await),
+                Command::Reshape(count) => {
+                    let kept = world.reshape(count).await;
+                    world = World::open(dir, 0, kept);
+                    if let Some(follower) = &mut world.kept.follower {
+                        follower.go_over(&world.tables).await;
+                    }
+                }
                 command => world.run(command).await,
             }
             if number % 7 == 0 {

@@ -57,6 +57,7 @@ impl ChangeSink for Vec<Changed> {
 /// A copy of a table, by its stream.
 pub(super) struct Follower {
     pub(super) copy: ModelTable,
+    stream: String,
     /// Of each shard: where to go on, and the last change.
     shards: Vec<(ShardIterator, (u64, u32))>,
     /// How many changes there were.
@@ -70,20 +71,32 @@ impl Follower {
         let id = table.stream.as_ref().unwrap().id.clone();
         let listed = tables.streams(Some(name)).await.unwrap();
         assert_eq!(listed, [table]);
-        let mut shards = Vec::new();
-        for Shard { id: shard, .. } in tables.shards() {
-            let begin = tables.shard_iterator(&id, &shard.to_string(), None).await;
-            shards.push((begin.unwrap(), (0, 0)));
-        }
-        Follower {
+        let mut follower = Follower {
             copy: ModelTable {
                 is_numbered: false,
                 options,
                 rows: BTreeMap::new(),
                 last: BTreeMap::new(),
             },
-            shards,
+            stream: id,
+            shards: Vec::new(),
             seen: 0,
+        };
+        follower.go_over(tables).await;
+        follower
+    }
+
+    /// Goes over to the shards that there are now. Those of before were read to their ends.
+    pub(super) async fn go_over(&mut self, tables: &Tables) {
+        let now: Vec<Shard> = tables.shards();
+        let stays = |at: &ShardIterator| now.iter().any(|shard| shard.id == at.shard);
+        self.shards.retain(|(at, _)| stays(at));
+        for Shard { id: shard, .. } in now {
+            if self.shards.iter().all(|(at, _)| at.shard != shard) {
+                let shard = shard.to_string();
+                let begin = tables.shard_iterator(&self.stream, &shard, None).await;
+                self.shards.push((begin.unwrap(), (0, 0)));
+            }
         }
     }
 

@@ -245,7 +245,7 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
     let home = bed.partitions.ids().next().unwrap();
     let tail = bed.partitions.tail(home);
     // Without streams nothing is held.
-    let held = bed.tables.hold_logs(u64::MAX).await.unwrap();
+    let held = bed.tables.hold_logs(u64::MAX, 1).await.unwrap();
     assert_eq!((held[0].above, held[0].is_cut), (tail.position(), false));
     let id = bed.specify(hours(1)).await;
     let begin = bed.begin(&id, None).await;
@@ -259,7 +259,7 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
     for number in 0..50 {
         bed.write(number, wide(number)).await;
     }
-    let held = bed.tables.hold_logs(u64::MAX).await.unwrap();
+    let held = bed.tables.hold_logs(u64::MAX, 1).await.unwrap();
     assert_eq!(held[0].above.next(), begin.place.position);
     assert!(held[0].bytes > 50_000 && !held[0].is_cut);
     let settle = |bed: &Bed| {
@@ -271,7 +271,7 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
     // The hour is over, but for what is written now.
     bed.clock.set(START_MS + 3_600_001);
     bed.write(50, wide(50)).await;
-    let held = bed.tables.hold_logs(u64::MAX).await.unwrap();
+    let held = bed.tables.hold_logs(u64::MAX, 1).await.unwrap();
     assert_eq!(
         (held[0].above.next(), held[0].is_cut),
         (tail.position(), false)
@@ -280,7 +280,7 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
     for number in 51..100 {
         bed.write(number, wide(number)).await;
     }
-    let held = bed.tables.hold_logs(20 << 10).await.unwrap();
+    let held = bed.tables.hold_logs(20 << 10, 1).await.unwrap();
     assert!(held[0].is_cut && held[0].bytes <= 20 << 10, "{held:?}");
     settle(&bed).await.unwrap();
     while tail.first() <= begin.place.position {

@@ -19,7 +19,7 @@ pub use row::{Reaction, Reactions};
 
 #[cfg(test)]
 pub(super) use row::gone;
-pub(super) use row::is_gone;
+pub(super) use row::{Sums, is_gone};
 pub(super) use shown::{Walk, bury, look_up};
 pub(super) use verify::{Marks, stored};
 

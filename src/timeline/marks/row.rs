@@ -49,15 +49,15 @@ pub struct Reaction {
 
 /// The row of the sums of one message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
+pub(in crate::timeline) struct Sums {
     /// The number of the last change that was a reaction.
-    pub(super) change: u64,
-    pub(super) by_name: Vec<Reaction>,
+    pub(in crate::timeline) change: u64,
+    pub(in crate::timeline) by_name: Vec<Reaction>,
 }
 
 impl Sums {
     /// `None` = the message is a tombstone, and its reactions are on their way out.
-    pub(super) fn decode(value: &[u8]) -> Result<Option<Sums>, Malformed> {
+    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<Option<Sums>, Malformed> {
         let mut sums = Sums::default();
         for cell in Row::parse(value)?.columns() {
             let cell = cell?;

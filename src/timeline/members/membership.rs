@@ -43,7 +43,7 @@ pub fn memberships(
     Ok(found)
 }
 
-pub(super) fn member(
+pub(in crate::timeline) fn member(
     columns: &[u8],
     kind: EntryKind,
     value: &[u8],

@@ -22,6 +22,7 @@ pub use call::{
     NextMembers, RemoveMembers, SettingsPatch, UpdateMember,
 };
 pub use conversation::{Conversation, Pulse};
+pub(in crate::timeline) use membership::member as changed_member;
 pub use membership::{MemberChange, memberships};
 pub(in crate::timeline) use reader::Reader;
 pub use row::MemberRow;

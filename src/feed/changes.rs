@@ -1,0 +1,288 @@
+//! Following all changes of many timelines, or of a table, for a back end.
+//!
+//! Owns: a reader's place in each log, and whose turn it is. Promises: changes of one timeline and of one row come in
+//! the order of their commits, each once; a reader that is slow costs nothing but its places: what it has not asked for
+//! is in the logs. Must not: hold the logs; a named cursor does (`src/table/stream/cursors.rs`).
+
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use tokio::time::{Instant, sleep_until};
+
+use crate::ids::{PartitionId, Position};
+use crate::model::{ChangeKind, ChangeRef, ChangeSink, ChangedCell, Error, KeyValue, Value};
+use crate::table::{
+    FollowError, Followed, PageBounds, Place, Places, Scope, ShardId, TablePage, Tables, Tail,
+};
+use crate::timeline::{TimelineChange, Timelines};
+
+/// Where a reader begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At the first change that is kept.
+    Start,
+    /// Behind all that there is.
+    Now,
+    /// At a position that a reader was given.
+    At(String),
+}
+
+/// A reader of changes.
+pub struct ChangeReader {
+    tables: Tables,
+    timelines: Timelines,
+    followed: Followed,
+    places: Places,
+    /// The partition whose log is read next, among those there are.
+    turn: usize,
+    /// When the logs were read to their ends last.
+    read_at: Option<Instant>,
+}
+
+/// Changes that a reader gets together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Changes {
+    /// Of timelines.
+    Timelines(Vec<TimelineChange>),
+    /// Of a table's rows.
+    Rows(RowChanges),
+}
+
+/// Changes, and the reader's position behind them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeGroup {
+    /// In order, of one partition; perhaps none.
+    pub changes: Changes,
+    /// Where to go on.
+    pub position: String,
+    /// Whether there was more.
+    pub is_more: bool,
+}
+
+/// Changes of rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RowChanges(pub Vec<RowChange>);
+
+/// A change of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowChange {
+    /// What was done.
+    pub kind: ChangeKind,
+    /// When it was committed, µs since 1970.
+    pub time_us: u64,
+    /// The primary key, in the table's order.
+    pub key: Vec<(String, Value)>,
+    /// The cells that changed.
+    pub cells: Vec<RowCell>,
+    /// What the stream's original columns held before.
+    pub original: Option<Vec<RowCell>>,
+}
+
+/// A cell of a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowCell {
+    /// The column.
+    pub name: String,
+    /// `None` = of all versions.
+    pub version: Option<i64>,
+    /// `None` = deleted.
+    pub value: Option<Value>,
+}
+
+/// While others write without end, their batches gather for so long; the first one after a rest is read at once.
+const GATHER: Duration = Duration::from_millis(10);
+
+impl ChangeReader {
+    /// A reader that begins there, or with a named cursor at its place. A cursor that is not there yet is made.
+    pub async fn open(
+        (tables, timelines): (&Tables, &Timelines),
+        followed: Followed,
+        begin: &Begin,
+        cursor: Option<&str>,
+    ) -> Result<ChangeReader, FollowError> {
+        let first = tables.places(&followed, *begin == Begin::Now).await?;
+        let mut places = match begin {
+            Begin::Start | Begin::Now => first.clone(),
+            Begin::At(text) => {
+                let places = Places::parse(text).ok_or(FollowError::WrongPosition)?;
+                tables.check_places(&places)?;
+                places
+            }
+        };
+        if let Some(cursor) = cursor {
+            places = tables.open_cursor(cursor, &followed, places).await?;
+            tables.check_places(&places)?;
+        }
+        if places.scope != first.scope {
+            // Of another table, or of an earlier stream of this one.
+            return Err(match (&places.scope, cursor) {
+                (Scope::Stream(_), Some(_)) => FollowError::PositionLost,
+                _ => FollowError::WrongPosition,
+            });
+        }
+        Ok(ChangeReader {
+            tables: tables.clone(),
+            timelines: timelines.clone(),
+            followed,
+            places,
+            turn: 0,
+            read_at: None,
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn position(&self) -> String {
+        self.places.to_string()
+    }
+
+    /// Waits until a log is further than the reader; never ends once all logs are closed. Cancel-safe.
+    pub async fn news(&self) {
+        if let Some(read_at) = self.read_at {
+            sleep_until(read_at + GATHER).await;
+        }
+        let waits = self.tables.logs().map(|(partition, mut log)| {
+            let before = Position(self.place(partition, &log).position.0 - 1);
+            Box::pin(async move {
+                if !log.past(before).await {
+                    std::future::pending::<()>().await;
+                }
+            })
+        });
+        select_all(waits).await;
+    }
+
+    /// What comes next; without changes if there is nothing.
+    pub async fn read(&mut self, bounds: PageBounds) -> Result<ChangeGroup, FollowError> {
+        let logs: Vec<(PartitionId, Tail)> = self.tables.logs().collect();
+        for step in 0..logs.len() {
+            let turn = (self.turn + step) % logs.len();
+            let (partition, log) = &logs[turn];
+            let place = self.place(*partition, log);
+            if place.position > log.position() {
+                continue;
+            }
+            let (changes, next, is_more) = self.page(*partition, place, bounds).await?;
+            self.places.set(*partition, next);
+            if is_more || !changes.is_empty() {
+                self.turn = turn + 1;
+                return Ok(self.group(changes));
+            }
+        }
+        self.read_at = Some(Instant::now());
+        Ok(self.group(Changes::Timelines(Vec::new())))
+    }
+
+    async fn page(
+        &self,
+        partition: PartitionId,
+        place: Place,
+        bounds: PageBounds,
+    ) -> Result<(Changes, Place, bool), FollowError> {
+        match (&self.followed, &self.places.scope) {
+            (Followed::Table(_), Scope::Stream(stream)) => {
+                let history = self.places.history;
+                let shard = ShardId { history, partition };
+                let page = self.tables.changes((stream, shard), place, bounds).await;
+                let page: TablePage<RowChanges> = match page {
+                    Ok(page) => page,
+                    // Gone with its stream.
+                    Err(Error::StreamTrimmed) => {
+                        self.tables.stream(stream).await?;
+                        return Err(FollowError::PositionLost);
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                Ok((Changes::Rows(page.changes), page.next, page.is_more))
+            }
+            (Followed::Timelines(prefix), _) => {
+                let of = &self.timelines;
+                let page = of.changes(partition, place, prefix, bounds).await?;
+                Ok((Changes::Timelines(page.changes), page.next, page.is_more))
+            }
+            (Followed::Table(_), Scope::Timelines) => Err(FollowError::WrongPosition),
+        }
+    }
+
+    fn group(&self, changes: Changes) -> ChangeGroup {
+        let is_behind = |(partition, log): (PartitionId, Tail)| {
+            self.place(partition, &log).position <= log.position()
+        };
+        ChangeGroup {
+            changes,
+            position: self.position(),
+            is_more: self.tables.logs().any(is_behind),
+        }
+    }
+
+    fn place(&self, partition: PartitionId, log: &Tail) -> Place {
+        let known = self.tables.resolve(&self.places, partition);
+        known.unwrap_or_else(|| Place::before(log.first()))
+    }
+}
+
+impl Changes {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Changes::Timelines(changes) => changes.len(),
+            Changes::Rows(changes) => changes.0.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl ChangeSink for RowChanges {
+    fn push(&mut self, change: ChangeRef<'_>) {
+        let named = change.columns.iter().zip(change.key);
+        let key = named.map(|(column, value)| (column.name.clone(), key_value(value)));
+        let cell = |cell: &ChangedCell<'_>| match *cell {
+            ChangedCell::Put(cell) => of_cell(&cell),
+            ChangedCell::DeleteOne { name, version } => RowCell {
+                name: name.to_owned(),
+                version: Some(version),
+                value: None,
+            },
+            ChangedCell::DeleteAll { name } => RowCell {
+                name: name.to_owned(),
+                version: None,
+                value: None,
+            },
+        };
+        self.0.push(RowChange {
+            kind: change.kind,
+            time_us: change.time_us,
+            key: key.collect(),
+            cells: change.cells.iter().map(cell).collect(),
+            original: change
+                .original
+                .map(|cells| cells.iter().map(of_cell).collect()),
+        });
+    }
+}
+
+fn of_cell(cell: &crate::model::Cell<'_>) -> RowCell {
+    RowCell {
+        name: cell.name.to_owned(),
+        version: Some(cell.version),
+        value: Some(cell.value.to_value()),
+    }
+}
+
+/// Only values are stored in keys.
+fn key_value(value: &KeyValue) -> Value {
+    match value {
+        KeyValue::Integer(number) => Value::Integer(*number),
+        KeyValue::Binary(bytes) => Value::Binary(bytes.clone()),
+        KeyValue::String(text) => Value::String(text.clone()),
+        KeyValue::InfMin | KeyValue::InfMax | KeyValue::AutoIncrement => {
+            Value::String(String::new())
+        }
+    }
+}

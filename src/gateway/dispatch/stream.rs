@@ -1,0 +1,166 @@
+//! The stream family: opening a reader of changes, and named cursors.
+//!
+//! Owns: the calls behind these methods. Promises: they are a back end's: a caller who has named a user may see only
+//! some of the timelines, and is refused. Must not: follow; the session does.
+
+use std::sync::Arc;
+
+use super::shape::size;
+use super::{BUSY_RETRY_MS, Caller, Shared, Work};
+use crate::feed::{Begin, ChangeReader};
+use crate::model::Error;
+use crate::table::{Cursor, FollowError, Followed, Places};
+use crate::wire::stream;
+use crate::wire::{Failure, Reason, Reply};
+
+/// Opens a reader.
+pub(in crate::gateway) async fn open(
+    shared: &Shared,
+    request: stream::Open,
+) -> Result<ChangeReader, Failure> {
+    let stream::Open {
+        timelines,
+        table,
+        from,
+        position,
+        cursor,
+    } = request;
+    let followed = match (table, timelines) {
+        (Some(table), _) => Followed::Table(table),
+        (None, prefix) => Followed::Timelines(prefix.unwrap_or_default()),
+    };
+    let begin = match (position, from) {
+        (Some(position), _) => Begin::At(position),
+        (None, Some(stream::From::Start)) => Begin::Start,
+        (None, _) => Begin::Now,
+    };
+    let of = (&shared.tablestore.tables, &shared.timelines);
+    let reader = ChangeReader::open(of, followed, &begin, cursor.as_deref()).await;
+    reader.map_err(refusal)
+}
+
+pub(super) fn commit(shared: &Arc<Shared>, caller: &Caller, request: stream::Commit) -> Work {
+    if let Err(failure) = back_end(caller) {
+        return Work::Now(Err(failure));
+    }
+    let tables = shared.tablestore.tables.clone();
+    Work::Write(Box::pin(async move {
+        let stream::Commit {
+            cursor,
+            position,
+            force,
+        } = request;
+        let places = Places::parse(&position).ok_or_else(|| refusal(FollowError::WrongPosition))?;
+        let moved = tables.commit_cursor(&cursor, places, force).await;
+        Ok(Reply::StreamCommit(stream::Committed {
+            moved: moved.map_err(refusal)?,
+        }))
+    }))
+}
+
+pub(super) fn forget(shared: &Arc<Shared>, caller: &Caller, request: stream::Forget) -> Work {
+    if let Err(failure) = back_end(caller) {
+        return Work::Now(Err(failure));
+    }
+    let tables = shared.tablestore.tables.clone();
+    Work::Write(Box::pin(async move {
+        let forgotten = tables.forget_cursor(&request.cursor).await;
+        Ok(Reply::StreamForget(stream::Forgotten {
+            forgotten: forgotten.map_err(refusal)?,
+        }))
+    }))
+}
+
+pub(super) fn cursors(shared: &Arc<Shared>, caller: &Caller, request: stream::Cursors) -> Work {
+    if let Err(failure) = back_end(caller) {
+        return Work::Now(Err(failure));
+    }
+    let shared = Arc::clone(shared);
+    Work::Read(Box::pin(async move {
+        let tables = &shared.tablestore.tables;
+        let store = |error: Error| refusal(error.into());
+        let mut all = tables.all_cursors().await.map_err(store)?;
+        all.retain(|cursor| {
+            request
+                .after
+                .as_ref()
+                .is_none_or(|after| cursor.name > *after)
+        });
+        // Positions are long.
+        let limit = size(request.limit).min(PAGE_CURSORS_MAX);
+        let next = (all.len() > limit).then(|| all[limit - 1].name.clone());
+        let mut cursors = Vec::new();
+        for cursor in all.into_iter().take(limit) {
+            let lag = tables.lag(&cursor.places).await.map_err(store)?;
+            let lost = tables.check_places(&cursor.places).is_err();
+            cursors.push(told(cursor, lag, lost, shared.clock.now_ms()));
+        }
+        Ok(Reply::StreamCursors(stream::CursorsPage { cursors, next }))
+    }))
+}
+
+fn told(
+    cursor: Cursor,
+    (behind, since): (u64, Option<u64>),
+    lost: bool,
+    now_ms: u64,
+) -> stream::Cursor {
+    let (timelines, table) = match cursor.followed {
+        Followed::Timelines(prefix) => (Some(prefix), None),
+        Followed::Table(table) => (None, Some(table)),
+    };
+    stream::Cursor {
+        cursor: cursor.name,
+        timelines,
+        table,
+        position: cursor.places.to_string(),
+        committed_at: cursor.committed_at,
+        behind,
+        lag_ms: since.map_or(0, |since| now_ms.saturating_sub(since)),
+        lost,
+    }
+}
+
+/// Refuses a caller who has named a user.
+pub(in crate::gateway) fn back_end(caller: &Caller) -> Result<(), Failure> {
+    if caller.user.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(Reason::Forbidden).saying(FOR_BACK_ENDS))
+}
+
+const FOR_BACK_ENDS: &str =
+    "streams show all timelines, so they are for back ends: not where a user is named";
+
+/// Cursors of a page: a position may have 4 KiB, and a page fits into a frame.
+const PAGE_CURSORS_MAX: usize = 100;
+
+/// Why changes can't be followed, as a refusal.
+fn refusal(error: FollowError) -> Failure {
+    match error {
+        FollowError::TableNotFound => Failure::new(Reason::TableNotFound).about("table"),
+        FollowError::NoStream => Reason::NoStream.into(),
+        FollowError::WrongPosition => {
+            Failure::invalid("position", "not a position that was given for this source")
+        }
+        FollowError::PositionLost => Reason::PositionLost.into(),
+        FollowError::CursorNotFound => Failure::new(Reason::CursorNotFound).about("cursor"),
+        FollowError::CursorOfOthers => {
+            Failure::invalid("cursor", "the cursor of this name is of another source")
+        }
+        FollowError::TooManyCursors(limit) => Failure::new(Reason::TooMany)
+            .about("cursor")
+            .over(limit as u64, limit as u64 + 1),
+        FollowError::Store(error) => match error {
+            Error::Busy => Failure::new(Reason::Busy).retry_after(BUSY_RETRY_MS),
+            Error::StorageFull => Reason::StorageFull.into(),
+            Error::OutcomeUnknown => Reason::OutcomeUnknown.into(),
+            Error::ShuttingDown => Reason::ShuttingDown.into(),
+            Error::Unavailable(why) => {
+                tracing::warn!(why, "changes can't be read");
+                Reason::Unavailable.into()
+            }
+            _ => Reason::InternalError.into(),
+        },
+    }
+}

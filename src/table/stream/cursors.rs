@@ -1,0 +1,395 @@
+//! Named cursors: how far readers of changes are, kept by the server.
+//!
+//! Owns: their rows, which are placed by their names. Promises: a cursor is of one source for its life and moves
+//! forward only, unless its owner asks for another place; what lies behind it is kept in the logs, as long as that
+//! takes no more than it may (`hold.rs`). Must not: read a change.
+//!
+//! ```text
+//! 49 cursors  (name)   $position, $prefix (of timelines) or $table         version = when it was set last
+//! ```
+
+use crate::ids::{PartitionId, Position, TableId};
+use crate::model::{Error, ValueRef};
+use crate::ordered::Reader;
+use crate::partition::{Purpose, ReadError, SubmitError, Txn, View};
+
+use super::super::access::{load, put, read_row, scan_all};
+use super::super::key::Key;
+use super::super::row::{Row, RowWriter};
+use super::super::tables::Tables;
+use super::super::{Malformed, access};
+use super::place::Place;
+use super::places::{Places, Scope};
+use super::stream_of;
+
+pub(in crate::table) const CURSORS: TableId = TableId(49);
+
+/// There may be about so many: whoever lists them, or looks what they hold of the logs, reads all.
+const CURSORS_MAX: usize = 1_000;
+
+const POSITION: &str = "$position";
+const PREFIX: &str = "$prefix";
+const TABLE: &str = "$table";
+const WHAT: &str = "not a cursor";
+
+/// Whose changes somebody follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// Those of the timelines whose IDs begin so; never of the server's own.
+    Timelines(String),
+    /// Those of the table of this name.
+    Table(String),
+}
+
+/// A named cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Its name.
+    pub name: String,
+    /// Whose changes it is in.
+    pub followed: Followed,
+    /// Where.
+    pub places: Places,
+    /// When it was set last, ms.
+    pub committed_at: u64,
+}
+
+/// Why changes can't be followed, or a cursor not be moved.
+#[derive(Clone, Debug)]
+pub enum FollowError {
+    /// There is no such table.
+    TableNotFound,
+    /// The table has no stream.
+    NoStream,
+    /// No text that was given out for these changes.
+    WrongPosition,
+    /// The log has let go of what follows the position, or it was of another history.
+    PositionLost,
+    /// There is no such cursor.
+    CursorNotFound,
+    /// The cursor is in other changes.
+    CursorOfOthers,
+    /// There may be so many cursors.
+    TooManyCursors(usize),
+    /// The tables can't do it.
+    Store(Error),
+}
+
+impl Tables {
+    /// A cursor's place. One that is not there yet is made at `begin`.
+    pub async fn open_cursor(
+        &self,
+        name: &str,
+        followed: &Followed,
+        begin: Places,
+    ) -> Result<Places, FollowError> {
+        let _streams = self.begin_streams().await;
+        let (cursor, partition) = (name.to_owned(), self.place_of_cursor(name));
+        let known = self
+            .partitions()
+            .read(partition, move |view| load_cursor(view, &cursor));
+        if let Some(known) = known.await? {
+            return known.of(followed);
+        }
+        let count = self.all_cursors().await?.len();
+        if count >= CURSORS_MAX {
+            return Err(FollowError::TooManyCursors(CURSORS_MAX));
+        }
+        let (name, followed) = (name.to_owned(), followed.clone());
+        let make = move |txn: &mut Txn<'_>| match load_cursor(txn, &name)? {
+            Some(known) => known.of(&followed),
+            None => {
+                store(txn, &name, &followed, &begin);
+                Ok(begin)
+            }
+        };
+        let made = self
+            .partitions()
+            .submit(Purpose::Adds, partition, CURSOR_BYTES, make);
+        Ok(made.await?)
+    }
+
+    /// Moves a cursor forward, with `force` also back; whether it moved.
+    pub async fn commit_cursor(
+        &self,
+        name: &str,
+        to: Places,
+        force: bool,
+    ) -> Result<bool, FollowError> {
+        self.check_places(&to)?;
+        let (partition, name) = (self.place_of_cursor(name), name.to_owned());
+        let commit = move |txn: &mut Txn<'_>| {
+            let known = load_cursor(txn, &name)?.ok_or(FollowError::CursorNotFound)?;
+            // Of another stream of the same table it may be: that one ended.
+            let is_same = known.places.scope == to.scope;
+            if !is_same && !(force && matches!(to.scope, Scope::Stream(_))) {
+                return Err(FollowError::WrongPosition);
+            }
+            let to = match force || known.places.history != to.history {
+                true => to,
+                false => to.further(&known.places),
+            };
+            let moved = to != known.places;
+            if moved {
+                store(txn, &name, &known.followed, &to);
+            }
+            Ok(moved)
+        };
+        // It lets the log go: room for others.
+        let committed =
+            self.partitions()
+                .submit(Purpose::MakesRoom, partition, CURSOR_BYTES, commit);
+        Ok(committed.await?)
+    }
+
+    /// Forgets a cursor; whether there was one.
+    pub async fn forget_cursor(&self, name: &str) -> Result<bool, FollowError> {
+        let (partition, name) = (self.place_of_cursor(name), name.to_owned());
+        let forget = move |txn: &mut Txn<'_>| {
+            let known = load_cursor(txn, &name)?.is_some();
+            if known {
+                access::delete(txn, key(&name));
+            }
+            Ok::<_, FollowError>(known)
+        };
+        let forgotten =
+            self.partitions()
+                .submit(Purpose::MakesRoom, partition, CURSOR_BYTES, forget);
+        Ok(forgotten.await?)
+    }
+
+    /// All cursors, by name.
+    pub async fn all_cursors(&self) -> Result<Vec<Cursor>, Error> {
+        let mut all = Vec::new();
+        for partition in self.partitions().ids() {
+            all.extend(self.partitions().read(partition, cursors).await?);
+        }
+        all.sort_unstable_by(|a: &Cursor, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    /// The first places that are kept, or with `now` those behind all that is there. Of a table: in its stream.
+    pub async fn places(&self, followed: &Followed, now: bool) -> Result<Places, FollowError> {
+        let (scope, stream) = match followed {
+            Followed::Timelines(_) => (Scope::Timelines, None),
+            Followed::Table(name) => {
+                let found = self.describe(name).await;
+                let table = found.map_err(|error| match error {
+                    Error::TableNotFound => FollowError::TableNotFound,
+                    other => FollowError::Store(other),
+                })?;
+                let stream = stream_of(&table).ok_or(FollowError::NoStream)?;
+                (Scope::Stream(stream.id.clone()), Some(table))
+            }
+        };
+        let place = |partition: PartitionId| {
+            let tail = self.partitions().tail(partition);
+            let shard = super::ShardId {
+                history: self.partitions().history(),
+                partition,
+            };
+            let position = match (now, &stream) {
+                (true, _) => Some(tail.position().next()),
+                (false, None) => Some(tail.first()),
+                (false, Some(table)) => self.begin(table, shard),
+            };
+            (partition, Place::before(position.unwrap_or(tail.first())))
+        };
+        let places = self.partitions().ids().map(place);
+        Ok(Places::new(self.partitions().history(), scope, places))
+    }
+
+    /// Refuses places that nobody was given here, and those whose log is gone.
+    pub fn check_places(&self, places: &Places) -> Result<(), FollowError> {
+        if places.history != self.partitions().history() {
+            return Err(FollowError::PositionLost);
+        }
+        for partition in self.partitions().ids() {
+            let tail = self.partitions().tail(partition);
+            let Some(place) = self.resolve(places, partition) else {
+                continue;
+            };
+            if place.position > tail.position().next() {
+                return Err(FollowError::WrongPosition);
+            }
+            if place.position < tail.first() {
+                return Err(FollowError::PositionLost);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many batches lie behind places, and when the oldest of them was committed, ms; `None` = none does.
+    pub async fn lag(&self, places: &Places) -> Result<(u64, Option<u64>), Error> {
+        let (mut batches, mut since) = (0, None::<u64>);
+        for (partition, place) in places.iter() {
+            let tail = self.partitions().tail(partition);
+            let behind = tail.position().next().0.saturating_sub(place.position.0);
+            if behind == 0 {
+                continue;
+            }
+            batches += behind;
+            let found = loop {
+                let (log, first) = (tail.clone(), tail.first());
+                let before = Position(place.position.max(first).0 - 1);
+                let read = move || log.batches(before, 1);
+                match self.partitions().read(partition, move |_| read()).await {
+                    // The log has let go of it meanwhile.
+                    Err(_) if tail.first() > first => {}
+                    found => break found?,
+                }
+            };
+            let oldest = found.first().map(|batch| batch.commit_ms);
+            since = [since, oldest].into_iter().flatten().min();
+        }
+        Ok((batches, since))
+    }
+
+    /// The position in a partition's log behind which some cursor is; `None` = there are none.
+    pub(super) fn behind_cursors(
+        &self,
+        cursors: &[Cursor],
+        partition: PartitionId,
+    ) -> Option<Position> {
+        let history = self.partitions().history();
+        let of_now = cursors
+            .iter()
+            .filter(|cursor| cursor.places.history == history);
+        let behind = |cursor: &Cursor| {
+            let place = self.resolve(&cursor.places, partition);
+            place.map_or(Position::ZERO, |place| Position(place.position.0 - 1))
+        };
+        of_now.map(behind).min()
+    }
+
+    /// A reader's place in a partition's log. Where it knows of the partition's parents only, theirs counts.
+    #[must_use]
+    pub fn resolve(&self, places: &Places, partition: PartitionId) -> Option<Place> {
+        let known = places.resolve(partition);
+        known.or_else(|| {
+            let of = |parent| places.resolve(parent).map(|place| place.position);
+            let inherited = self.partitions().map().inherited(partition, &of);
+            inherited.map(Place::before)
+        })
+    }
+
+    /// Tells operators how far cursors are behind.
+    pub(super) async fn tell_of_cursors(&self) {
+        let Ok(cursors) = self.all_cursors().await else {
+            return;
+        };
+        let is_lost = |cursor: &&Cursor| self.check_places(&cursor.places).is_err();
+        let lost = cursors.iter().filter(is_lost).count() as u64;
+        let place = |partition: PartitionId| {
+            let after = self.behind_cursors(&cursors, partition)?;
+            Some((partition, Place::before(after.next())))
+        };
+        let places = self.partitions().ids().filter_map(place);
+        let history = self.partitions().history();
+        let slowest = Places::new(history, Scope::Timelines, places);
+        let oldest = self.lag(&slowest).await.map_or(None, |(_, since)| since);
+        let now_ms = self.now_ms().cast_unsigned();
+        let lag_ms = oldest.map_or(0, |since| now_ms.saturating_sub(since));
+        let figures = &self.partitions().metrics().follows;
+        figures.cursors.count(cursors.len() as u64);
+        figures.lost.count(lost);
+        figures.lag_seconds.set(lag_ms as f64 / 1e3);
+    }
+
+    fn place_of_cursor(&self, name: &str) -> PartitionId {
+        self.partitions().place(name.as_bytes())
+    }
+}
+
+impl Cursor {
+    fn of(self, followed: &Followed) -> Result<Places, FollowError> {
+        match self.followed == *followed {
+            true => Ok(self.places),
+            false => Err(FollowError::CursorOfOthers),
+        }
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::new(CURSORS, &[], name.len() + 4).string(name)
+}
+
+/// The cursors that lie in a partition.
+fn cursors(view: &View) -> Result<Vec<Cursor>, ReadError> {
+    let read = |columns: &[u8], value: &[u8]| {
+        let name = Reader::new(columns).string()?;
+        decode(name.into_owned(), value)
+    };
+    scan_all(view, &Key::new(CURSORS, &[], 1))
+        .map(|row| read_row(&row?, WHAT, read))
+        .collect()
+}
+
+fn load_cursor(rows: &impl access::Source, name: &str) -> Result<Option<Cursor>, ReadError> {
+    load(rows, &key(name), WHAT, |value| {
+        decode(name.to_owned(), value)
+    })
+}
+
+fn store(txn: &mut Txn<'_>, name: &str, followed: &Followed, places: &Places) {
+    let mut row = RowWriter::new(CURSOR_BYTES);
+    row.put(POSITION, ValueRef::String(&places.to_string()));
+    match followed {
+        Followed::Timelines(prefix) => row.put(PREFIX, ValueRef::String(prefix)),
+        Followed::Table(table) => row.put(TABLE, ValueRef::String(table)),
+    }
+    let now = txn.now_ms().cast_signed();
+    put(txn, key(name), row, now);
+}
+
+fn decode(name: String, value: &[u8]) -> Result<Cursor, Malformed> {
+    let row = Row::parse(value)?;
+    let (mut places, mut followed) = (None, None);
+    for cell in row.columns() {
+        let cell = cell?;
+        let ValueRef::String(text) = cell.value else {
+            return Err(Malformed);
+        };
+        match cell.name {
+            POSITION => places = Places::parse(text),
+            PREFIX => followed = Some(Followed::Timelines(text.to_owned())),
+            TABLE => followed = Some(Followed::Table(text.to_owned())),
+            _ => return Err(Malformed),
+        }
+    }
+    Ok(Cursor {
+        name,
+        followed: followed.ok_or(Malformed)?,
+        places: places.ok_or(Malformed)?,
+        committed_at: row.base().cast_unsigned(),
+    })
+}
+
+/// About what a call on a cursor holds in the queue.
+const CURSOR_BYTES: usize = 1_024;
+
+impl From<Error> for FollowError {
+    fn from(error: Error) -> FollowError {
+        match error {
+            Error::StreamTrimmed => FollowError::PositionLost,
+            Error::StreamNotFound => FollowError::NoStream,
+            error => FollowError::Store(error),
+        }
+    }
+}
+
+impl From<ReadError> for FollowError {
+    fn from(error: ReadError) -> FollowError {
+        FollowError::Store(error.into())
+    }
+}
+
+impl From<SubmitError<FollowError>> for FollowError {
+    fn from(error: SubmitError<FollowError>) -> FollowError {
+        match error {
+            SubmitError::Rejected(error) => error,
+            SubmitError::TooLarge { .. } => FollowError::Store(Error::Internal),
+            SubmitError::Failed(error) => FollowError::Store(error.into()),
+        }
+    }
+}
