@@ -98,6 +98,7 @@ impl Server {
     }
 
     /// The same with other dialects; see [`GatewayOptions::dialects`].
+    #[allow(clippy::too_many_lines)] // the order of a start, step by step
     pub async fn speaking(
         config: &Config,
         dialects: &'static [&'static dyn Dialect],
