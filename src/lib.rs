@@ -25,4 +25,5 @@ pub mod table;
 pub mod timeline;
 pub mod timers;
 pub mod verify;
+pub mod webhook;
 pub mod wire;

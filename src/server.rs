@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin::Admin;
 use crate::config::Config;
 use crate::feed::Feed;
-use crate::gateway::{Gateway, Options as GatewayOptions};
+use crate::gateway::{Gateway, Options as GatewayOptions, changes_body};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, Partitions, READS_MAX};
@@ -27,6 +27,7 @@ use crate::store::{Store, StoreFailure, fit_partitions};
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
+use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
 
@@ -38,6 +39,7 @@ pub struct Server {
     jobs: Arc<Jobs>,
     timers: Timers,
     backfill: Backfill,
+    webhooks: Webhooks,
     /// Ends the hold of streams on the logs.
     streams: CancellationToken,
     partitions: Partitions,
@@ -58,6 +60,8 @@ pub enum StartError {
     Store(StoreFailure),
     /// A thread can't be started.
     Thread(io::Error),
+    /// A webhook can't work as it is configured.
+    Webhook(String),
 }
 
 impl fmt::Display for StartError {
@@ -79,6 +83,7 @@ impl fmt::Display for StartError {
                 write!(out, "cannot listen on {address}: {error}")
             }
             StartError::Store(error) => write!(out, "{error}"),
+            StartError::Webhook(why) => write!(out, "{why}"),
             StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
         }
     }
@@ -93,6 +98,7 @@ impl Server {
     }
 
     /// The same with other dialects; see [`GatewayOptions::dialects`].
+    #[allow(clippy::too_many_lines)] // the order of a start, step by step
     pub async fn speaking(
         config: &Config,
         dialects: &'static [&'static dyn Dialect],
@@ -131,6 +137,18 @@ impl Server {
         let timers = Timers::start(&partitions, timelines.clone(), &metrics, &tasks);
         let backfill = Backfill::start(&tables, &metrics, &tasks);
         let streams = hold_for_streams(config, &tables, &tasks);
+        let configured = config.webhooks();
+        let configured = configured.map_err(|error| StartError::Webhook(error.0))?;
+        let webhooks = Webhooks::start(
+            configured,
+            (&partitions, &tables, &timelines),
+            changes_body,
+            &clock,
+            &metrics,
+            &tasks,
+        );
+        let webhooks = webhooks
+            .map_err(|error| StartError::Webhook(format!("the system's certificates: {error}")))?;
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -154,7 +172,7 @@ impl Server {
                 ..config.gateway_options(&metrics)
             },
             (timelines, people),
-            tables,
+            (tables, webhooks.clone()),
             feed.clone(),
             clock,
             Arc::<Admin>::clone(&admin),
@@ -171,6 +189,7 @@ impl Server {
             jobs,
             timers,
             backfill,
+            webhooks,
             streams,
             partitions,
             admin,
@@ -195,6 +214,7 @@ impl Server {
             jobs,
             timers,
             backfill,
+            webhooks,
             streams,
             partitions,
             admin,
@@ -214,6 +234,7 @@ impl Server {
         //    feed any more.
         timers.stop();
         backfill.stop();
+        webhooks.stop();
         streams.cancel();
         feed.stop();
         relay.stop();

@@ -377,6 +377,7 @@ fn a_damaged_directory_is_refused_or_serves_what_was_acknowledged() {
     assert_eq!(count, 0, "{count} faults:\n{}", bed.faults.join("\n"));
 }
 
+#[allow(clippy::too_many_lines)] // one case after the other
 fn what_is_missing_or_from_elsewhere_is_refused(bed: &mut Bed) {
     let whole = bed.try_one("nothing", 0, false, &|_, _| {});
     assert_eq!(whole, Some(Outcome::Served), "{:?}", bed.faults);

@@ -18,7 +18,7 @@ use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, feed,
     hide, member, message, openrpc, pin, position, push, reaction, receipt, schedule, schemas,
-    session, signal, stream, sync, timeline,
+    session, signal, stream, sync, timeline, webhook,
 };
 
 fn root() -> PathBuf {
@@ -220,6 +220,9 @@ fn reply(method: &str, result: &Value) -> Reply {
         "stream.commit" => Reply::StreamCommit(of::<stream::Committed>(result)),
         "stream.cursors" => Reply::StreamCursors(of::<stream::CursorsPage>(result)),
         "stream.forget" => Reply::StreamForget(of::<stream::Forgotten>(result)),
+        "webhook.list" => Reply::WebhookList(of::<webhook::Listed>(result)),
+        "webhook.dead" => Reply::WebhookDead(of::<webhook::DeadPage>(result)),
+        "webhook.replay" => Reply::WebhookReplay(of::<webhook::Replaying>(result)),
         "signal" => Reply::Signal(of::<signal::Signalled>(result)),
         "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),

@@ -57,6 +57,12 @@ const LAYERS: &[(&str, &[&str])] = &[
             "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
         ],
     ),
+    (
+        "webhook",
+        &[
+            "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+        ],
+    ),
     ("wire", ZERO),
     ("gateway", SIX),
     ("admin", &["gateway"]),
@@ -64,7 +70,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "wire",
+    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook", "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[

@@ -12,6 +12,7 @@ mod key;
 mod layers;
 mod load;
 mod policy;
+mod webhook;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 pub use key::address;
 pub use load::{Flags, load};
 pub use policy::PolicyKey;
+pub use webhook::WebhookKey;
 
 use crate::{partition, timeline, wire};
 use key::Key;
@@ -166,6 +168,12 @@ keys! {
         /// and messages that go into inboxes are answered `busy`. The log keeps that much, whatever its own limits.
         relay_backlog_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
     }
+    "webhooks" {
+        /// Receivers that the server posts changes to, as tables at the end of the file: [[webhook]] with name, url,
+        /// secret_file (what POSTs are signed with), timelines (how their IDs begin) or table, and any of changes_max
+        /// (of one POST), timeout_ms, retry_ms_max (between two attempts), give_up_ms (then it is a dead letter).
+        webhook: Vec<WebhookKey> = Vec::new();
+    }
     "clients" {
         /// Pages from these origins may talk to the server, by WebSocket and by HTTP (CORS), like
         /// "https://chat.example.org"; its own are always allowed.
@@ -226,6 +234,7 @@ impl Config {
         self.check_ranges()?;
         self.check_names()?;
         policy::check(&self.policy)?;
+        webhook::check(&self.webhook)?;
         self.check_tablestore()
     }
 
@@ -361,6 +370,7 @@ mod tests {
             "partitions",
             "message_id_window_count",
             "policy",
+            "webhook",
             "allowed_origins",
             "allowed_hosts",
             "connections_max",

@@ -386,6 +386,7 @@ mod tests {
     use crate::wire::tablestore::proto::{DefinedColumnSchema, PrimaryKeySchema};
 
     #[test]
+    #[allow(clippy::too_many_lines)] // the table, its rows, and the rows of the file
     fn every_version_of_every_cell_is_in_the_file_once() {
         let key = |name: &str, kind: PrimaryKeyType| PrimaryKeySchema {
             name: Some(name.to_owned()),

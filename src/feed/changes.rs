@@ -37,6 +37,10 @@ pub struct ChangeReader {
     turn: usize,
     /// When the logs were read to their ends last.
     read_at: Option<Instant>,
+    /// It reads no further.
+    end: Option<Places>,
+    /// Bytes that the logs had come to when its place was told last.
+    told_bytes: u64,
 }
 
 /// Changes that a reader gets together.
@@ -92,6 +96,13 @@ pub struct RowCell {
 /// While others write without end, their batches gather for so long; the first one after a rest is read at once.
 const GATHER: Duration = Duration::from_millis(10);
 
+/// A place that moves without a change is told when so much was written: else a cursor would hold what it has passed.
+const TELL_BYTES: u64 = 1 << 20;
+
+fn logged_bytes(tables: &Tables) -> u64 {
+    tables.logs().map(|(_, log)| log.bytes()).sum()
+}
+
 impl ChangeReader {
     /// A reader that begins there, or with a named cursor at its place. A cursor that is not there yet is made.
     pub async fn open(
@@ -127,7 +138,43 @@ impl ChangeReader {
             places,
             turn: 0,
             read_at: None,
+            end: None,
+            told_bytes: logged_bytes(tables),
         })
+    }
+
+    /// The same up to these places, or a little further.
+    #[must_use]
+    pub fn up_to(self, end: Places) -> ChangeReader {
+        ChangeReader {
+            end: Some(end),
+            ..self
+        }
+    }
+
+    /// Whether it has read to its end.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let is_there = |(partition, log): (PartitionId, Tail)| {
+            self.is_past(partition, self.place(partition, &log))
+        };
+        self.tables.logs().all(is_there)
+    }
+
+    /// Whether so much was written since its place was told that the logs should not be kept for it: some 1 MiB.
+    #[must_use]
+    pub fn has_moved(&self) -> bool {
+        logged_bytes(&self.tables).saturating_sub(self.told_bytes) >= TELL_BYTES
+    }
+
+    /// Its place is told.
+    pub fn told(&mut self) {
+        self.told_bytes = logged_bytes(&self.tables);
+    }
+
+    fn is_past(&self, partition: PartitionId, place: Place) -> bool {
+        let end = self.end.as_ref().and_then(|end| end.resolve(partition));
+        end.is_some_and(|end| place >= end)
     }
 
     /// Where it is.
@@ -159,7 +206,7 @@ impl ChangeReader {
             let turn = (self.turn + step) % logs.len();
             let (partition, log) = &logs[turn];
             let place = self.place(*partition, log);
-            if place.position > log.position() {
+            if place.position > log.position() || self.is_past(*partition, place) {
                 continue;
             }
             let (changes, next, is_more) = self.page(*partition, place, bounds).await?;

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+
 use super::dispatch::shape::{self, shared_message, shared_reactions};
 use crate::feed::{ChangeGroup, Changes, RowCell, RowChange};
 use crate::model::ChangeKind;
@@ -34,11 +36,7 @@ pub(super) fn told<'a>(
 }
 
 /// Changes, in order.
-pub(super) fn list<'a>(
-    changes: &'a Changes,
-    table: &'a str,
-    integers: Integers,
-) -> Vec<Change<'a>> {
+fn list<'a>(changes: &'a Changes, table: &'a str, integers: Integers) -> Vec<Change<'a>> {
     match changes {
         Changes::Timelines(changes) => {
             let mut told: Vec<Change<'_>> = Vec::new();
@@ -57,6 +55,14 @@ pub(super) fn list<'a>(
             changes.0.iter().map(row).collect()
         }
     }
+}
+
+/// The body of a POST of changes: a JSON array.
+#[must_use]
+pub fn body(changes: &Changes, table: &str) -> Bytes {
+    let list = list(changes, table, Integers::Number);
+    // As for frames: our types have text names, and memory takes all bytes.
+    Bytes::from(serde_json::to_vec(&list).expect("our types can be written"))
 }
 
 /// Adds what comes next to what was told before, if they are told together; else gives it back.

@@ -23,6 +23,7 @@ mod session;
 mod tablestore;
 mod upgrade;
 
+pub use changes::body as changes_body;
 pub(crate) use dispatch::shape;
 pub use tablestore::{Credential, TablestoreOptions};
 
@@ -41,6 +42,7 @@ use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
 use crate::people::People;
 use crate::table::Tables;
 use crate::timeline::Timelines;
+use crate::webhook::Webhooks;
 use crate::wire::{Dialect, Limits};
 use budget::Budget;
 use counters::Counters;
@@ -106,6 +108,7 @@ struct Shared {
     timelines: Timelines,
     people: People,
     tablestore: Tablestore,
+    webhooks: Webhooks,
     feed: Feed,
     clock: Arc<Clock>,
     pages: Arc<dyn Pages>,
@@ -133,7 +136,7 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        tables: Tables,
+        (tables, webhooks): (Tables, Webhooks),
         feed: Feed,
         clock: Arc<Clock>,
         pages: Arc<dyn Pages>,
@@ -153,6 +156,7 @@ impl Gateway {
             options,
             timelines,
             people,
+            webhooks,
             feed,
             clock,
             pages,

@@ -28,7 +28,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
-pub use tables::{Backfill, Follows, Streams, Transactions};
+pub use tables::{Backfill, Follows, Streams, Transactions, Webhook};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +165,12 @@ impl Metrics {
         Streams::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
+    /// The metrics of a webhook; its name is from the configuration.
+    #[must_use]
+    pub fn webhook(&self, name: &str) -> Webhook {
+        Webhook::bind(&self.registry, &[Label::new("webhook", name.to_owned())])
+    }
+
     /// The metrics of the inboxes of a partition.
     #[must_use]
     pub fn inboxes(&self, number: u16) -> Inboxes {
@@ -271,6 +277,7 @@ mod tests {
             metrics.timer(0),
             metrics.streams(0),
             metrics.backfill(),
+            metrics.webhook("search"),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);

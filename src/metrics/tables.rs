@@ -48,6 +48,26 @@ groups! {
             "Rises while a back end is away. At stream_cursor_hours_max its changes go; stream.cursors says which it is.";
     }
 
+    "Webhooks" by ["webhook"]
+    /// Handles of one webhook.
+    Webhook {
+        delivered: Counter, "tideline_webhook_changes_total"
+            "Changes that the receiver has taken, repeats included.",
+            "Load.";
+        failed: Counter, "tideline_webhook_failures_total"
+            "POSTs that were not answered with 2xx in time; they are repeated.",
+            "Should be near 0. webhook.list says what the receiver answers.";
+        failing: Gauge, "tideline_webhook_failing"
+            "1 while the last attempt has failed.",
+            "If it stays 1 the receiver is away: after give_up_ms its changes become dead letters.";
+        lag_seconds: Gauge, "tideline_webhook_lag_seconds"
+            "Age of the oldest batch that was not passed when the receiver was last posted to.",
+            "Rises while the receiver is away or too slow.";
+        dead: Gauge, "tideline_webhook_dead"
+            "Dead letters: POSTs that were given up.",
+            "Should be 0. webhook.dead says which; webhook.replay posts them again, as long as the log has them.";
+    }
+
     "Transactions" by []
     /// Handles of local transactions of tables.
     Transactions {

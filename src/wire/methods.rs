@@ -15,7 +15,7 @@ use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
     conversation, feed, hide, member, message, pin, position, reaction, receipt, schedule, session,
-    signal, stream, sync, timeline,
+    signal, stream, sync, timeline, webhook,
 };
 
 /// Where the parameters of a call are read from.
@@ -304,6 +304,12 @@ methods! {
         "stream.cursors", answers, "List the named cursors, and how far they are behind";
     StreamForget(stream::Forget) -> stream::Forgotten,
         "stream.forget", changes, "Forget a named cursor";
+    WebhookList(webhook::List) -> webhook::Listed,
+        "webhook.list", answers, "List the webhooks, and how they are doing";
+    WebhookDead(webhook::Dead) -> webhook::DeadPage,
+        "webhook.dead", answers, "List changes that a webhook's receiver did not take";
+    WebhookReplay(webhook::Replay) -> webhook::Replaying,
+        "webhook.replay", changes, "Have a webhook post changes again";
     Signal(signal::Signal) -> signal::Signalled,
         "signal", changes, "Say something in passing";
     PresenceGet(signal::Get) -> signal::Got,

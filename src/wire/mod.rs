@@ -48,6 +48,7 @@ mod subscriptions;
 pub mod sync;
 pub mod tablestore;
 pub mod timeline;
+pub mod webhook;
 pub use check::check_user;
 pub use close::Close;
 pub use dialect::{Call, Dialect, Frames, Id, Incoming, Together};

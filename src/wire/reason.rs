@@ -39,6 +39,10 @@ listed! {
         TableNotFound,
         /// No named cursor of this name. Make it by `stream.open`.
         CursorNotFound,
+        /// No webhook of this name is configured. Ask `webhook.list`.
+        WebhookNotFound,
+        /// The webhook has no dead letter of this number: it was taken, or never was. Ask `webhook.dead`.
+        DeadLetterNotFound,
         /// No such message is scheduled by this user: appended, cancelled or never scheduled. Read the timeline.
         ScheduledNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
@@ -117,6 +121,8 @@ impl Reason {
             ConversationNotFound => (404, false, "conversation_not_found", "no such conversation"),
             TableNotFound => (404, false, "table_not_found", "no such table"),
             CursorNotFound => (404, false, "cursor_not_found", "no such cursor"),
+            WebhookNotFound => (404, false, "webhook_not_found", "no such webhook"),
+            DeadLetterNotFound => (404, false, "dead_letter_not_found", "no such dead letter"),
             ScheduledNotFound => (
                 404,
                 false,

@@ -15,7 +15,7 @@ use super::reason::Reason;
 /// Bytes of a cursor's name.
 const CURSOR_BYTES_MAX: usize = 64;
 /// Bytes of a position.
-const POSITION_BYTES_MAX: usize = 4 << 10;
+pub(super) const POSITION_BYTES_MAX: usize = 4 << 10;
 
 /// Follows all changes of many timelines, or of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,7 +90,13 @@ impl Check for Open {
 
 fn cursor_name(name: &str) -> Result<(), Failure> {
     check::bytes_between("cursor", name, CURSOR_BYTES_MAX)?;
-    check::no_control("cursor", name)
+    check::no_control("cursor", name)?;
+    if name.starts_with('$') {
+        return Err(Failure::new(Reason::Forbidden)
+            .about("cursor")
+            .saying("cursors that start with $ are the server's own"));
+    }
+    Ok(())
 }
 
 /// The stream is open: pushes of it follow.

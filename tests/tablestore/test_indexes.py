@@ -1,5 +1,7 @@
 """Secondary indexes: making, describing, reading and ending them, what they may not be, and that they are never behind."""
 
+import contextlib
+import os
 import random
 import signal
 import subprocess
@@ -474,5 +476,47 @@ def test_an_index_is_right_after_every_kill(tmp_path, seed):
                 assert found == projected(rows(client, "base"), *made[index.index_name]), (seed, life)
         assert server.stop() == 0
         assert "rows of indexes" in verified(server)
+    finally:
+        server.kill()
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
+@pytest.mark.parametrize("point", ["found", "submitted", "brought", "through", "complete"])
+def test_building_goes_on_wherever_the_process_ends(tmp_path, point):
+    """The process ends at a point of the building, again and again; an index is complete and right in the end."""
+    server = Server(tmp_path, config="partitions = 2\n").start()
+    try:
+        client = connect(server)
+        create(client, "base")
+        for first in range(0, 3000, 200):
+            items = [
+                PutRowItem(Row([("gid", n), ("uid", "u")], [("s", f"{n % 97}"), ("i", n)]), IGNORE)
+                for n in range(first, first + 200)
+            ]
+            request = BatchWriteRowRequest()
+            request.add(TableInBatchWriteRowItem("base", items))
+            assert client.batch_write_row(request).is_all_succeed()
+        assert server.stop() == 0
+        # From the third start on it goes on with what the one before left.
+        for turn, count in enumerate([1, 1, 2, 3] if point in ("found", "submitted", "brought") else [1, 1]):
+            server.environment = {"TIDELINE_FAULT": f"backfill_{point}:{count}"}
+            with contextlib.suppress(RuntimeError):  # it may end before it is ready
+                server.start()
+            if turn in (0, 1):
+                with contextlib.suppress(Exception):
+                    connect(server).create_secondary_index("base", SecondaryIndexMeta(f"by_{turn}", ["s"], ["i"]), True)
+            assert server.process.wait(30) == -signal.SIGABRT, server.log()
+            verified(server)
+        server.environment = {}
+        client = connect(server.start())
+        put(client, "base", -1, "late", s="0", i=-1)
+        expected = projected(rows(client, "base"), ["s"], ["i"])
+        assert len(expected) == 3001
+        made = [index.index_name for index in client.describe_table("base").secondary_indexes]
+        assert made == ["by_0", "by_1"] or made == ["by_0"]
+        for name in made:
+            assert ready(client, name) == expected
+        assert server.stop() == 0
+        verified(server)
     finally:
         server.kill()

@@ -19,6 +19,7 @@ pub(super) mod stream;
 pub(super) mod subscribe;
 mod sync;
 mod timeline;
+mod webhook;
 
 use std::sync::Arc;
 
@@ -171,6 +172,9 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::StreamCommit(commit) => stream::commit(shared, caller, commit),
         Request::StreamCursors(cursors) => stream::cursors(shared, caller, cursors),
         Request::StreamForget(forget) => stream::forget(shared, caller, forget),
+        Request::WebhookList(_) => webhook::list(shared, caller),
+        Request::WebhookDead(dead) => webhook::dead(shared, caller, dead),
+        Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay),
         Request::Subscribe(_)
         | Request::Unsubscribe(_)
         | Request::StreamOpen(_)

@@ -105,10 +105,7 @@ fn told(
     lost: bool,
     now_ms: u64,
 ) -> stream::Cursor {
-    let (timelines, table) = match cursor.followed {
-        Followed::Timelines(prefix) => (Some(prefix), None),
-        Followed::Table(table) => (None, Some(table)),
-    };
+    let (timelines, table) = source(cursor.followed);
     stream::Cursor {
         cursor: cursor.name,
         timelines,
@@ -118,6 +115,14 @@ fn told(
         behind,
         lag_ms: since.map_or(0, |since| now_ms.saturating_sub(since)),
         lost,
+    }
+}
+
+/// The prefix of timelines, or the table.
+pub(super) fn source(followed: Followed) -> (Option<String>, Option<String>) {
+    match followed {
+        Followed::Timelines(prefix) => (Some(prefix), None),
+        Followed::Table(table) => (None, Some(table)),
     }
 }
 
@@ -136,7 +141,7 @@ const FOR_BACK_ENDS: &str =
 const PAGE_CURSORS_MAX: usize = 100;
 
 /// Why changes can't be followed, as a refusal.
-fn refusal(error: FollowError) -> Failure {
+pub(super) fn refusal(error: FollowError) -> Failure {
     match error {
         FollowError::TableNotFound => Failure::new(Reason::TableNotFound).about("table"),
         FollowError::NoStream => Reason::NoStream.into(),

@@ -5,11 +5,9 @@
 //! its place. Must not: hold a payload: what is read goes to the outbox at once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{AbortHandle, abortable};
-use tokio::time::Instant;
 
 use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::stream::{back_end, open};
@@ -40,7 +38,6 @@ struct Stream {
     /// Whose rows it follows; empty = timelines.
     table: String,
     state: State,
-    pushed_at: Instant,
     /// Where it is, as far as the client knows.
     position: String,
 }
@@ -60,8 +57,6 @@ enum State {
 
 /// Streams of one connection.
 const STREAMS_MAX: usize = 16;
-/// A reader whose position moves without a change is told of it so often: what it commits would else hold the log.
-const TELL_EVERY: Duration = Duration::from_secs(10);
 /// What a cell or key column takes as text beside its own bytes.
 const CELL_BYTES: usize = 64;
 
@@ -99,7 +94,6 @@ impl Streams {
             number,
             table: request.table.clone().unwrap_or_default(),
             state: State::Opening,
-            pushed_at: Instant::now(),
             position: String::new(),
         });
         self.metrics.follows.open.increment(1.0);
@@ -185,14 +179,13 @@ impl Streams {
         match step {
             Step::Closed => {}
             Step::News(reader) => stream.state = State::News(reader),
-            Step::Read(reader, Ok(group)) => {
+            Step::Read(mut reader, Ok(group)) => {
                 let count = group.changes.len() as u64;
-                let is_due = stream.pushed_at.elapsed() >= TELL_EVERY;
-                if count > 0 || is_due && group.position != stream.position {
+                if count > 0 || !group.is_more && reader.has_moved() {
+                    reader.told();
                     let told = changes::told(number, &group, &stream.table, form.integers);
                     outbox.push(form.dialect.push(&Push::StreamChanges(told)));
                     metrics.follows.changes.increment(count);
-                    stream.pushed_at = Instant::now();
                     stream.position.clone_from(&group.position);
                 }
                 stream.state = match group.is_more {

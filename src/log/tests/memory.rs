@@ -127,7 +127,7 @@ impl Archive for MemoryMedium {
             let frame = frame.ok()?;
             (frame.commit_us() >= commit_us).then_some(frame.position)
         });
-        Ok(later.next().unwrap_or(upto.next()))
+        Ok(later.next().unwrap_or_else(|| upto.next()))
     }
 
     fn pieces(&self) -> Vec<(Position, u64)> {

@@ -206,6 +206,7 @@ impl World {
         }
     }
 
+    #[allow(clippy::too_many_lines)] // one command after the other
     async fn run(&mut self, model: &mut Model, copies: &mut [Copy], command: Command) {
         if !matches!(command, Command::Sync(..)) {
             // A batch that has begun keeps its time: the relay's, or one that marks what has ended.

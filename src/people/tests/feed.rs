@@ -230,6 +230,7 @@ impl World {
         Sources::new(self.rooms.iter().enumerate().map(source))
     }
 
+    #[allow(clippy::too_many_lines)] // one command after the other
     async fn run(&mut self, command: Command) {
         match command {
             Command::Post(at, ms, stray) => {

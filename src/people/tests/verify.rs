@@ -409,6 +409,7 @@ async fn bent_follow(
     problems
 }
 
+#[allow(clippy::too_many_lines)] // one case after the other
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn follows_and_inboxes_that_are_not_as_the_timelines_say_are_found() {
     fn change(txn: &mut Txn<'_>, home: &Home, change: impl Fn(&mut Follow)) {

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::faults::Point;
 use crate::ids::{PartitionId, TableId};
 use crate::metrics::{self, Metrics};
 use crate::model::{Direction, Error, ValueRef};
@@ -106,7 +107,9 @@ async fn bring_in(tables: &Tables, figures: &metrics::Backfill) -> Result<(), Er
                 figures.left_out.increment(brought.left_out);
             }
         }
+        Point::Through.reached();
         tables.complete_index(&table.name, index).await?;
+        Point::Complete.reached();
     }
 }
 
@@ -137,11 +140,15 @@ async fn slice(
     let Some(rows) = found else {
         return Ok(None);
     };
+    Point::Found.reached();
     let bytes = rows.keys.iter().map(Bytes::len).sum::<usize>() + 256;
     let (table, catalog) = (Arc::clone(table), tables.catalog().clone());
     let write = move |txn: &mut Txn<'_>| bring(txn, &catalog, table, index, &rows);
     let done = tables.partitions().submit(Purpose::Adds, at, bytes, write);
-    Ok(Some(done.await?))
+    Point::Submitted.reached();
+    let brought = done.await?;
+    Point::Brought.reached();
+    Ok(Some(brought))
 }
 
 /// Rows of the table to look at next.

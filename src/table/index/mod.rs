@@ -7,6 +7,7 @@
 
 mod backfill;
 mod change;
+mod faults;
 mod follow;
 mod projection;
 mod verify;

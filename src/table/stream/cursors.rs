@@ -8,7 +8,7 @@
 //! 49 cursors  (name)   $position, $prefix (of timelines) or $table         version = when it was set last
 //! ```
 
-use crate::ids::{PartitionId, Position, TableId};
+use crate::ids::{PartitionId, TableId};
 use crate::model::{Error, ValueRef};
 use crate::ordered::Reader;
 use crate::partition::{Purpose, ReadError, SubmitError, Txn, View};
@@ -217,83 +217,6 @@ impl Tables {
             }
         }
         Ok(())
-    }
-
-    /// How many batches lie behind places, and when the oldest of them was committed, ms; `None` = none does.
-    pub async fn lag(&self, places: &Places) -> Result<(u64, Option<u64>), Error> {
-        let (mut batches, mut since) = (0, None::<u64>);
-        for (partition, place) in places.iter() {
-            let tail = self.partitions().tail(partition);
-            let behind = tail.position().next().0.saturating_sub(place.position.0);
-            if behind == 0 {
-                continue;
-            }
-            batches += behind;
-            let found = loop {
-                let (log, first) = (tail.clone(), tail.first());
-                let before = Position(place.position.max(first).0 - 1);
-                let read = move || log.batches(before, 1);
-                match self.partitions().read(partition, move |_| read()).await {
-                    // The log has let go of it meanwhile.
-                    Err(_) if tail.first() > first => {}
-                    found => break found?,
-                }
-            };
-            let oldest = found.first().map(|batch| batch.commit_ms);
-            since = [since, oldest].into_iter().flatten().min();
-        }
-        Ok((batches, since))
-    }
-
-    /// The position in a partition's log behind which some cursor is; `None` = there are none.
-    pub(super) fn behind_cursors(
-        &self,
-        cursors: &[Cursor],
-        partition: PartitionId,
-    ) -> Option<Position> {
-        let history = self.partitions().history();
-        let of_now = cursors
-            .iter()
-            .filter(|cursor| cursor.places.history == history);
-        let behind = |cursor: &Cursor| {
-            let place = self.resolve(&cursor.places, partition);
-            place.map_or(Position::ZERO, |place| Position(place.position.0 - 1))
-        };
-        of_now.map(behind).min()
-    }
-
-    /// A reader's place in a partition's log. Where it knows of the partition's parents only, theirs counts.
-    #[must_use]
-    pub fn resolve(&self, places: &Places, partition: PartitionId) -> Option<Place> {
-        let known = places.resolve(partition);
-        known.or_else(|| {
-            let of = |parent| places.resolve(parent).map(|place| place.position);
-            let inherited = self.partitions().map().inherited(partition, &of);
-            inherited.map(Place::before)
-        })
-    }
-
-    /// Tells operators how far cursors are behind.
-    pub(super) async fn tell_of_cursors(&self) {
-        let Ok(cursors) = self.all_cursors().await else {
-            return;
-        };
-        let is_lost = |cursor: &&Cursor| self.check_places(&cursor.places).is_err();
-        let lost = cursors.iter().filter(is_lost).count() as u64;
-        let place = |partition: PartitionId| {
-            let after = self.behind_cursors(&cursors, partition)?;
-            Some((partition, Place::before(after.next())))
-        };
-        let places = self.partitions().ids().filter_map(place);
-        let history = self.partitions().history();
-        let slowest = Places::new(history, Scope::Timelines, places);
-        let oldest = self.lag(&slowest).await.map_or(None, |(_, since)| since);
-        let now_ms = self.now_ms().cast_unsigned();
-        let lag_ms = oldest.map_or(0, |since| now_ms.saturating_sub(since));
-        let figures = &self.partitions().metrics().follows;
-        figures.cursors.count(cursors.len() as u64);
-        figures.lost.count(lost);
-        figures.lag_seconds.set(lag_ms as f64 / 1e3);
     }
 
     fn place_of_cursor(&self, name: &str) -> PartitionId {

@@ -179,7 +179,7 @@ mod tests {
             }
             let batches: Map<u64, Vec<u32>> = batches;
             let may = |at: &u64| batches.get(at).is_none_or(|tables| tables.contains(&table));
-            let expected = (from..=tail).find(may).unwrap_or((tail + 1).max(from));
+            let expected = (from..=tail).find(may).unwrap_or_else(|| (tail + 1).max(from));
             let found = index.next(id(table), Position(from), Position(tail));
             prop_assert_eq!(found, Position(expected));
         }

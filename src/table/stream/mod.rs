@@ -8,6 +8,7 @@
 mod cursors;
 mod hold;
 mod index;
+mod lag;
 mod noted;
 mod place;
 mod places;

@@ -226,6 +226,7 @@ impl Request {
     ///
     /// # Errors
     /// What is not the operation's message, leaves out what it must have, or breaks a limit or rule.
+    #[allow(clippy::too_many_lines)] // one line or two for each operation
     pub fn decode(operation: Operation, body: Bytes) -> Result<Request, Failure> {
         check_body(operation, &body)?;
         match operation {
