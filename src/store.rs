@@ -167,9 +167,10 @@ impl Store {
         tasks.close();
         tasks.wait().await;
         let streams = tables.streams(None).await;
-        let streams =
-            streams.map_err(|error| StoreFailure::Tables(ReadError(format!("{error:?}"))))?;
-        let keeps_logs = !streams.is_empty();
+        let unread = |error| StoreFailure::Tables(ReadError(format!("{error:?}")));
+        let streams = streams.map_err(unread)?;
+        let cursors = tables.all_cursors().await.map_err(unread)?;
+        let keeps_logs = !streams.is_empty() || !cursors.is_empty();
         blocking(move || partitions.reshape(&reshape, keeps_logs)).await?;
         Ok(())
     }

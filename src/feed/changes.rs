@@ -100,7 +100,7 @@ const GATHER: Duration = Duration::from_millis(10);
 const TELL_BYTES: u64 = 1 << 20;
 
 fn logged_bytes(tables: &Tables) -> u64 {
-    tables.logs().map(|(_, log)| log.bytes()).sum()
+    tables.logs().iter().map(|(_, log)| log.bytes()).sum()
 }
 
 impl ChangeReader {
@@ -158,7 +158,7 @@ impl ChangeReader {
         let is_there = |(partition, log): (PartitionId, Tail)| {
             self.is_past(partition, self.place(partition, &log))
         };
-        self.tables.logs().all(is_there)
+        self.tables.logs().into_iter().all(is_there)
     }
 
     /// Whether so much was written since its place was told that the logs should not be kept for it: some 1 MiB.
@@ -173,8 +173,11 @@ impl ChangeReader {
     }
 
     fn is_past(&self, partition: PartitionId, place: Place) -> bool {
-        let end = self.end.as_ref().and_then(|end| end.resolve(partition));
-        end.is_some_and(|end| place >= end)
+        let Some(end) = &self.end else {
+            return false;
+        };
+        // A partition that the end does not name began behind it.
+        end.resolve(partition).is_none_or(|end| place >= end)
     }
 
     /// Where it is.
@@ -188,7 +191,7 @@ impl ChangeReader {
         if let Some(read_at) = self.read_at {
             sleep_until(read_at + GATHER).await;
         }
-        let waits = self.tables.logs().map(|(partition, mut log)| {
+        let waits = self.tables.logs().into_iter().map(|(partition, mut log)| {
             let before = Position(self.place(partition, &log).position.0 - 1);
             Box::pin(async move {
                 if !log.past(before).await {
@@ -201,12 +204,13 @@ impl ChangeReader {
 
     /// What comes next; without changes if there is nothing.
     pub async fn read(&mut self, bounds: PageBounds) -> Result<ChangeGroup, FollowError> {
-        let logs: Vec<(PartitionId, Tail)> = self.tables.logs().collect();
+        let logs = self.tables.logs();
         for step in 0..logs.len() {
             let turn = (self.turn + step) % logs.len();
             let (partition, log) = &logs[turn];
             let place = self.place(*partition, log);
-            if place.position > log.position() || self.is_past(*partition, place) {
+            let is_read = place.position > log.position() || self.is_past(*partition, place);
+            if is_read || !self.has_read_parents(*partition) {
                 continue;
             }
             let (changes, next, is_more) = self.page(*partition, place, bounds).await?;
@@ -258,8 +262,17 @@ impl ChangeReader {
         ChangeGroup {
             changes,
             position: self.position(),
-            is_more: self.tables.logs().any(is_behind),
+            is_more: self.tables.logs().into_iter().any(is_behind),
         }
+    }
+
+    /// Whether nothing is left in the logs of those whose keys the partition took over: keys keep their order.
+    fn has_read_parents(&self, partition: PartitionId) -> bool {
+        let parents = self.tables.parents(partition);
+        parents.into_iter().all(|(parent, ends)| {
+            let place = self.tables.resolve(&self.places, parent);
+            place.is_none_or(|place| place.position > ends) && self.has_read_parents(parent)
+        })
     }
 
     fn place(&self, partition: PartitionId, log: &Tail) -> Place {

@@ -369,6 +369,15 @@ impl Partitions {
         self.at(at).ok_or_else(|| ended(at))?.view()
     }
 
+    /// A partition's log, also of one that has ended; `None` = it is not kept, or never was.
+    #[must_use]
+    pub fn log(&self, at: PartitionId) -> Option<Tail> {
+        match self.map().is_live(at) {
+            true => Some(self.tail(at)),
+            false => self.ended_log(at),
+        }
+    }
+
     /// Reads the log of a partition that has ended; `None` = it is not kept.
     #[must_use]
     pub fn ended_log(&self, at: PartitionId) -> Option<Tail> {

@@ -61,8 +61,8 @@ pub use row::{Row, RowWriter};
 pub use rules::{Retention, TableRules, owner_of_text};
 pub use schema::Table;
 pub use stream::{
-    CHANGES_MAX, Cursor, FollowError, Followed, PageBounds, Place, Places, Scope, Shard, ShardId,
-    ShardIterator, ShardPage, TablePage,
+    CHANGES_MAX, Cursor, DEAD_LETTERS, FollowError, Followed, PageBounds, Place, Places, Scope,
+    Shard, ShardId, ShardIterator, ShardPage, TablePage,
 };
 pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{Touched, VirtualRows, Walk};

@@ -20,7 +20,7 @@ use super::apply::WHOLE_ROW_BYTES_MAX;
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
 use super::counter::{self, COUNTERS};
 use super::row::Row;
-use super::stream::CURSORS;
+use super::stream::{CURSORS, DEAD_LETTERS};
 use super::versions::Shortened;
 use super::{chunks, delta, index, key};
 
@@ -202,7 +202,7 @@ impl Rules for TableRules {
             TABLES => Some(Owner::Hash(0)),
             COUNTERS => counter::numbered(columns).map(Owner::Hash),
             index::BACKFILLS => Some(Owner::Each),
-            CURSORS => owner_of_text(columns),
+            CURSORS | DEAD_LETTERS => owner_of_text(columns),
             table if table < USER_TABLES_FROM => self.retention.owner(table, columns),
             table => match self.catalog.standing(table) {
                 Standing::Exists(table) => table.home(columns).ok().map(Owner::Hash),

@@ -7,15 +7,12 @@
 //! 50 dead letters  (webhook, number)   $changes (how many), $error, $from, $replay, $to   version = when
 //! ```
 
-use crate::ids::TableId;
 use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    FollowError, Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter, SubmitError, Txn,
-    View, delete, load, put, read_row, scan_all,
+    DEAD_LETTERS, FollowError, Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter,
+    SubmitError, Txn, View, delete, load, put, read_row, scan_all,
 };
-
-const DEAD: TableId = TableId(50);
 
 const CHANGES: &str = "$changes";
 const ERROR: &str = "$error";
@@ -133,7 +130,7 @@ impl DeadLetters {
     }
 
     fn all(&self) -> Key {
-        Key::new(DEAD, &[], self.webhook.len() + 16).string(&self.webhook)
+        Key::new(DEAD_LETTERS, &[], self.webhook.len() + 16).string(&self.webhook)
     }
 
     fn place(&self) -> crate::ids::PartitionId {

@@ -303,3 +303,49 @@ def test_a_shutdown_says_draining_and_the_stream_goes_on_after_it(own_server):
         client.append("a", {"n": 2})
         stream = opened(client, timelines="a", cursor="c")["stream"]
         assert changes(client, stream, 1)[0][0]["messages"][0]["entry"] == {"n": 2}
+
+
+def test_a_stream_goes_on_in_the_partitions_that_took_keys_over(own_server):
+    """What was not read of partitions that ended comes first, then what is in those behind them; each once, in order."""
+    rooms = [f"room/{n}" for n in range(8)]
+    sent = {room: 0 for room in rooms}
+    got = {room: [] for room in rooms}
+
+    def write(client):
+        for room in rooms:
+            client.fill(room, 3, start=sent[room] + 1)
+            sent[room] += 3
+
+    def read(client):
+        """Reads on from the cursor to the end, and moves it."""
+        stream = opened(client, timelines="room/", cursor="copy")["stream"]
+        while not got_all():
+            push = group(client, stream)
+            for change in push["changes"]:
+                got[change["timeline"]] += [one["entry"]["n"] for one in change.get("messages", [])]
+            client.call("stream.commit", cursor="copy", position=push["position"])
+        client.call("stream.close", stream=stream)
+
+    def got_all():
+        return all(got[room] == list(range(1, sent[room] + 1)) for room in rooms)
+
+    server = own_server.start()
+    with Client(server) as client:
+        client.call("stream.close", stream=opened(client, timelines="room/", cursor="copy")["stream"])
+        write(client)
+    for partitions in [2, 3, 1, 2]:
+        server.kill()
+        server.config = f"partitions = {partitions}\n"
+        server.start()
+        with Client(server) as client:
+            listed = client.call("stream.cursors")["cursors"]
+            assert [one["cursor"] for one in listed] == ["copy"]
+            # Not each time: what several changes of the partitions have left unread is read in one go.
+            if partitions == 1:
+                read(client)
+            write(client)
+    with Client(server) as client:
+        read(client)
+        client.quiet()
+    assert got_all()
+    server.stop()

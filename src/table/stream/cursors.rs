@@ -11,7 +11,7 @@
 use crate::ids::{PartitionId, TableId};
 use crate::model::{Error, ValueRef};
 use crate::ordered::Reader;
-use crate::partition::{Purpose, ReadError, SubmitError, Txn, View};
+use crate::partition::{Purpose, ReadError, SubmitError, Tail, Txn, View};
 
 use super::super::access::{load, put, read_row, scan_all};
 use super::super::key::Key;
@@ -23,6 +23,8 @@ use super::places::{Places, Scope};
 use super::stream_of;
 
 pub(in crate::table) const CURSORS: TableId = TableId(49);
+/// What webhooks have given up (`src/webhook/dead.rs`), placed by their names.
+pub const DEAD_LETTERS: TableId = TableId(50);
 
 /// There may be about so many: whoever lists them, or looks what they hold of the logs, reads all.
 const CURSORS_MAX: usize = 1_000;
@@ -182,8 +184,7 @@ impl Tables {
                 (Scope::Stream(stream.id.clone()), Some(table))
             }
         };
-        let place = |partition: PartitionId| {
-            let tail = self.partitions().tail(partition);
+        let place = |(partition, tail): (PartitionId, Tail)| {
             let shard = super::ShardId {
                 history: self.partitions().history(),
                 partition,
@@ -193,9 +194,11 @@ impl Tables {
                 (false, None) => Some(tail.first()),
                 (false, Some(table)) => self.begin(table, shard),
             };
-            (partition, Place::before(position.unwrap_or(tail.first())))
+            // A log that ended before the stream began.
+            let none = tail.position().next();
+            (partition, Place::before(position.unwrap_or(none)))
         };
-        let places = self.partitions().ids().map(place);
+        let places = self.logs().into_iter().map(place);
         Ok(Places::new(self.partitions().history(), scope, places))
     }
 
@@ -204,10 +207,15 @@ impl Tables {
         if places.history != self.partitions().history() {
             return Err(FollowError::PositionLost);
         }
-        for partition in self.partitions().ids() {
-            let tail = self.partitions().tail(partition);
-            let Some(place) = self.resolve(places, partition) else {
+        for share in self.partitions().map().shares() {
+            let Some(place) = self.resolve(places, share.id) else {
                 continue;
+            };
+            let Some(tail) = self.partitions().log(share.id) else {
+                match share.ends.is_some_and(|ends| place.position <= ends) {
+                    true => return Err(FollowError::PositionLost),
+                    false => continue,
+                }
             };
             if place.position > tail.position().next() {
                 return Err(FollowError::WrongPosition);

@@ -59,7 +59,10 @@ impl Tables {
                     for held in held {
                         held.tell(share, &told.of(held.partition));
                     }
-                    if let Err(error) = self.let_go_of_ended(bytes, log_bytes_max).await {
+                    if let Err(error) = self
+                        .let_go_of_ended(bytes, log_bytes_max, cursor_hours)
+                        .await
+                    {
                         tracing::warn!(?error, "logs of ended partitions can't be let go of");
                     }
                 }
@@ -112,9 +115,14 @@ impl Tables {
         Ok(all)
     }
 
-    /// Gives the logs of ended partitions up that no stream needs any more, and while all logs take more than they may,
+    /// Gives the logs of ended partitions up that no stream and no cursor needs any more, and while all logs take more than they may,
     /// the oldest of those. `live_bytes`: what is held of the others.
-    async fn let_go_of_ended(&self, live_bytes: u64, bytes_max: u64) -> Result<(), Error> {
+    async fn let_go_of_ended(
+        &self,
+        live_bytes: u64,
+        bytes_max: u64,
+        cursor_hours: u32,
+    ) -> Result<(), Error> {
         let (partitions, map) = (self.partitions(), self.partitions().map());
         let kept: Vec<PartitionId> = map
             .shares()
@@ -125,6 +133,8 @@ impl Tables {
             true => return Ok(()),
             false => Arc::new(self.needs().await?),
         };
+        let cursors = self.all_cursors().await?;
+        let cursors_since_us = self.since_us(cursor_hours);
         let mut taken = live_bytes;
         for id in kept.into_iter().rev() {
             let Some(log) = partitions.ended_log(id) else {
@@ -132,9 +142,12 @@ impl Tables {
             };
             let bytes: u64 = log.pieces().iter().map(|(_, bytes)| bytes).sum();
             let of = Arc::clone(&needs);
-            let is_needed = partitions
-                .read_logs(move || is_needed(&log, id, &of))
-                .await?;
+            let is_unread = self.is_unread(&cursors, id, log.position());
+            let is_needed = move || {
+                let of_cursors = is_unread && log.since(cursors_since_us)? <= log.position();
+                Ok(of_cursors || is_needed(&log, id, &of)?)
+            };
+            let is_needed = partitions.read_logs(is_needed).await?;
             let fits = taken + bytes <= bytes_max;
             if is_needed && fits {
                 taken += bytes;

@@ -23,15 +23,15 @@ impl Tables {
     pub async fn lag(&self, places: &Places) -> Result<(u64, Option<u64>), Error> {
         let (mut batches, mut since) = (0, None::<u64>);
         for (partition, place) in places.iter() {
-            let tail = self.partitions().tail(partition);
-            if place.position > tail.position() {
+            let kept = self.partitions().log(partition);
+            let Some(tail) = kept.filter(|tail| place.position <= tail.position()) else {
                 continue;
-            }
+            };
             let found = loop {
                 let (log, first) = (tail.clone(), tail.first());
                 let before = Position(place.position.max(first).0 - 1);
                 let read = move || log.batches(before, LAG_BYTES);
-                match self.partitions().read(partition, move |_| read()).await {
+                match self.partitions().read_logs(read).await {
                     // The log has let go of it meanwhile.
                     Err(_) if tail.first() > first => {}
                     found => break found?,
@@ -66,15 +66,34 @@ impl Tables {
         of_now.map(behind).min()
     }
 
-    /// A reader's place in a partition's log. Where it knows of the partition's parents only, theirs counts.
+    /// A reader's place in a partition's log. Where it knows of the partition's parents only, it is before all that is
+    /// there: their logs are read first.
     #[must_use]
     pub fn resolve(&self, places: &Places, partition: PartitionId) -> Option<Place> {
-        let known = places.resolve(partition);
-        known.or_else(|| {
-            let of = |parent| places.resolve(parent).map(|place| place.position);
-            let inherited = self.partitions().map().inherited(partition, &of);
-            inherited.map(Place::before)
+        let of = |id| places.resolve(id).map(|place| place.position);
+        places.resolve(partition).or_else(|| {
+            let map = self.partitions().map();
+            map.inherited(partition, &of)?;
+            Some(Place::before(map.share(partition)?.begins))
         })
+    }
+
+    /// Whether a cursor has not come to the end of a log that gets no more.
+    pub(super) fn is_unread(
+        &self,
+        cursors: &[Cursor],
+        partition: PartitionId,
+        ends: Position,
+    ) -> bool {
+        let history = self.partitions().history();
+        let is_before = |cursor: &Cursor| {
+            let place = self.resolve(&cursor.places, partition);
+            place.is_some_and(|place| place.position <= ends)
+        };
+        let mut of_now = cursors
+            .iter()
+            .filter(|cursor| cursor.places.history == history);
+        of_now.any(is_before)
     }
 
     /// Tells operators how far cursors are behind.

@@ -17,7 +17,7 @@ mod read;
 use std::sync::Arc;
 
 pub(super) use cursors::CURSORS;
-pub use cursors::{Cursor, FollowError, Followed};
+pub use cursors::{Cursor, DEAD_LETTERS, FollowError, Followed};
 pub(super) use index::Index;
 pub(super) use noted::Noted;
 pub use place::{Place, ShardId, ShardIterator};
@@ -29,7 +29,7 @@ use super::schema::Table;
 use super::tables::Tables;
 use crate::ids::{PartitionId, Position};
 use crate::model::{ChangeSink, Error, Stream, units};
-use crate::partition::{ReadError, Tail};
+use crate::partition::{ReadError, Share, Tail};
 
 /// A part of a stream whose changes are in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,10 +83,25 @@ impl Tables {
             .ok_or(Error::StreamNotFound)
     }
 
-    /// The log of each partition.
-    pub fn logs(&self) -> impl Iterator<Item = (PartitionId, Tail)> {
-        let partitions = self.partitions();
-        partitions.ids().map(|id| (id, partitions.tail(id)))
+    /// All logs, also those of partitions that have ended as long as they are kept; parents before children.
+    #[must_use]
+    pub fn logs(&self) -> Vec<(PartitionId, Tail)> {
+        let (partitions, map) = (self.partitions(), self.partitions().map());
+        let log = |share: &Share| Some((share.id, partitions.log(share.id)?));
+        map.shares().filter_map(log).collect()
+    }
+
+    /// The partitions whose keys this one took over, and where their logs end: a reader reads those first.
+    #[must_use]
+    pub fn parents(&self, partition: PartitionId) -> Vec<(PartitionId, Position)> {
+        let map = self.partitions().map();
+        let parents = map.share(partition).map(|share| share.parents.clone());
+        let end = |id: PartitionId| Some((id, map.share(id)?.ends?));
+        parents
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(end)
+            .collect()
     }
 
     /// The shards of a table's stream, parents before children. A partition is one for its life; one that has ended as
@@ -137,7 +152,7 @@ impl Tables {
         let table = self.stream(stream).await?;
         let shard = ShardId::parse(shard).ok_or(Error::ShardNotFound)?;
         let begin = self.begin(&table, shard).ok_or(Error::ShardNotFound)?;
-        let tail = self.log_of(shard.partition);
+        let tail = self.partitions().log(shard.partition);
         let since = match (since_us, tail) {
             (Some(time_us), Some(tail)) => {
                 let seek = move || tail.since(time_us);
@@ -197,7 +212,7 @@ impl Tables {
         if place.position < begin {
             return Err(Error::StreamTrimmed);
         }
-        let Some(tail) = self.log_of(shard.partition) else {
+        let Some(tail) = self.partitions().log(shard.partition) else {
             return Ok(TablePage::end(place));
         };
         let index = self.stream_index(shard.partition);
@@ -219,20 +234,12 @@ impl Tables {
         if share.ends.is_some_and(|ends| ends <= after) {
             return None;
         }
-        Some(after.next().max(self.log_of(partition)?.first()))
-    }
-
-    /// A partition's log, also of one that has ended; `None` = it is not kept, or never was.
-    fn log_of(&self, partition: PartitionId) -> Option<Tail> {
-        match self.partitions().map().is_live(partition) {
-            true => Some(self.partitions().tail(partition)),
-            false => self.partitions().ended_log(partition),
-        }
+        Some(after.next().max(self.partitions().log(partition)?.first()))
     }
 
     /// Whether a read failed because what it asked for has gone meanwhile.
     fn read_error(&self, partition: PartitionId, place: Place, error: ReadError) -> Error {
-        let first = self.log_of(partition).map(|log| log.first());
+        let first = self.partitions().log(partition).map(|log| log.first());
         match first.is_none_or(|first| place.position < first) {
             true => Error::StreamTrimmed,
             false => error.into(),

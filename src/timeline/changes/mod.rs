@@ -122,13 +122,15 @@ impl Timelines {
         prefix: &str,
         bounds: PageBounds,
     ) -> Result<ChangesPage, FollowError> {
-        let tail = self.inner.partitions.tail(partition);
+        let Some(tail) = self.inner.partitions.log(partition) else {
+            return Err(FollowError::PositionLost);
+        };
         if place.position < tail.first() {
             return Err(FollowError::PositionLost);
         }
         let (site, prefix, log) = (self.site(partition), prefix.to_owned(), tail.clone());
         let read = move || site.read_changes(&log, place, &prefix, bounds);
-        let page = self.inner.partitions.read(partition, move |_| read()).await;
+        let page = self.inner.partitions.read_logs(read).await;
         page.map_err(|error| match place.position < tail.first() {
             true => FollowError::PositionLost,
             false => error.into(),
