@@ -145,7 +145,9 @@ def test_changes_are_posted_signed_and_in_order(hooked, receiver):
     assert told["url"] == f"http://127.0.0.1:{receiver.port}/changes", "the query may hold a key"
 
 
-def test_a_receiver_that_was_down_gets_a_minute_of_changes_in_order(hooked, receiver):
+@pytest.mark.parametrize("partitions", [None, 3])
+def test_a_receiver_that_was_down_gets_a_minute_of_changes_in_order(hooked, receiver, partitions):
+    """After a kill, also where other partitions have taken the timelines over."""
     receiver.stop()
     with Client(hooked) as client:
         for second in range(60):
@@ -153,6 +155,8 @@ def test_a_receiver_that_was_down_gets_a_minute_of_changes_in_order(hooked, rece
                 client.append(room, {"n": second})
     failing = until(lambda: status(hooked).get("failing"))
     assert failing["attempts"] >= 1 and failing["error"]
+    if partitions:
+        hooked.config = f"partitions = {partitions}\n{hooked.config}"
     hooked.restart(signal.SIGKILL)
     receiver.start()
     for room in ("room/1", "room/2"):
@@ -203,6 +207,13 @@ def test_what_is_not_taken_in_time_is_a_dead_letter_and_delivery_goes_on(hooked,
         until(lambda: receiver.numbers("room/1") == [2, 1])
         until(lambda: not client.call("webhook.dead", name="search")["dead"])
         refused(client, "webhook.replay", 404, "dead_letter_not_found", "dead", name="search", dead=1)
+        receiver.answer = 503
+        client.append("room/1", {"n": 3})
+        dead = until(lambda: client.call("webhook.dead", name="search")["dead"])
+    hooked.config = f"partitions = 2\n{hooked.config}"
+    hooked.restart()
+    with Client(hooked) as client:
+        assert client.call("webhook.dead", name="search")["dead"] == dead
 
 
 def test_everything_behind_a_position_is_posted_again(hooked, receiver):
