@@ -246,8 +246,11 @@ def test_what_is_cleared_is_not_pushed(client, ann, ben, name):
     assert sequences(ann.push("message.changed")["messages"]) == [9]
     assert sequences(ann.messages(name, 1)) == [11]
     ann.quiet()
-    told = [ben.push() for _ in range(3)]
-    assert [sequences(push["params"]["messages"]) for push in told] == [[3], [9], [11]]
+    told = []
+    while len(told) < 3:
+        # Both edits may come together.
+        told += sequences(ben.push()["params"]["messages"])
+    assert told == [3, 9, 11]
 
 
 def test_a_subscription_that_is_behind_goes_on_above_what_was_cleared(client, ann, name):
