@@ -115,8 +115,8 @@ impl Tables {
         Ok(all)
     }
 
-    /// Gives the logs of ended partitions up that no stream and no cursor needs any more, and while all logs take more than they may,
-    /// the oldest of those. `live_bytes`: what is held of the others.
+    /// Gives the logs of ended partitions up that no stream and no cursor needs any more, and while all logs take more
+    /// than they may, the oldest of those. `live_bytes`: what is held of the others.
     async fn let_go_of_ended(
         &self,
         live_bytes: u64,
