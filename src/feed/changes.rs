@@ -220,6 +220,8 @@ impl ChangeReader {
                 return Ok(self.group(changes));
             }
         }
+        // What is left may be in a log that was let go of meanwhile.
+        self.tables.check_places(&self.places)?;
         self.read_at = Some(Instant::now());
         Ok(self.group(Changes::Timelines(Vec::new())))
     }

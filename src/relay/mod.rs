@@ -129,7 +129,8 @@ impl Relay {
         let starter = Starter {
             partitions: partitions.clone(),
             targets: targets.into(),
-            options,
+            #[cfg(any(test, feature = "faults"))]
+            faults: options.faults,
             metrics: Arc::clone(metrics),
             tasks: tasks.clone(),
             inner: Arc::clone(&inner),
@@ -231,9 +232,10 @@ impl Relay {
 struct Starter {
     partitions: Partitions,
     targets: Arc<[Arc<dyn Target>]>,
-    options: Options,
     metrics: Arc<Metrics>,
     tasks: TaskTracker,
+    #[cfg(any(test, feature = "faults"))]
+    faults: Arc<Faults>,
     inner: Arc<Inner>,
 }
 
@@ -299,7 +301,7 @@ impl Starter {
             gate: Arc::clone(&gate),
             panics: metrics.server.panics.clone(),
             #[cfg(any(test, feature = "faults"))]
-            faults: Arc::clone(&self.options.faults),
+            faults: Arc::clone(&self.faults),
         };
         let followed = Followed {
             gate,
