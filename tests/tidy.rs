@@ -33,11 +33,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "timeline",
-        &["entry", "ids", "ordered", "metrics", "model", "table"],
+        &["access", "entry", "ids", "ordered", "metrics", "model", "table"],
     ),
     (
         "feed",
         &[
+            "access",
             "ids",
             "ordered",
             "metrics",
@@ -55,7 +56,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "people",
         &[
-            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
+            "access", "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
         ],
     ),
     (
@@ -68,10 +69,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("gateway", SIX),
     ("admin", &["gateway"]),
 ];
-const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
+const ZERO: &[&str] = &["access", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook", "wire",
+    "access", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook", "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[

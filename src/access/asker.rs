@@ -151,6 +151,13 @@ impl Asker {
         self.claim.as_ref()
     }
 
+    /// The names that rights by name let them read.
+    #[must_use]
+    pub fn coverage(&self) -> Coverage {
+        let claim = self.claim.as_ref();
+        claim.map_or_else(Coverage::everything, |claim| claim.coverage())
+    }
+
     /// All rights that count on a name.
     #[must_use]
     pub fn rights(&self, name: &[u8], membership: Membership<'_>) -> Rights {
@@ -179,6 +186,12 @@ impl Asker {
     pub fn creator_role(&self, name: &[u8]) -> Option<String> {
         let rules = self.claim.as_ref()?.gate.rules();
         rules.policy(name)?.creator.clone()
+    }
+
+    /// Whether they may do what they ask, whether or not they are a member, as long as it is open to others.
+    #[must_use]
+    pub fn is_allowed_by_name(&self, name: &[u8]) -> bool {
+        self.decide(self.rights(name, Membership::default())) == Decision::Allowed
     }
 
     /// Whether they may read a name as a member, whatever their role.

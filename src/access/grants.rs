@@ -121,6 +121,15 @@ impl Grants {
         })
     }
 
+    /// Rights on one name.
+    #[must_use]
+    pub(super) fn on_one(name: &str, rights: Rights) -> Grants {
+        let on = Pattern::exactly(name);
+        Grants {
+            grants: Box::new([Grant { on, rights }]),
+        }
+    }
+
     /// What is given on a name to a user; not yet what counts of it: [`Rights::in_force`].
     #[must_use]
     pub fn on(&self, name: &[u8], user: Option<&str>) -> Rights {

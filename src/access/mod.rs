@@ -9,6 +9,7 @@ mod coverage;
 mod decide;
 #[cfg(feature = "faults")]
 mod faults;
+mod given;
 mod grants;
 mod identity;
 mod pattern;
@@ -21,6 +22,7 @@ pub use asker::{Asker, Claim};
 pub use coverage::Coverage;
 pub(crate) use decide::INBOX;
 pub use decide::{Decision, Membership, decide, everywhere, rights};
+pub use given::Given;
 pub use grants::{GRANTS_MAX, GrantError, GrantText, Grants, GrantsFrom};
 pub use identity::{Identity, KEY_SENDER, Who};
 pub use pattern::{Pattern, PatternError};

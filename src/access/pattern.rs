@@ -105,6 +105,15 @@ impl Pattern {
         })
     }
 
+    /// One name, whatever is in it.
+    pub(super) fn exactly(name: &str) -> Pattern {
+        Pattern {
+            text: name.into(),
+            parts: Box::new([Part::Text(name.into())]),
+            open: false,
+        }
+    }
+
     /// As it was written.
     #[must_use]
     pub fn text(&self) -> &str {

@@ -143,6 +143,16 @@ impl Rights {
         }
     }
 
+    /// As an integer, to be stored: the bits are part of the format.
+    pub(super) const fn to_bits(self) -> u16 {
+        self.0
+    }
+
+    /// As it was stored; `None` = it was not.
+    pub(super) fn of_bits(bits: u16) -> Option<Rights> {
+        Rights::ALL.covers(Rights(bits)).then_some(Rights(bits))
+    }
+
     /// The rights in it, in the order of [`Right::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Right> {
         Right::ALL

@@ -84,6 +84,12 @@ impl Config {
         timeline::Policies::new(self.policy.iter().map(policy).collect())
     }
 
+    /// What policies give to users.
+    #[must_use]
+    pub fn policy_rights(&self) -> Vec<crate::access::PolicyRights> {
+        self.policy.iter().map(|policy| policy.rights.clone()).collect()
+    }
+
     /// What clients may send and get.
     #[must_use]
     pub fn wire_limits(&self) -> wire::Limits {

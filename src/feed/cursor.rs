@@ -50,6 +50,15 @@ impl Cursor {
         }
     }
 
+    /// The store has to be asked before anything newer goes out.
+    pub(super) fn look_first(&mut self) {
+        self.doubt = NEVER;
+    }
+
+    pub(super) fn must_look(&self) -> bool {
+        self.doubt == NEVER
+    }
+
     #[cfg(test)]
     pub(super) fn at(epoch: &str, sequence: u64, change: u64) -> Cursor {
         Cursor {
@@ -82,6 +91,9 @@ impl Cursor {
         self
     }
 }
+
+/// No topic has doubted so often.
+const NEVER: u64 = u64::MAX;
 
 /// What comes next for a cursor.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ use super::body::{self, Body, Unread};
 use super::dispatch::Caller;
 use super::respond::{Answer, busy, counted, full, say};
 use super::session::batch;
+use crate::access::Asker;
 use crate::wire::jsonrpc::JSON;
 use crate::wire::{Dialect, Id, check_user};
 
@@ -31,7 +32,7 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
                 "Tideline-User must be 1 to 128 bytes of text",
             );
         };
-        caller.user = user.to_owned();
+        caller.asker = Asker::believed(user);
     }
     let limits = &shared.options.limits;
     let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);

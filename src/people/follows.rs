@@ -11,6 +11,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::access::Asker;
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
 use crate::model::ValueRef;
@@ -269,7 +270,7 @@ impl People {
     /// sequence in the feed; of one that they follow already, that of then.
     pub async fn follow(
         &self,
-        user: &str,
+        asker: &Asker,
         timeline: &str,
         epoch: Option<String>,
         copy: u64,
@@ -277,8 +278,9 @@ impl People {
         let target = Target {
             timeline: timeline.to_owned(),
             epoch,
-            user: user.to_owned(),
+            asker: asker.clone(),
         };
+        let user = asker.user();
         let (incarnation, head) = self.timelines.incarnation(target).await?;
         let follows = self.follows(user).await?;
         let count = follows.all.len() as u64;

@@ -5,12 +5,14 @@
 //! what is new since a moment; `sync.rs` does.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
 use crate::table::{Purpose, View};
-use crate::timeline::{Columns, Conversation, Error, Pulse};
+use crate::timeline::{Columns, Conversation, Error, Looked, Pulse};
 
 use super::conversation_row::{ConversationRow, Membership};
 use super::conversations;
@@ -64,7 +66,7 @@ pub struct Filter {
 #[derive(Clone, Debug)]
 pub struct ListConversations {
     /// Whose.
-    pub user: String,
+    pub asker: Asker,
     /// `next` of the page before.
     pub after: Option<String>,
     /// Conversations at most; at least one.
@@ -122,20 +124,21 @@ impl People {
     /// A page of a user's list.
     pub async fn list(&self, list: ListConversations) -> Result<ListedConversations, Error> {
         let ListConversations {
-            user,
+            asker,
             after,
             limit,
             filter,
             columns,
             bytes_max,
         } = list;
-        let cursor = Since::from_now(self).text(&user, self.history());
-        let behind = match after.map(|text| Behind::read(&user, self.history(), &text)) {
+        let user = asker.user();
+        let cursor = Since::from_now(self).text(user, self.history());
+        let behind = match after.map(|text| Behind::read(user, self.history(), &text)) {
             None => None,
             Some(Read::Here(behind)) => Some(behind),
             Some(Read::Elsewhere | Read::Wrong) => return Err(Error::WrongCursor("after")),
         };
-        let mine = self.mine(&user).await?;
+        let mine = self.mine(user).await?;
         let mut places = self.places(&mine).await?;
         if filter.unread == Some(true) {
             places.retain(|place| place.has_news);
@@ -154,7 +157,7 @@ impl People {
                 .take(count)
                 .map(|one| one.name)
                 .collect();
-            let read = self.shown(&user, &chunk, columns.as_deref(), &filter.attributes);
+            let read = self.shown(&asker, &chunk, columns.as_deref(), &filter.attributes);
             for one in read.await? {
                 if let Found::Shown(one) = one
                     && filter
@@ -178,7 +181,7 @@ impl People {
                 activity: last.order.1.0,
                 timeline: last.name.to_owned(),
             };
-            behind.text(&user, self.history())
+            behind.text(user, self.history())
         });
         Ok(ListedConversations {
             conversations: shown,
@@ -188,9 +191,11 @@ impl People {
     }
 
     /// Counts what the list holds.
-    pub async fn count(&self, user: &str, filter: Filter) -> Result<Count, Error> {
+    pub async fn count(&self, asker: &Asker, filter: Filter) -> Result<Count, Error> {
+        let user = asker.user();
         let mine = self.mine(user).await?;
         let mut places = self.places(&mine).await?;
+        self.leave_out_hidden(asker, &mut places).await?;
         if !filter.attributes.is_empty() {
             let names: Vec<&str> = places.iter().map(|place| place.name).collect();
             let fits = self.that_fit(user, &names, &filter.attributes).await?;
@@ -206,7 +211,7 @@ impl People {
         count.more = news.len() > COUNTED_MAX;
         let mut gone = 0;
         for chunk in news[..news.len().min(COUNTED_MAX)].chunks(CHUNK) {
-            for one in self.shown(user, chunk, Some(&[]), &Columns::new()).await? {
+            for one in self.shown(asker, chunk, Some(&[]), &Columns::new()).await? {
                 let Found::Shown(one) = one else {
                     gone += 1;
                     continue;
@@ -234,9 +239,28 @@ impl People {
         Ok(count)
     }
 
+    /// Leaves out what a member may not read. Nearly always that needs no look.
+    async fn leave_out_hidden(
+        &self,
+        asker: &Asker,
+        places: &mut Vec<Place<'_>>,
+    ) -> Result<(), Error> {
+        let mut hidden = BTreeSet::new();
+        let unsure = |place: &&Place<'_>| !asker.reads_in_any_role(place.name.as_bytes());
+        let unsure: Vec<&str> = places.iter().filter(unsure).map(|one| one.name).collect();
+        for chunk in unsure.chunks(CHUNK) {
+            let looked = self.shown(asker, chunk, Some(&[]), &Columns::new()).await?;
+            let is_out = |(_, found): &(&&str, Found)| !matches!(found, Found::Shown(_));
+            let out = chunk.iter().zip(looked).filter(is_out);
+            hidden.extend(out.map(|(name, _)| (*name).to_owned()));
+        }
+        places.retain(|place| !hidden.contains(place.name));
+        Ok(())
+    }
+
     /// One conversation.
-    pub async fn conversation(&self, user: &str, timeline: &str) -> Result<Shown, Error> {
-        let found = self.shown(user, &[timeline], None, &Columns::new()).await?;
+    pub async fn conversation(&self, asker: &Asker, timeline: &str) -> Result<Shown, Error> {
+        let found = self.shown(asker, &[timeline], None, &Columns::new()).await?;
         match found.into_iter().next() {
             Some(Found::Shown(one)) => Ok(*one),
             _ => Err(Error::ConversationNotFound),
@@ -281,11 +305,12 @@ impl People {
     /// Reads conversations at the user and at their timelines, in order. Marks those that have ended.
     pub(super) async fn shown(
         &self,
-        user: &str,
+        asker: &Asker,
         names: &[&str],
         columns: Option<&[String]>,
         attributes: &Columns,
     ) -> Result<Vec<Found>, Error> {
+        let user = asker.user();
         let rows = self.rows(user, names).await?;
         let fits = |row: &Option<ConversationRow>| has_all(row.as_ref(), attributes);
         let wanted: Vec<&str> = names
@@ -293,7 +318,7 @@ impl People {
             .zip(&rows)
             .filter_map(|(name, row)| fits(row).then_some(*name))
             .collect();
-        let found = self.timelines.conversations(user, &wanted, columns).await?;
+        let found = self.timelines.conversations(asker, &wanted, columns).await?;
         let (mut found, now_ms) = (found.into_iter(), self.timelines.now_ms());
         let mut shown = Vec::with_capacity(names.len());
         for (name, row) in names.iter().zip(rows) {
@@ -301,12 +326,19 @@ impl People {
                 shown.push(Found::Unfit);
                 continue;
             }
-            let Some(conversation) = found.next().flatten() else {
-                if let Some(row) = row.filter(|row| row.removed == 0) {
-                    self.mark_ended(user, name, row.membership);
+            let conversation = match found.next() {
+                Some(Looked::Shown(conversation)) => *conversation,
+                Some(Looked::Hidden) => {
+                    shown.push(Found::Unfit);
+                    continue;
                 }
-                shown.push(Found::Ended);
-                continue;
+                Some(Looked::NoMember) | None => {
+                    if let Some(row) = row.filter(|row| row.removed == 0) {
+                        self.mark_ended(user, name, row.membership);
+                    }
+                    shown.push(Found::Ended);
+                    continue;
+                }
             };
             let membership = Membership {
                 incarnation: conversation.incarnation,
@@ -375,7 +407,7 @@ impl People {
 /// What became of one that was to be shown.
 pub(super) enum Found {
     Shown(Box<Shown>),
-    /// Its attributes are others.
+    /// Its attributes are others, or the user may not read it.
     Unfit,
     /// The user is no member.
     Ended,

@@ -55,7 +55,7 @@ pub use dialect::{Call, Dialect, Frames, Id, Incoming, Together};
 pub use entry::{Columns, Entry, Integers, OneValue, Patch};
 pub use failure::{Actual, Details, Failure, Said};
 pub use limits::Limits;
-pub use methods::{Method, Reply, Request};
+pub use methods::{Method, Needs, Reply, Request};
 pub use openrpc::openrpc;
 pub use push::{Ended, Push};
 pub use reason::Reason;

@@ -26,11 +26,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
+use super::audit::Noted;
+use crate::access::Asker;
 use crate::feed::Who;
 use crate::table::StoreError;
 use crate::timeline::{Error, Target};
 use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
-use crate::wire::{Actual, Failure, Integers, Reason, Reply, Request, openrpc};
+use crate::wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request, openrpc};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
@@ -38,8 +40,8 @@ pub(super) type Outcome = Result<Reply, Failure>;
 /// The user of a call, and how the answers are to be written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caller {
-    /// Stamped on what is appended; empty = none.
-    pub(super) user: String,
+    /// Who calls, and by what credential.
+    pub(super) asker: Asker,
     /// What the client calls its device.
     pub(super) device: Option<String>,
     /// How large integers go back.
@@ -49,27 +51,49 @@ pub(super) struct Caller {
 }
 
 impl Caller {
+    /// The caller, for a method: whether they may is decided where its timeline is looked at.
+    pub(super) fn asking(&self, method: Method) -> Asker {
+        self.asker.needing(method.needs().rights())
+    }
+
+    /// The same of a call that is about its user.
+    fn person(&self, method: Method) -> Result<Asker, Failure> {
+        self.user().map(|_| self.asking(method))
+    }
+
     /// The timeline that a call is about, as this caller may see it.
-    fn target(&self, timeline: String, epoch: Option<String>) -> Target {
+    fn target(&self, method: Method, timeline: String, epoch: Option<String>) -> Target {
         Target {
             timeline,
             epoch,
-            user: self.user.clone(),
+            asker: self.asking(method),
+        }
+    }
+
+    /// Refuses what is about the server to those without the right. Whatever names a timeline is decided there.
+    pub(super) fn check(&self, method: Method) -> Result<(), Failure> {
+        match (self.asker.claim(), method.needs()) {
+            (Some(claim), Needs::Server(rights)) if !claim.everywhere().has_any(rights) => {
+                Err(Failure::new(Reason::Forbidden).saying(NO_RIGHT))
+            }
+            _ => Ok(()),
         }
     }
 
     /// The user that a call about "me" is of.
     pub(super) fn user(&self) -> Result<String, Failure> {
-        if self.user.is_empty() {
+        let user = self.asker.user();
+        if user.is_empty() {
             let failure = Failure::new(Reason::Unauthenticated);
             return Err(failure.saying("this call is about its user, and there is none"));
         }
-        Ok(self.user.clone())
+        Ok(user.to_owned())
     }
 
     /// The user and the device as others see them; `None` without a user.
     pub(super) fn who(&self) -> Option<Arc<Who>> {
-        let user = (!self.user.is_empty()).then(|| self.user.as_str().into())?;
+        let user = self.asker.user();
+        let user = (!user.is_empty()).then(|| user.into())?;
         let device = self.device.as_deref().map(Arc::from);
         Some(Arc::new(Who { user, device }))
     }
@@ -89,6 +113,18 @@ pub(super) enum Work {
 
 /// Starts a request.
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
+    let noted = Noted::of(caller, &request);
+    let work = match caller.check(request.method()) {
+        Ok(()) => start_in_order(shared, caller, request),
+        Err(failure) => Work::Now(Err(failure)),
+    };
+    match noted {
+        Some(noted) => noted.behind(work),
+        None => work,
+    }
+}
+
+fn start_in_order(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     let Some(timeline) = members_changed_by(&request) else {
         return start(shared, caller, request);
     };
@@ -195,7 +231,7 @@ fn session_open(
         return Err(failure.saying(NO_AUTHENTICATION));
     }
     if let Some(user) = open.user {
-        caller.user = user;
+        caller.asker = Asker::believed(user);
     }
     if let Some(device) = open.device {
         caller.device = Some(device);
@@ -212,7 +248,7 @@ fn session_open(
     );
     Ok(Reply::SessionOpen(Box::new(Opened {
         session,
-        user: (!caller.user.is_empty()).then(|| caller.user.clone()),
+        user: caller.user().ok(),
         server: Server {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -232,6 +268,7 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::TimelineNotFound => Reason::TimelineNotFound.into(),
         Error::MessageNotFound => Reason::MessageNotFound.into(),
         Error::MemberNotFound => Reason::MemberNotFound.into(),
+        Error::NoRight => Failure::new(Reason::Forbidden).saying(NO_RIGHT),
         Error::Forbidden => Failure::new(Reason::Forbidden).saying(NOT_EDITED),
         Error::ConversationNotFound => Reason::ConversationNotFound.into(),
         Error::WrongCursor(field) => {
@@ -275,6 +312,9 @@ pub(super) fn refusal(error: Error) -> Failure {
         },
     }
 }
+
+/// The answer to those who may know of a timeline, but not do what they ask.
+pub(super) const NO_RIGHT: &str = "you have no right to do this here";
 
 /// The answer to an edit that the timeline's settings do not let this user make.
 const NOT_EDITED: &str =

@@ -36,7 +36,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
 use super::budget::Share;
-use super::dispatch::Caller;
+use super::dispatch::{Caller, stream};
 use super::form::Form;
 use super::http::Upgraded;
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
@@ -235,7 +235,7 @@ impl Session {
         }
         let mut moved = false;
         let (form, now_ms) = (self.form(), self.shared.clock.now_ms());
-        if !self.caller.user.is_empty() {
+        if stream::back_end(&self.caller).is_err() {
             self.streams.forbid(&mut self.outbox, form);
         }
         if self.outbox.has_room() {

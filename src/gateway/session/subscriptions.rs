@@ -7,14 +7,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::super::dispatch::Caller;
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
 use super::own_side::Conversations;
 use super::parts::{Opening, Rest};
 use super::slots::{Named, Slots};
+use crate::access::Asker;
 use crate::feed::{Body, Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
-use crate::wire::push;
+use crate::wire::{Method, push};
 
 /// All subscriptions of a connection.
 pub(super) struct Subscriptions {
@@ -28,8 +30,8 @@ pub(super) struct Subscriptions {
     pub(super) conversations: Option<Box<Conversations>>,
     /// Of these, subscriptions that are there because the timeline is one of the user's conversations.
     pub(super) followed: usize,
-    /// The user of the newest subscription, so that all of the same user share one text.
-    pub(super) user: Arc<str>,
+    /// Who asked for the newest subscription, so that all of the same caller share it.
+    pub(super) asker: Arc<Asker>,
     metrics: Arc<Metrics>,
 }
 
@@ -71,7 +73,7 @@ impl Subscriptions {
             rests: VecDeque::new(),
             conversations: None,
             followed: 0,
-            user: Arc::from(""),
+            asker: Arc::default(),
             metrics,
         }
     }
@@ -89,6 +91,33 @@ impl Subscriptions {
         let place = self.slots.find(timeline);
         let slot = place.and_then(|place| self.slots.get(place));
         slot.is_some_and(|slot| slot.live.is_some())
+    }
+
+    /// The session's credential is another now, or what the configuration gives: every subscription is decided again
+    /// before anything newer goes out. What is being read for one was asked for by what was, and does not count.
+    pub(super) fn decide_anew(&mut self, caller: &Caller) {
+        let asker = Arc::new(caller.asking(Method::Subscribe));
+        self.asker = Arc::clone(&asker);
+        if let Some(conversations) = &mut self.conversations {
+            conversations.asked.asker = Arc::clone(&asker);
+            conversations.is_dirty = true;
+        }
+        for rest in &mut self.rests {
+            rest.asked.asker = Arc::clone(&asker);
+        }
+        let mut doubted = Vec::new();
+        for (place, slot) in self.slots.iter_mut() {
+            if let Some(live) = &mut slot.live
+                && live.subscription.decide_anew(&asker)
+            {
+                if live.reading {
+                    self.generations += 1;
+                    (slot.generation, live.reading) = (self.generations, false);
+                }
+                doubted.push(place);
+            }
+        }
+        doubted.into_iter().for_each(|place| self.mark(place));
     }
 
     /// The user and the device of the connection, from now on.
@@ -124,9 +153,12 @@ impl Subscriptions {
 
     /// One subscription's part of a reply was given: from now on it may push, if there is something to follow.
     pub(super) fn opened(&mut self, at: Opening, subscription: Option<Subscription>) {
+        let asker = Arc::clone(&self.asker);
         let Some(slot) = self.get(at) else { return };
         match subscription {
-            Some(subscription) => {
+            Some(mut subscription) => {
+                // It began before the session was decided anew.
+                subscription.decide_again(&asker);
                 slot.live = Some(Live {
                     subscription,
                     reading: false,
@@ -312,7 +344,7 @@ impl Subscriptions {
     /// The time before now does not count as lag.
     pub(super) fn excuse(&mut self, now_ms: u64) {
         let lives = self.slots.iter_mut();
-        for live in lives.filter_map(|slot| slot.live.as_mut()) {
+        for live in lives.filter_map(|(_, slot)| slot.live.as_mut()) {
             if live.caught_up_ms != 0 {
                 live.caught_up_ms = now_ms;
             }

@@ -8,6 +8,7 @@ mod batch;
 mod dispatch;
 mod export;
 mod rate;
+mod rights;
 mod row;
 mod stream;
 
@@ -183,7 +184,7 @@ async fn perform(
     let decoded = wire::Request::decode(operation, body.bytes.into())?;
     // The body counts as long as what was made of it.
     let _share = body.share;
-    dispatch::call(shared, decoded).await
+    dispatch::call(shared, &None, decoded).await
 }
 
 fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {
