@@ -2,6 +2,7 @@
 //!
 //! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it.
 
+pub mod access;
 pub mod admin;
 pub mod config;
 mod disk;

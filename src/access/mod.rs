@@ -1,0 +1,15 @@
+//! Who calls, and what they may do.
+//!
+//! Owns: rights, patterns of names, grants, identities, and the decision. Promises: every dialect and every path asks
+//! the same functions, which look at nothing but their arguments. Must not: know sockets, JSON-RPC, Tablestore or how
+//! timelines are stored.
+
+mod grants;
+mod identity;
+mod pattern;
+mod rights;
+
+pub use grants::{GRANTS_MAX, GrantError, GrantText, Grants, GrantsFrom};
+pub use identity::{Identity, KEY_SENDER, Who};
+pub use pattern::{Pattern, PatternError};
+pub use rights::{Right, Rights};
