@@ -5,6 +5,7 @@
 pub mod access;
 pub mod admin;
 pub mod config;
+pub mod credentials;
 mod disk;
 pub mod dump;
 mod entry;

@@ -64,6 +64,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
         ],
     ),
+    (
+        "credentials",
+        &["access", "ids", "ordered", "metrics", "model", "table"],
+    ),
     ("wire", ZERO),
     ("gateway", SIX),
     ("admin", &["gateway"]),
@@ -71,7 +75,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook", "wire",
+    "access", "credentials", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+    "people", "webhook", "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[

@@ -166,6 +166,11 @@ impl VerifyingKey {
         Ok(key)
     }
 
+    /// Whether who verifies with it could sign with it, too.
+    pub(super) fn is_secret(&self) -> bool {
+        self.algorithm == Algorithm::HS256
+    }
+
     fn new(
         id: Option<String>,
         algorithm: Algorithm,
@@ -221,7 +226,7 @@ impl<'d> Der<'d> {
         let (&found, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;
         let (length, rest) = match first {
-            0..0x80 => (usize::from(first), rest),
+            0..=0x7f => (usize::from(first), rest),
             // Longer than 64 KiB is no key.
             0x81 | 0x82 => {
                 let (length, rest) = rest.split_at_checked(usize::from(first - 0x80))?;

@@ -15,10 +15,9 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::credential::Refused;
-use super::grants::{GrantText, Grants, GrantsFrom};
+use crate::access::{GrantText, Grants, GrantsFrom, Identity, Who};
 use super::strict_json::object;
 use super::verifying_key::{Mark, VerifyingKey, name_of};
-use super::{Identity, Who};
 
 /// What tokens must say, whoever signed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,16 +96,17 @@ impl TokenKeys {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.keys.len()
-    }
-
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().filter_map(|(key, _)| key.id.as_deref())
     }
 
     pub(super) fn has(&self, mark: &Mark) -> bool {
         self.keys.iter().any(|(key, _)| key.mark == *mark)
+    }
+
+    /// Whether a token may have been signed with one of them.
+    pub(super) fn knows(&self, named: &Named) -> bool {
+        self.named(named).next().is_some()
     }
 
     /// The keys that a token may have been signed with: those of its key ID, or without one those of its algorithm.

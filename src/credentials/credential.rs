@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Identity;
+use crate::access::Identity;
 use super::verifying_key::Mark;
 
 /// A credential that counts.
