@@ -118,6 +118,12 @@ impl Rights {
         self.0 & 1 << right as u16 != 0
     }
 
+    /// Whether any of the other is in it.
+    #[must_use]
+    pub const fn has_any(self, other: Rights) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// Whether everything in the other is in this one, too.
     #[must_use]
     pub const fn covers(self, other: Rights) -> bool {
