@@ -14,6 +14,7 @@ pub mod feed;
 pub mod gateway;
 pub mod ids;
 mod image;
+pub mod keys;
 mod log;
 pub mod metrics;
 pub mod model;

@@ -80,7 +80,7 @@ const SIX: &[&str] = &[
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
-    "config", "server", "store", "verify", "dump", "export", "main", "lib",
+    "config", "server", "store", "verify", "dump", "export", "keys", "main", "lib",
 ];
 
 const FORBIDDEN_NAMES: &[&str] = &[

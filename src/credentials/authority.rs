@@ -248,20 +248,24 @@ impl Authority {
         {
             return Err(Refused::OtherUser);
         }
-        let identity = Identity {
-            who: Who::Key {
-                id: Arc::clone(&key.id),
-                name: Arc::clone(&key.name),
-            },
-            for_user: shown.user.map(Arc::from),
-            grants: Arc::clone(&key.rights),
+        Ok(credential_of(key, shown.user))
+    }
+
+    /// The same credential, acting for a user.
+    pub fn acting_for(&self, credential: &Credential, user: &str) -> Result<Credential, Refused> {
+        let Who::Key { id, .. } = &credential.identity.who else {
+            let is_own = credential.identity.user() == Some(user);
+            return match is_own {
+                true => Ok(credential.clone()),
+                false => Err(Refused::OtherUser),
+            };
         };
-        Ok(Credential {
-            identity: Arc::new(identity),
-            expires_at: None,
-            ends_at: None,
-            source: Source::Key,
-        })
+        let keys = self.keys.load();
+        let key = keys.get(id).ok_or(Refused::Revoked)?;
+        if !(is_user(user) && key.acts_for(user)) {
+            return Err(Refused::OtherUser);
+        }
+        Ok(credential_of(key, Some(user)))
     }
 
     /// The secret that requests of a signing key are signed with.
@@ -385,6 +389,23 @@ impl Tokens {
             fixed,
             url,
         })
+    }
+}
+
+fn credential_of(key: &ApiKey, user: Option<&str>) -> Credential {
+    let identity = Identity {
+        who: Who::Key {
+            id: Arc::clone(&key.id),
+            name: Arc::clone(&key.name),
+        },
+        for_user: user.map(Arc::from),
+        grants: Arc::clone(&key.rights),
+    };
+    Credential {
+        identity: Arc::new(identity),
+        expires_at: None,
+        ends_at: None,
+        source: Source::Key,
     }
 }
 

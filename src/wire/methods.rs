@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
-    conversation, feed, hide, member, message, pin, position, reaction, receipt, schedule, session,
-    signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, key, member, message, pin, position, reaction, receipt, schedule, session,
+    sessions,    signal, stream, sync, timeline, webhook,
 };
 
 /// Where the parameters of a call are read from.
@@ -192,6 +192,20 @@ macro_rules! shortened {
 methods! {
     SessionOpen(session::Open) -> Box<session::Opened>,
         "session.open", claims, "Name the user, get the limits";
+    SessionRenew(sessions::Renew) -> sessions::Renewed,
+        "session.renew", changes, "Show a newer token, so that the session goes on";
+    SessionList(sessions::List) -> sessions::Listed,
+        "session.list", answers, "List sessions";
+    SessionClose(sessions::Close) -> sessions::Closed,
+        "session.close", changes, "Close a session";
+    SessionRevoke(sessions::Revoke) -> sessions::Revoked,
+        "session.revoke", changes, "Take a user's tokens back";
+    KeyCreate(key::Create) -> key::Created,
+        "key.create", changes, "Make an API key";
+    KeyList(key::List) -> key::Listed,
+        "key.list", answers, "List the API keys";
+    KeyRevoke(key::Revoke) -> key::Revoked,
+        "key.revoke", changes, "Take an API key back";
     Ping(session::Nothing) -> session::Pong,
         "ping", counts, "Ask for a sign of life";
     TimelineCreate(timeline::Create) -> timeline::Created,
