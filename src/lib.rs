@@ -5,6 +5,7 @@
 pub mod access;
 pub mod admin;
 pub mod config;
+pub mod credentials;
 mod disk;
 pub mod dump;
 mod entry;
@@ -13,6 +14,7 @@ pub mod feed;
 pub mod gateway;
 pub mod ids;
 mod image;
+pub mod keys;
 mod log;
 pub mod metrics;
 pub mod model;

@@ -13,6 +13,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tideline::config::{self, Config, Flags};
 use tideline::dump::{DumpError, dump};
 use tideline::export::{Account, Export, export};
+use tideline::keys::{KeyCommand, KeyPlace, keys};
 use tideline::server::Server;
 use tideline::store::{Change, change_partitions, list_partitions};
 use tideline::verify::verify;
@@ -65,6 +66,16 @@ enum Command {
         what: Export,
         #[command(flatten)]
         account: Account,
+    },
+    /// Make, list or revoke the API keys of a data directory that no server uses, or with --url those of a running
+    /// server, as the administrator whose key is in TIDELINE_KEY.
+    Key {
+        #[command(subcommand)]
+        what: KeyCommand,
+        #[command(flatten)]
+        at: KeyPlace,
+        #[command(flatten)]
+        settings: ConfigFile,
     },
     /// Show or change the partitions of a data directory that no server uses.
     Partition {
@@ -183,6 +194,11 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             config: limits.config.take(),
             ..Options::default()
         },
+        Command::Key { at, settings, .. } => Options {
+            config: settings.config.take(),
+            data: at.data.take(),
+            ..Options::default()
+        },
         Command::Partition {
             what:
                 PartitionCommand::Split { data, settings, .. }
@@ -195,13 +211,10 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
         Command::Partition { .. } | Command::Export { .. } => Options::default(),
     };
     let flags = options.over(before);
-    // Names or texts that are not UTF-8 can't be ours.
-    let environment = std::env::vars_os()
-        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
-    let (config, unknown) = config::load(&flags, environment).map_err(|error| error.0)?;
+    let (config, unknown) = config::load(&flags, environment()).map_err(|error| error.0)?;
     let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
-        Command::Serve { .. } => serve(&config, &unknown),
+        Command::Serve { .. } => serve(&config, &unknown, &flags),
         Command::Verify { data, .. } => {
             let is_whole = verify(&data, &config.timeline_limits(), &mut stdout)
                 .map_err(|error| error.to_string())?;
@@ -222,6 +235,10 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             error => Err(error.to_string().into()),
         }),
+        Command::Key { what, at, .. } => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            Ok(runtime.block_on(keys(&config, &at, what, &mut stdout))?)
+        }
         Command::Partition { what } => partition(&config, &what, &mut stdout),
         Command::Export { what, account } => {
             let done = export(&account, &what, stdout).map_err(|error| error.to_string())?;
@@ -248,7 +265,24 @@ fn partition(
     Ok(runtime.block_on(change_partitions(config, change, out))?)
 }
 
-fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
+/// Takes the configuration again, or leaves all as it is.
+fn reload(server: &Server, flags: &Flags) {
+    let read = config::load(flags, environment());
+    match read.and_then(|(config, _)| server.reload(&config)) {
+        Ok(()) => tracing::info!("the configuration was read again"),
+        Err(error) => {
+            tracing::error!(error = error.0, "the configuration can't be taken; the one before stays in force");
+        }
+    }
+}
+
+/// Names or texts that are not UTF-8 can't be ours.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+}
+
+fn serve(config: &Config, unknown: &[String], flags: &Flags) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log)
         .map_err(|error| format!("log: {error}"))?;
     tracing_subscriber::fmt()
@@ -276,10 +310,14 @@ fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
         // A write past the limit of a file's size (ulimit -f) is to fail like one on a full disk, not to end the
         // process: whoever listens for the signal has taken its effect away.
         let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
+        let mut hang_up = signal(SignalKind::hangup())?;
         let server = Server::start(config).await?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hang_up.recv() => reload(&server, flags),
+            }
         }
         server.stop().await;
         Ok(())

@@ -15,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
-use crate::config::Config;
+use crate::access::{Gate, Grants, GrantsFrom, Rules};
+use crate::config::{Config, ConfigError};
+use crate::credentials::{Authority, CredentialError, StoredCredentials};
 use crate::feed::Feed;
-use crate::gateway::{Gateway, Options as GatewayOptions, changes_body};
+use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, Partitions, READS_MAX};
@@ -40,6 +42,9 @@ pub struct Server {
     timers: Timers,
     backfill: Backfill,
     webhooks: Webhooks,
+    access: Option<Access>,
+    /// Ends the fetches of keys.
+    keys: CancellationToken,
     /// Ends the hold of streams on the logs.
     streams: CancellationToken,
     partitions: Partitions,
@@ -62,6 +67,8 @@ pub enum StartError {
     Thread(io::Error),
     /// A webhook can't work as it is configured.
     Webhook(String),
+    /// Credentials can't be judged as it is configured.
+    Auth(String),
 }
 
 impl fmt::Display for StartError {
@@ -84,6 +91,7 @@ impl fmt::Display for StartError {
             }
             StartError::Store(error) => write!(out, "{error}"),
             StartError::Webhook(why) => write!(out, "{why}"),
+            StartError::Auth(why) => write!(out, "[auth]: {why}"),
             StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
         }
     }
@@ -121,9 +129,13 @@ impl Server {
             tables,
         } = store.map_err(StartError::Store)?;
         let tasks = TaskTracker::new();
+        let (access, keys) = judge(config, &partitions, &clock, &metrics, &tasks).await?;
         let (targets, jobs) = People::targets(&partitions, &timelines);
         let options = config.relay_options();
         let relay = Relay::start(&partitions, targets, options, &metrics, &tasks);
+        if let Some(access) = &access {
+            timelines.decide_by(Arc::clone(&access.gate));
+        }
         jobs.start(&tasks);
         bound_posts(&timelines, &relay, &jobs);
         let people = People::new(partitions.clone(), timelines.clone(), relay.clone());
@@ -173,6 +185,7 @@ impl Server {
             },
             (timelines, people),
             (tables, webhooks.clone()),
+            access.clone(),
             feed.clone(),
             clock,
             Arc::<Admin>::clone(&admin),
@@ -190,6 +203,8 @@ impl Server {
             timers,
             backfill,
             webhooks,
+            access,
+            keys,
             streams,
             partitions,
             admin,
@@ -205,6 +220,23 @@ impl Server {
         self.gateway.address()
     }
 
+    /// Takes over what of another configuration can be in force without a restart: `[auth]`, if there is one. With an
+    /// error everything stays as it was.
+    pub fn reload(&self, config: &Config) -> Result<(), ConfigError> {
+        match (&self.access, config.token_sources()) {
+            (None, None) => Ok(()),
+            (Some(access), Some(sources)) => {
+                let rules = rules(config)?;
+                access.authority.reload(&sources).map_err(|why| ConfigError(format!("[auth]: {why}")))?;
+                access.gate.replace(rules);
+                Ok(())
+            }
+            _ => Err(ConfigError(
+                "whether there is [auth] is decided at the start".to_owned(),
+            )),
+        }
+    }
+
     /// Stops everything, in the reverse order of the start.
     pub async fn stop(self) {
         let Server {
@@ -215,6 +247,8 @@ impl Server {
             timers,
             backfill,
             webhooks,
+            access: _,
+            keys,
             streams,
             partitions,
             admin,
@@ -236,6 +270,7 @@ impl Server {
         backfill.stop();
         webhooks.stop();
         streams.cancel();
+        keys.cancel();
         feed.stop();
         relay.stop();
         jobs.stop();
@@ -246,6 +281,39 @@ impl Server {
         drop(upkeep);
         tracing::info!("stopped");
     }
+}
+
+/// Who judges credentials, and has the keys for that fetched until what is returned is cancelled.
+async fn judge(
+    config: &Config,
+    partitions: &Partitions,
+    clock: &Arc<Clock>,
+    metrics: &Arc<Metrics>,
+    tasks: &TaskTracker,
+) -> Result<(Option<Access>, CancellationToken), StartError> {
+    let stop = CancellationToken::new();
+    let Some(sources) = config.token_sources() else {
+        return Ok((None, stop));
+    };
+    let stored = StoredCredentials::new(partitions.clone(), &config.data);
+    let authority = Authority::open(&sources, stored, clock, metrics).await;
+    let refused = |error: CredentialError| StartError::Auth(error.to_string());
+    let authority = Arc::new(authority.map_err(refused)?);
+    let (running, stopped) = (Arc::clone(&authority), stop.clone());
+    tasks.spawn(async move {
+        stopped.run_until_cancelled(running.run()).await;
+    });
+    let rules = rules(config).map_err(|error| StartError::Auth(error.0))?;
+    let gate = Arc::new(Gate::new(rules));
+    Ok((Some(Access { authority, gate }), stop))
+}
+
+/// What the configuration gives to users.
+fn rules(config: &Config) -> Result<Rules, ConfigError> {
+    let given = config.auth.as_ref().map_or(&[][..], |auth| &auth.rights);
+    let given = Grants::parse(given, GrantsFrom::User);
+    let given = given.map_err(|error| ConfigError(format!("auth.rights: {error}")))?;
+    Ok(Rules::new(given, config.policy_rights()))
 }
 
 /// Holds the logs for the streams of tables until what is returned is cancelled.

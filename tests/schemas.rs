@@ -17,8 +17,8 @@ use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, feed,
-    hide, member, message, openrpc, pin, position, push, reaction, receipt, schedule, schemas,
-    session, signal, stream, sync, timeline, webhook,
+    hide, key, member, message, openrpc, pin, position, push, reaction, receipt, schedule, schemas,
+    session, sessions, signal, stream, sync, timeline, webhook,
 };
 
 fn root() -> PathBuf {
@@ -220,6 +220,13 @@ fn reply(method: &str, result: &Value) -> Reply {
         "stream.commit" => Reply::StreamCommit(of::<stream::Committed>(result)),
         "stream.cursors" => Reply::StreamCursors(of::<stream::CursorsPage>(result)),
         "stream.forget" => Reply::StreamForget(of::<stream::Forgotten>(result)),
+        "session.renew" => Reply::SessionRenew(of::<sessions::Renewed>(result)),
+        "session.list" => Reply::SessionList(of::<sessions::Listed>(result)),
+        "session.close" => Reply::SessionClose(of::<sessions::Closed>(result)),
+        "session.revoke" => Reply::SessionRevoke(of::<sessions::Revoked>(result)),
+        "key.create" => Reply::KeyCreate(of::<key::Created>(result)),
+        "key.list" => Reply::KeyList(of::<key::Listed>(result)),
+        "key.revoke" => Reply::KeyRevoke(of::<key::Revoked>(result)),
         "webhook.list" => Reply::WebhookList(of::<webhook::Listed>(result)),
         "webhook.dead" => Reply::WebhookDead(of::<webhook::DeadPage>(result)),
         "webhook.replay" => Reply::WebhookReplay(of::<webhook::Replaying>(result)),
@@ -316,6 +323,7 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "stream.changes" => Push::StreamChanges(stream_changes(params)),
         "stream.ended" => Push::StreamEnded(of::<push::StreamEnded>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
+        "session.expiring" => Push::SessionExpiring(of::<push::SessionExpiring>(params)),
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),
     }

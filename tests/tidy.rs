@@ -65,6 +65,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
         ],
     ),
+    (
+        "credentials",
+        &["access", "ids", "ordered", "metrics", "model", "table"],
+    ),
     ("wire", ZERO),
     ("gateway", SIX),
     ("admin", &["gateway"]),
@@ -72,11 +76,12 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ZERO: &[&str] = &["access", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "access", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook", "wire",
+    "access", "credentials", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+    "people", "webhook", "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
-    "config", "server", "store", "verify", "dump", "export", "main", "lib",
+    "config", "server", "store", "verify", "dump", "export", "keys", "main", "lib",
 ];
 
 const FORBIDDEN_NAMES: &[&str] = &[

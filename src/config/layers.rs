@@ -120,8 +120,9 @@ impl Config {
     }
 
     fn tablestore_options(&self) -> gateway::TablestoreOptions {
-        let listed = self.tablestore_credentials.iter();
+        let listed = self.tablestore_credentials.0.iter();
         let counts = listed.filter(|text| *text != DEVELOPMENT || self.takes_development_key());
+        let counts = counts.filter(|_| self.auth.is_none());
         let credentials = counts.filter_map(|text| {
             let (id, secret) = text.split_once(':')?;
             Some(gateway::Credential {
@@ -147,7 +148,9 @@ mod tests {
         let ids = |listen: &str, credentials: &[&str]| -> Vec<String> {
             let config = Config {
                 listen: listen.parse().unwrap(),
-                tablestore_credentials: credentials.iter().map(ToString::to_string).collect(),
+                tablestore_credentials: crate::config::Secrets(
+                    credentials.iter().map(ToString::to_string).collect(),
+                ),
                 ..Config::default()
             };
             config.check().unwrap();

@@ -8,18 +8,22 @@
 //! the clients (origins, sizes, patience) and what the data is worth (retention, windows). Each layer has its own
 //! `Options`, with the defaults that its tests need too; `layers.rs` fills them.
 
+mod auth;
 mod key;
 mod layers;
 mod load;
 mod policy;
+mod secrets;
 mod webhook;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use auth::AuthKey;
 pub use key::address;
 pub use load::{Flags, load};
 pub use policy::PolicyKey;
+pub use secrets::Secrets;
 pub use webhook::WebhookKey;
 
 use crate::{partition, timeline, wire};
@@ -119,6 +123,14 @@ keys! {
         /// it.
         drain_ms_max: u64 = 10_000, 0 to 600_000;
     }
+    "access" {
+        /// Who may come in. false = nobody is asked who they are. As a table at the end of the file, [auth] with any of
+        /// issuer, audience (what tokens must name), leeway_s = 30 (by how much clocks may differ), hs256_secret_files
+        /// and public_key_files (keys of tokens; a file's name without its ending is the key's ID), jwks_file,
+        /// jwks_url, jwks_refresh_s = 300, rights (of all users, each { on, allow }). API keys are made by `tideline
+        /// key`. SIGHUP has this section read again.
+        auth: Option<AuthKey> = None;
+    }
     "store" {
         /// Partitions of the data directory. Each costs a writer thread and a log. An existing directory that has
         /// another number is changed at the start, before it is served: what is in it is written anew, which needs as
@@ -207,7 +219,7 @@ keys! {
     "Tablestore" {
         /// Keys that Tablestore's requests are signed with, each "ID:secret". Without any, nobody may call. The
         /// default counts only alone, on loopback and not through a proxy: its secret is known to everybody.
-        tablestore_credentials: Vec<String> = vec![DEVELOPMENT.to_owned()];
+        tablestore_credentials: Secrets = Secrets(vec![DEVELOPMENT.to_owned()]);
         /// Instance names that this server answers to.
         tablestore_instances: Vec<String> = vec!["tideline".to_owned()];
         /// Capacity units (of 4 KiB, reads and writes together) per second of one partition key; beyond it requests
@@ -236,6 +248,7 @@ impl Config {
         self.check_names()?;
         policy::check(&self.policy)?;
         webhook::check(&self.webhook)?;
+        auth::check(self.auth.as_ref())?;
         self.check_tablestore()
     }
 
@@ -248,7 +261,9 @@ impl Config {
     /// Whether the well-known key opens the tables: only while no other is set, and only to this machine.
     #[must_use]
     pub fn takes_development_key(&self) -> bool {
-        !self.is_exposed() && self.tablestore_credentials == [DEVELOPMENT]
+        self.auth.is_none()
+            && !self.is_exposed()
+            && self.tablestore_credentials.0 == [DEVELOPMENT]
     }
 
     /// Names that no request could ever have would seem to be allowed.
@@ -276,7 +291,14 @@ impl Config {
     }
 
     fn check_tablestore(&self) -> Result<(), ConfigError> {
-        for (at, credential) in self.tablestore_credentials.iter().enumerate() {
+        if self.auth.is_some() && self.tablestore_credentials.0 != [DEVELOPMENT] {
+            return Err(ConfigError(
+                "tablestore_credentials has no meaning beside [auth]: make keys with `tideline key create NAME \
+                 --signing`"
+                    .to_owned(),
+            ));
+        }
+        for (at, credential) in self.tablestore_credentials.0.iter().enumerate() {
             // A secret is not to be shown, and a broken one may be anywhere in the text.
             if !credential
                 .split_once(':')
@@ -285,6 +307,13 @@ impl Config {
                 return Err(ConfigError(format!(
                     "tablestore_credentials: number {} is not a key ID of letters, digits, '.', '_' and '-', a colon, \
                      and a secret",
+                    at + 1
+                )));
+            }
+            if credential.ends_with(&format!(":{}", secrets::HIDDEN)) {
+                return Err(ConfigError(format!(
+                    "tablestore_credentials: number {} has its secret hidden, as `tideline config` prints it: put the \
+                     secret in its place",
                     at + 1
                 )));
             }
@@ -370,6 +399,7 @@ mod tests {
             "log",
             "partitions",
             "message_id_window_count",
+            "auth",
             "policy",
             "webhook",
             "allowed_origins",

@@ -6,7 +6,6 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,10 +24,14 @@ use hyper_util::rt::TokioTimer;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::door::{self, Arrival};
 use super::form::Form;
 use super::patience::{Impatient, farewell};
-use super::respond::{Answer, full, not_allowed, say};
+use super::respond::{Answer, busy, full, not_allowed, say};
+use super::session::login::Entered;
 use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
+use crate::access::Right;
+use crate::wire::{Failure, Reason};
 
 /// A connection that has become a WebSocket.
 pub(super) struct Upgraded {
@@ -36,22 +39,34 @@ pub(super) struct Upgraded {
     /// What came behind the handshake.
     pub(super) read: Bytes,
     pub(super) form: Form,
+    pub(super) entered: Entered,
 }
+
+/// What a handshake has come to, until it is answered.
+type Agreed = Mutex<Option<(Form, Entered)>>;
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
 pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgraded> {
-    let local = socket.local_addr().ok()?;
-    let upgraded: Arc<Mutex<Option<Form>>> = Arc::default();
+    let from = Arrival {
+        local: socket.local_addr().ok()?.ip(),
+        peer: socket.peer_addr().ok()?.ip().to_canonical(),
+    };
+    let upgraded: Arc<Agreed> = Arc::default();
     let time_max = shared.options.request_time_max;
     let draining = shared.draining.clone();
-    let http = serve_http(socket, local.ip(), shared, Arc::clone(&upgraded));
+    let http = serve_http(socket, from, shared, Arc::clone(&upgraded));
     let (socket, read) = Box::pin(http).await;
-    let form = upgraded
+    let agreed = upgraded
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
-    if let Some(form) = form {
-        return Some(Upgraded { socket, read, form });
+    if let Some((form, entered)) = agreed {
+        return Some(Upgraded {
+            socket,
+            read,
+            form,
+            entered,
+        });
     }
     tokio::select! {
         () = farewell(socket, time_max) => {}
@@ -62,9 +77,9 @@ pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgr
 
 async fn serve_http(
     socket: TcpStream,
-    local: IpAddr,
+    from: Arrival,
     shared: Arc<Shared>,
-    upgraded: Arc<Mutex<Option<Form>>>,
+    upgraded: Arc<Agreed>,
 ) -> (TcpStream, Bytes) {
     let options = &shared.options;
     let io = Impatient::new(socket, options.request_time_max);
@@ -73,7 +88,7 @@ async fn serve_http(
         service_fn(
             move |request| -> BoxFuture<'static, Result<Answer, Infallible>> {
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
-                Box::pin(async move { Ok(answer(request, local, &shared, &upgraded).await) })
+                Box::pin(async move { Ok(answer(request, from, &shared, &upgraded).await) })
             },
         )
     };
@@ -102,13 +117,13 @@ async fn serve_http(
 /// can go on; otherwise the answer says that it is the last one, and [`farewell`] takes what still comes.
 async fn answer(
     mut request: Request<Incoming>,
-    local: IpAddr,
+    from: Arrival,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Form>>,
+    upgraded: &Agreed,
 ) -> Answer {
     // Reading would ask for a body that the client holds back.
     let holds_back = request.headers().contains_key(EXPECT);
-    let mut answer = route(&mut request, local, shared, upgraded).await;
+    let mut answer = route(&mut request, from, shared, upgraded).await;
     let body = request.body_mut();
     let unwanted = !body.is_end_stream();
     if unwanted && (holds_back || timeout(UNWANTED_TIME, forget(body)).await != Ok(true)) {
@@ -139,11 +154,11 @@ const UNWANTED_TIME: Duration = Duration::from_secs(1);
 
 async fn route(
     request: &mut Request<Incoming>,
-    local: IpAddr,
+    from: Arrival,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Form>>,
+    upgraded: &Agreed,
 ) -> Answer {
-    let admitted = match shared.origins.admit(request.headers(), local) {
+    let admitted = match shared.origins.admit(request.headers(), from.local) {
         Ok(admitted) => admitted,
         Err(foreign) => {
             shared.metrics.gateway.refused_origin.increment(1);
@@ -155,7 +170,7 @@ async fn route(
     };
     let mut answer = match cors::preflight(request.method(), request.headers()) {
         Some(answer) => answer,
-        None => page(request, admitted.is_direct, shared, upgraded).await,
+        None => page(request, admitted.is_direct, from, shared, upgraded).await,
     };
     if let Some(origin) = admitted.origin {
         cors::open(&mut answer, origin);
@@ -166,15 +181,20 @@ async fn route(
 async fn page(
     request: &mut Request<Incoming>,
     is_direct: bool,
+    from: Arrival,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Form>>,
+    upgraded: &Agreed,
 ) -> Answer {
     let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     match request.uri().path() {
-        "/v1/connect" | "/v1/rpc" if shows_token(request.headers()) => no_authentication(),
-        "/v1/connect" if *request.method() == Method::GET => connect(request, shared, upgraded),
+        "/v1/connect" | "/v1/rpc" if shared.door.is_none() && shows_token(request.headers()) => {
+            no_authentication()
+        }
+        "/v1/connect" if *request.method() == Method::GET => {
+            connect(request, from, shared, upgraded).await
+        }
         "/v1/connect" => not_allowed("GET"),
-        "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, shared).await,
+        "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, from, shared).await,
         "/v1/rpc" => not_allowed("POST"),
         "/" | "/healthz" | "/readyz" | "/metrics" if !read => not_allowed("GET, HEAD"),
         "/" => full(
@@ -187,7 +207,10 @@ async fn page(
             Ok(()) => say(StatusCode::OK, "ready"),
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
-        "/metrics" => scrape(shared).await,
+        "/metrics" => match may_observe(request.headers(), from, shared).await {
+            Ok(()) => scrape(shared).await,
+            Err(failure) => door::refusal(&failure),
+        },
         _ if tablestore::is_for(request) => tablestore::serve(request, is_direct, shared).await,
         _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
     }
@@ -209,6 +232,22 @@ fn no_authentication() -> Answer {
     answer
 }
 
+/// What the server says of itself is for those who have `observe`.
+async fn may_observe(
+    headers: &HeaderMap,
+    from: Arrival,
+    shared: &Shared,
+) -> Result<(), Failure> {
+    let Some(door) = &shared.door else {
+        return Ok(());
+    };
+    let credential = door.admit(headers, from).await?;
+    match door.claim(&credential).everywhere().has(Right::Observe) {
+        true => Ok(()),
+        false => Err(Reason::Forbidden.into()),
+    }
+}
+
 /// Off the threads that serve clients: it looks into files and locks of the stores.
 async fn scrape(shared: &Arc<Shared>) -> Answer {
     let _turn = shared.scrapes.acquire().await;
@@ -223,20 +262,53 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
     }
 }
 
-fn connect(
+/// What a handshake shows of who comes.
+async fn enter(
+    headers: &HeaderMap,
+    from: Arrival,
+    shared: &Shared,
+) -> Result<Entered, Answer> {
+    let mut entered = Entered {
+        peer: from.peer,
+        credential: None,
+        place: None,
+    };
+    match &shared.door {
+        Some(door) if shows_token(headers) => {
+            let admitted = door.admit(headers, from).await;
+            entered.credential = Some(admitted.map_err(|failure| door::refusal(&failure))?);
+        }
+        Some(door) => {
+            let place = Arc::clone(&door.waiting).try_acquire_owned();
+            entered.place = Some(place.map_err(|_| {
+                shared.metrics.refused("connections_without_session_max", 1);
+                busy()
+            })?);
+        }
+        None => {}
+    }
+    Ok(entered)
+}
+
+async fn connect(
     request: &Request<Incoming>,
+    from: Arrival,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Form>>,
+    upgraded: &Agreed,
 ) -> Answer {
     if shared.draining.is_cancelled() {
         return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
     }
+    let entered = match enter(request.headers(), from, shared).await {
+        Ok(entered) => entered,
+        Err(answer) => return answer,
+    };
     match upgrade::accept(request.headers(), request.version(), &shared.dialects) {
         Ok((response, form)) => {
             let mut place = upgraded
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *place = Some(form);
+            *place = Some((form, entered));
             response.map(|()| Full::default())
         }
         Err((status, why)) => {

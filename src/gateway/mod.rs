@@ -11,9 +11,11 @@ mod changes;
 mod cors;
 mod counters;
 mod dispatch;
+mod door;
 mod form;
 mod http;
 mod listener;
+mod live;
 mod origin;
 mod outbound;
 mod patience;
@@ -25,6 +27,7 @@ mod tablestore;
 mod upgrade;
 
 pub use changes::body as changes_body;
+pub use door::Access;
 pub(crate) use dispatch::shape;
 pub use tablestore::{Credential, TablestoreOptions};
 
@@ -47,6 +50,7 @@ use crate::webhook::Webhooks;
 use crate::wire::{Dialect, Limits};
 use budget::Budget;
 use counters::Counters;
+use door::Door;
 use form::Dialects;
 use tablestore::Tablestore;
 
@@ -123,6 +127,8 @@ struct Shared {
     /// Answers that wait for their readers.
     answers: Arc<Budget>,
     origins: origin::Allowed,
+    /// `None` = there is no `[auth]`.
+    door: Option<Door>,
     /// Waiting calls are to be answered now.
     waits_over: CancellationToken,
     /// Connections are to finish what they have begun, and then to close.
@@ -138,6 +144,7 @@ impl Gateway {
         options: Options,
         (timelines, people): (Timelines, People),
         (tables, webhooks): (Tables, Webhooks),
+        access: Option<Access>,
         feed: Feed,
         clock: Arc<Clock>,
         pages: Arc<dyn Pages>,
@@ -148,6 +155,7 @@ impl Gateway {
         let budget = |limit, bytes_max, gauge| {
             Budget::new(bytes_max, gauge, metrics.families.refusals.of(&[limit]))
         };
+        let options_metrics = Arc::clone(&metrics);
         let gauges = &metrics.gateway;
         let dialects = Dialects::new(options.dialects);
         let shared = Arc::new(Shared {
@@ -166,6 +174,7 @@ impl Gateway {
             metrics,
             dialects,
             origins,
+            door: access.map(|access| Door::new(access, &options_metrics)),
             waits_over: CancellationToken::new(),
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -177,6 +186,12 @@ impl Gateway {
             acceptor: TaskTracker::new(),
             sessions: TaskTracker::new(),
         };
+        let (sweeping, stopped) = (Arc::clone(&gateway.shared), gateway.accepting.clone());
+        gateway.acceptor.spawn(async move {
+            if let Some(door) = &sweeping.door {
+                stopped.run_until_cancelled(door.sweep()).await;
+            }
+        });
         gateway.acceptor.spawn(listener::accept(
             listener,
             Arc::clone(&gateway.shared),

@@ -12,7 +12,8 @@ use hyper::{Request, StatusCode};
 
 use super::Shared;
 use super::body::{self, Body, Unread};
-use super::dispatch::Caller;
+use super::dispatch::{Caller, conversation};
+use super::door::{self, Arrival, USER};
 use super::respond::{Answer, busy, counted, full, say};
 use super::session::batch;
 use crate::access::Asker;
@@ -20,12 +21,25 @@ use crate::wire::jsonrpc::JSON;
 use crate::wire::{Dialect, Id, check_user};
 
 /// Answers one request.
-pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>) -> Answer {
+pub(super) async fn serve(
+    request: &mut Request<Incoming>,
+    from: Arrival,
+    shared: &Arc<Shared>,
+) -> Answer {
+    let credential = match &shared.door {
+        Some(door) => match door.admit(request.headers(), from).await {
+            Ok(credential) => Some((door, credential)),
+            Err(failure) => return door::refusal(&failure),
+        },
+        None => None,
+    };
     if !is_json(request.headers()) {
         return say(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
     }
     let mut caller = Caller::default();
-    if let Some(user) = request.headers().get(USER) {
+    if let Some((door, credential)) = &credential {
+        caller.claimed(door.claim(credential));
+    } else if let Some(user) = request.headers().get(USER) {
         let Some(user) = user.to_str().ok().filter(|user| check_user(user).is_ok()) else {
             return say(
                 StatusCode::BAD_REQUEST,
@@ -48,7 +62,21 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
         Ok(incoming) => {
             let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
             writes = requests.any(|request| request.method().has_effect());
-            batch::run(shared, &mut caller, incoming, dialect).await
+            let waits = incoming.calls().iter().any(|call| {
+                let request = call.request.as_ref();
+                request.is_ok_and(conversation::waits)
+            });
+            let claim = caller.asker.claim().cloned();
+            let reply = batch::run(shared, &mut caller, incoming, dialect);
+            match credential.zip(claim).filter(|_| waits) {
+                None => reply.await,
+                Some(((door, credential), claim)) => tokio::select! {
+                    reply = reply => reply,
+                    failure = door.until_over(&credential, &claim, &shared.clock) => {
+                        return door::refusal(&failure);
+                    }
+                },
+            }
         }
         Err(failure) => {
             shared.counters.count(None, Err(&failure), Duration::ZERO);
@@ -99,6 +127,3 @@ fn is_json(headers: &HeaderMap) -> bool {
             kind.eq_ignore_ascii_case("application/json")
         })
 }
-
-/// Names the sender while no authentication is configured.
-const USER: &str = "tideline-user";

@@ -8,6 +8,7 @@
 #[macro_use]
 mod groups;
 
+mod access;
 mod catalogue;
 mod handles;
 mod members;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use ::metrics::Label;
 
+pub use access::Access;
 pub use catalogue::*;
 pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
@@ -43,7 +45,8 @@ pub enum Kind {
 
 /// All metrics by part of the server.
 fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
-    catalogue::GROUPS.iter().chain(tables::GROUPS)
+    let groups = catalogue::GROUPS.iter().chain(tables::GROUPS);
+    groups.chain(access::GROUPS)
 }
 
 /// One line of the catalogue.
@@ -83,6 +86,8 @@ pub struct Metrics {
     pub feed: Feed,
     /// Sockets and sessions.
     pub gateway: Gateway,
+    /// Credentials.
+    pub access: Access,
     process: Process,
 }
 
@@ -118,6 +123,7 @@ impl Default for Metrics {
             follows: Follows::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
+            access: Access::bind(&registry, &[]),
             process: Process::bind(&registry, &[]),
             registry,
         }

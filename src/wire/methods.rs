@@ -16,8 +16,8 @@ use crate::access::{Right, Rights};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
-    conversation, feed, hide, member, message, pin, position, reaction, receipt, schedule, session,
-    signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, key, member, message, pin, position, reaction, receipt, schedule, session,
+    sessions,    signal, stream, sync, timeline, webhook,
 };
 
 /// Where the parameters of a call are read from.
@@ -245,6 +245,27 @@ methods! {
     SessionOpen(session::Open) -> Box<session::Opened>,
         "session.open", claims, Nothing[],
         "Name the user, get the limits";
+    SessionRenew(sessions::Renew) -> sessions::Renewed,
+        "session.renew", changes, Session[],
+        "Show a newer token, so that the session goes on";
+    SessionList(sessions::List) -> sessions::Listed,
+        "session.list", answers, Session[],
+        "List sessions";
+    SessionClose(sessions::Close) -> sessions::Closed,
+        "session.close", changes, Session[],
+        "Close a session";
+    SessionRevoke(sessions::Revoke) -> sessions::Revoked,
+        "session.revoke", changes, Server[Admin],
+        "Take a user's tokens back";
+    KeyCreate(key::Create) -> key::Created,
+        "key.create", changes, Server[Admin],
+        "Make an API key";
+    KeyList(key::List) -> key::Listed,
+        "key.list", answers, Server[Admin],
+        "List the API keys";
+    KeyRevoke(key::Revoke) -> key::Revoked,
+        "key.revoke", changes, Server[Admin],
+        "Take an API key back";
     Ping(session::Nothing) -> session::Pong,
         "ping", counts, Nothing[],
         "Ask for a sign of life";

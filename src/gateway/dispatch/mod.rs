@@ -7,12 +7,14 @@
 
 pub(super) mod conversation;
 mod feed;
+mod key;
 mod marks;
 mod member;
 pub(super) mod message;
 mod position;
 mod receipt;
 mod schedule;
+pub(super) mod session;
 pub(crate) mod shape;
 pub(super) mod signal;
 pub(super) mod stream;
@@ -27,18 +29,19 @@ use futures_util::future::BoxFuture;
 
 use super::Shared;
 use super::audit::Noted;
-use crate::access::Asker;
+use super::live::Live;
+use crate::access::{Asker, Claim, Right, Rights};
 use crate::feed::Who;
 use crate::table::StoreError;
 use crate::timeline::{Error, Target};
-use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
+use crate::wire::session::{Discovered, Nothing, Pong};
 use crate::wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request, openrpc};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
 
 /// The user of a call, and how the answers are to be written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Caller {
     /// Who calls, and by what credential.
     pub(super) asker: Asker,
@@ -46,6 +49,8 @@ pub(super) struct Caller {
     pub(super) device: Option<String>,
     /// How large integers go back.
     pub(super) integers: Integers,
+    /// Its session, of one that has shown a credential.
+    pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
     member_changes: Arc<conversation::MemberChanges>,
 }
@@ -59,6 +64,17 @@ impl Caller {
     /// The same of a call that is about its user.
     fn person(&self, method: Method) -> Result<Asker, Failure> {
         self.user().map(|_| self.asking(method))
+    }
+
+    /// Who calls has shown a credential.
+    pub(super) fn claimed(&mut self, claim: Arc<Claim>) {
+        self.asker = Asker::with_claim(claim, Rights::NONE);
+    }
+
+    /// Whether a right about the server as a whole is given.
+    pub(super) fn may(&self, right: Right) -> bool {
+        let claim = self.asker.claim();
+        claim.is_none_or(|claim| claim.everywhere().has(right))
     }
 
     /// The timeline that a call is about, as this caller may see it.
@@ -148,7 +164,14 @@ fn members_changed_by(request: &Request) -> Option<String> {
 
 fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
-        Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
+        Request::SessionOpen(open) => Work::Now(session::open(shared, caller, open)),
+        Request::SessionRenew(renew) => session::renew(shared, caller, &renew),
+        Request::SessionList(list) => session::list(shared, caller, &list),
+        Request::SessionClose(close) => session::close(shared, caller, &close),
+        Request::SessionRevoke(revoke) => session::revoke(shared, caller, revoke),
+        Request::KeyCreate(create) => key::create(shared, caller, create),
+        Request::KeyList(_) => key::list(shared, caller),
+        Request::KeyRevoke(revoke) => key::revoke(shared, caller, revoke),
         Request::Ping(Nothing {}) => Work::Now(Ok(Reply::Ping(Pong {
             time: shared.clock.now_ms(),
         }))),
@@ -218,44 +241,6 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
             Failure::new(Reason::MethodNotFound).saying("only over a WebSocket")
         )),
     }
-}
-
-fn session_open(
-    shared: &Arc<Shared>,
-    caller: &mut Caller,
-    open: crate::wire::session::Open,
-) -> Outcome {
-    // The user is believed. A token is not: its sender relies on a check that the server can't make.
-    if open.token.is_some() {
-        let failure = Failure::new(Reason::Unauthenticated).about("token");
-        return Err(failure.saying(NO_AUTHENTICATION));
-    }
-    if let Some(user) = open.user {
-        caller.asker = Asker::believed(user);
-    }
-    if let Some(device) = open.device {
-        caller.device = Some(device);
-    }
-    if let Some(integers) = open.integers {
-        caller.integers = integers;
-    }
-    let session = uuid::Uuid::new_v4().simple().to_string();
-    tracing::debug!(
-        session,
-        device = caller.device,
-        client = open.client,
-        "session opened"
-    );
-    Ok(Reply::SessionOpen(Box::new(Opened {
-        session,
-        user: caller.user().ok(),
-        server: Server {
-            name: env!("CARGO_PKG_NAME").to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        heartbeat_ms: u64::try_from(shared.options.heartbeat.as_millis()).unwrap_or(u64::MAX),
-        limits: shared.options.limits.clone(),
-    })))
 }
 
 /// The answer to a token.

@@ -4,6 +4,7 @@
 //! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
 //! the right close code. Must not: spawn anything: an idle connection is this one small task.
 
+mod anew;
 mod answer;
 mod appends;
 pub(super) mod batch;
@@ -11,6 +12,7 @@ mod conversations;
 mod heart;
 mod inbound;
 mod jobs;
+pub(super) mod login;
 mod opening;
 mod own_side;
 mod parts;
@@ -46,6 +48,7 @@ use crate::metrics::Held;
 use crate::wire::Close;
 use inbound::{Inbound, Reader};
 use jobs::Jobs;
+use login::Login;
 use streams::Streams;
 use subscriptions::Subscriptions;
 
@@ -66,6 +69,10 @@ struct Session {
     reader: Reader,
     form: Form,
     caller: Caller,
+    /// `None` = nobody is asked who they are.
+    login: Option<Box<Login>>,
+    /// What the subscriptions were decided by; `None` = nothing is decided.
+    decided: Option<anew::Decided>,
     jobs: Jobs,
     outbox: Outbox,
     subscriptions: Subscriptions,
@@ -105,6 +112,8 @@ enum Draining {
 pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let mut session = Box::pin(Session::open(upgraded, shared)).await;
     let end = poll_fn(|context| session.poll_turn(context)).await;
+    // Whatever becomes of the connection, nothing is allowed to it any more.
+    session.login = None;
     match end {
         End::Close(code) => {
             let closes = &session.shared.metrics.families.closes;
@@ -138,20 +147,34 @@ const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
 impl Session {
     async fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
-        let Upgraded { socket, read, form } = upgraded;
+        let Upgraded {
+            socket,
+            read,
+            form,
+            entered,
+        } = upgraded;
         let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
         let limits = &shared.options.limits;
         let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
         let now = Instant::now();
         let ping_at = now + shared.options.heartbeat;
+        let mut caller = Caller::default();
+        let login = shared.door.as_ref().map(|door| {
+            let login = Login::new(&shared, door, &mut caller, entered);
+            Box::new(login)
+        });
+        let mut subscriptions = Subscriptions::new(Arc::clone(&shared.metrics));
+        subscriptions.name(caller.who());
         let mut session = Box::new(Session {
             socket,
             reader: Reader::new(&read, bytes_max, shared.inbound.share()),
             form,
-            caller: Caller::default(),
+            caller,
+            login,
+            decided: None,
             jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(form.dialect.frames()),
-            subscriptions: Subscriptions::new(Arc::clone(&shared.metrics)),
+            subscriptions,
             streams: Streams::new(Arc::clone(&shared.metrics)),
             signals: Pace::default(),
             news: Vec::new(),
@@ -184,16 +207,24 @@ impl Session {
         }
         for _ in 0..STEPS_MAX {
             let mut moved = self.poll_jobs(context);
+            match self.poll_login(context) {
+                Ok(went_on) => moved |= went_on,
+                Err(end) => return Poll::Ready(end),
+            }
             match self.poll_receive(context) {
                 Ok(received) => moved |= received,
                 Err(end) => return Poll::Ready(end),
             }
+            self.decide_anew(context);
             moved |= self.poll_follow(context);
             self.drained();
             let had_room = self.outbox.has_room();
             match self.outbox.poll_write(&mut self.socket, context) {
                 Poll::Ready(Ok(())) if self.draining == Draining::Announced => {
                     return Poll::Ready(End::Close(Close::Draining));
+                }
+                Poll::Ready(Ok(())) if self.login.as_ref().is_some_and(|login| login.has_left()) => {
+                    return Poll::Ready(End::Close(Close::Unauthenticated));
                 }
                 Poll::Ready(Ok(())) | Poll::Pending => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(end_of(&error)),
@@ -235,7 +266,7 @@ impl Session {
         }
         let mut moved = false;
         let (form, now_ms) = (self.form(), self.shared.clock.now_ms());
-        if stream::back_end(&self.caller).is_err() {
+        if !self.streams.is_empty() && stream::back_end(&self.caller).is_err() {
             self.streams.forbid(&mut self.outbox, form);
         }
         if self.outbox.has_room() {

@@ -19,6 +19,7 @@ use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
 use super::jobs::WAITS_MAX;
+use super::login::open_session;
 use super::opening;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
@@ -27,7 +28,10 @@ use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Tog
 impl Session {
     /// Whether the socket is to be read now.
     pub(super) fn reads(&self) -> bool {
-        self.draining == Draining::No && self.outbox.has_room() && self.jobs.has_room(&self.shared)
+        self.draining == Draining::No
+            && self.outbox.has_room()
+            && self.jobs.has_room(&self.shared)
+            && !self.login.as_ref().is_some_and(|login| login.holds_frames())
     }
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
@@ -82,17 +86,28 @@ impl Session {
         received.increment(frame.len() as u64);
         let dialect = self.form.dialect;
         match dialect.decode(frame, &self.shared.options.limits) {
-            Ok(Incoming::One(call)) => self.one(call, frame.len()),
-            Ok(Incoming::Several(calls)) => {
-                let bytes = frame.len() / calls.len().max(1);
-                calls.into_iter().for_each(|call| self.one(call, bytes));
+            Ok(incoming) => {
+                if let Some(incoming) = self.park(incoming, frame.len()) {
+                    self.begin_all(incoming, frame.len());
+                }
             }
-            Ok(Incoming::Batch(calls, together)) => self.batch(calls, together, frame.len()),
             Err(failure) => {
                 let counters = &self.shared.counters;
                 counters.count(None, Err(&failure), Duration::ZERO);
                 self.send(dialect.encode(&Id::Null, Err(&failure)));
             }
+        }
+    }
+
+    /// Begins what came in a frame of so many bytes.
+    pub(super) fn begin_all(&mut self, incoming: Incoming, bytes: usize) {
+        match incoming {
+            Incoming::One(call) => self.one(call, bytes),
+            Incoming::Several(calls) => {
+                let bytes = bytes / calls.len().max(1);
+                calls.into_iter().for_each(|call| self.one(call, bytes));
+            }
+            Incoming::Batch(calls, together) => self.batch(calls, together, bytes),
         }
     }
 
@@ -102,8 +117,9 @@ impl Session {
         let count = calls.len();
         let mut begun = Vec::with_capacity(count);
         let mut weight = Weight::Light;
-        for call in calls {
-            let Some((call, of_call)) = self.begin(call) else {
+        for Call { id, request } in calls {
+            let request = self.admit(request);
+            let Some((call, of_call)) = self.begin(Call { id, request }) else {
                 continue;
             };
             if of_call == Weight::Page {
@@ -123,7 +139,7 @@ impl Session {
     /// Takes a call that came by itself in a frame of so many bytes.
     fn one(&mut self, call: Call, bytes: usize) {
         let Call { id, request } = call;
-        let appending = match request {
+        let appending = match self.admit(request) {
             Ok(Request::MessageAppend(append)) => {
                 message::append(&self.shared, &self.caller, append)
             }
@@ -158,6 +174,7 @@ impl Session {
             subscriptions,
             streams,
             signals,
+            login,
             ..
         } = self;
         answer::begin(call, dialect, |request| match request {
@@ -170,6 +187,11 @@ impl Session {
             }
             Request::StreamOpen(open) => streams.begin(shared, caller, open),
             Request::StreamClose(close) => now(streams.close(&close)),
+            Request::SessionOpen(open) => {
+                let opened = open_session(shared, login.as_deref_mut(), caller, open);
+                subscriptions.name(caller.who());
+                now(opened)
+            }
             request => start(shared, caller, subscriptions, request, may_wait),
         })
     }
@@ -186,11 +208,6 @@ fn start(
     match request {
         Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, subscribe),
         Request::Unsubscribe(unsubscribe) => now(opening::end(subscriptions, unsubscribe)),
-        Request::SessionOpen(_) => {
-            let opened = answer::start(shared, caller, request);
-            subscriptions.name(caller.who());
-            opened
-        }
         request if !may_wait && conversation::waits(&request) => {
             let limit = WAITS_MAX as u64;
             let failure = Failure::new(Reason::RateLimited)

@@ -162,14 +162,31 @@ async fn perform(
     let headers = std::mem::take(request.headers_mut());
     let headers = signed_headers(&headers);
     let known = &shared.tablestore;
+    let mut key_id = String::new();
     let verified = verify(
         path,
         &headers,
         shared.clock.now_ms(),
-        |id| known.secret(id, is_direct),
+        |id| match &shared.door {
+            Some(door) => {
+                id.clone_into(&mut key_id);
+                let secret = door.authority.signing_secret(id);
+                secret.map(|secret| secret.reveal().to_owned())
+            }
+            None => known.secret(id, is_direct),
+        },
         |name| known.instances.iter().any(|known| known == name),
     );
     *signer = Some(verified?);
+    let mut caller = None;
+    if let Some(door) = &shared.door {
+        let credential = door.authority.signed_by(&key_id, &[]);
+        let credential = credential.map_err(|why| {
+            tracing::debug!(why = why.label(), key_id, "refused a signed request");
+            Failure::new(Code::NoPermissionAccess)
+        })?;
+        caller = Some(door.claim(&credential));
+    }
     let operation = Operation::of_path(path)?;
     let body = body::read(request.body_mut(), operation.body_bytes_max(), shared);
     let body = body.await.map_err(|why| {
@@ -184,7 +201,7 @@ async fn perform(
     let decoded = wire::Request::decode(operation, body.bytes.into())?;
     // The body counts as long as what was made of it.
     let _share = body.share;
-    dispatch::call(shared, &None, decoded).await
+    dispatch::call(shared, &caller, decoded).await
 }
 
 fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {

@@ -1,0 +1,187 @@
+//! Who comes in: what requests show in their headers, and what those are told who may not.
+//!
+//! Owns: the way from a header or a `session.open` to a credential, and the lines of the log about those that were
+//! refused. Promises: a bad credential gets the same bytes whatever is wrong with it; nothing of it is logged but the
+//! name of its key. Must not: judge a credential; the authority does.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::live::Sessions;
+use super::respond::{Answer, full};
+use super::seldom::Seldom;
+use crate::access::{Claim, Gate};
+use crate::credentials::{Authority, Credential, Refused, Shown, named};
+use crate::ids::Clock;
+use crate::metrics::Metrics;
+use crate::wire::jsonrpc::JSON;
+use crate::wire::{Dialect, Failure, Id, Reason};
+
+/// Credentials and what counts of them. There is none without `[auth]`.
+#[derive(Clone)]
+pub struct Access {
+    /// Who judges them.
+    pub authority: Arc<Authority>,
+    /// The rules by which is decided.
+    pub gate: Arc<Gate>,
+}
+
+/// What the gateway has of a server with `[auth]`.
+pub(super) struct Door {
+    pub(super) authority: Arc<Authority>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) sessions: Arc<Sessions>,
+    /// Connections that have not shown a credential yet.
+    pub(super) waiting: Arc<Semaphore>,
+    refused: Seldom,
+}
+
+/// Who sent a request, by what is known below HTTP.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Where it came in.
+    pub(super) local: IpAddr,
+    /// Where it came from.
+    pub(super) peer: IpAddr,
+}
+
+/// Connections without a session at a time: they take a place that nobody has asked for yet.
+const WAITING_MAX: usize = 1_024;
+/// The clock may be set meanwhile.
+const LOOK_MS: u64 = 60_000;
+
+impl Door {
+    pub(super) fn new(access: Access, metrics: &Metrics) -> Door {
+        Door {
+            authority: access.authority,
+            gate: access.gate,
+            sessions: Sessions::new(metrics.access.sessions.clone()),
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            refused: Seldom::default(),
+        }
+    }
+
+    /// The credential of a request, by its headers.
+    pub(super) async fn admit(
+        &self,
+        headers: &HeaderMap,
+        from: Arrival,
+    ) -> Result<Credential, Failure> {
+        let shown = shown(headers)?;
+        let judged = self.authority.verify_fetching(shown).await;
+        judged.map_err(|why| self.refuse(why, shown.bearer, from.peer))
+    }
+
+    /// The credential that a session shows.
+    pub(super) fn judge(&self, shown: Shown<'_>, peer: IpAddr) -> Result<Credential, Failure> {
+        let judged = self.authority.verify(shown);
+        judged.map_err(|why| self.refuse(why, shown.bearer, peer))
+    }
+
+    /// What is decided with a credential.
+    pub(super) fn claim(&self, credential: &Credential) -> Arc<Claim> {
+        let identity = credential.identity.as_ref().clone();
+        Arc::new(Claim::new(identity, Arc::clone(&self.gate)))
+    }
+
+    /// Waits until a credential does not count any more; what those are told who still wait for something.
+    pub(super) async fn until_over(
+        &self,
+        credential: &Credential,
+        claim: &Claim,
+        clock: &Clock,
+    ) -> Failure {
+        let mut versions = self.authority.versions();
+        while self.authority.still_counts(credential) {
+            let left = credential.ends_at.map(|at| at.saturating_sub(clock.now_ms()));
+            if left == Some(0) {
+                break;
+            }
+            let rest = Duration::from_millis(left.unwrap_or(u64::MAX).min(LOOK_MS));
+            // Over = it is time to look again.
+            let _ = timeout(rest, versions.changed()).await;
+        }
+        claim.end();
+        Reason::Unauthenticated.into()
+    }
+
+    /// Ends sessions whose credentials count no more, for as long as it is polled.
+    pub(super) async fn sweep(&self) {
+        let mut versions = self.authority.versions();
+        while versions.changed().await.is_ok() {
+            self.sessions.sweep(&self.authority);
+        }
+    }
+
+    /// Logs why a credential was refused, and says what its owner is told.
+    pub(super) fn refuse(&self, why: Refused, bearer: Option<&str>, peer: IpAddr) -> Failure {
+        let key = bearer.and_then(named);
+        let why_text = why.label();
+        tracing::debug!(why = why_text, key, %peer, "refused a credential");
+        // Anybody can cause it: seldom at a level that is on.
+        if why != Refused::Missing
+            && let Some(count) = self.refused.turn()
+        {
+            tracing::warn!(count, why = why_text, key, %peer, "refused credentials; this is the last one");
+        }
+        match why {
+            Refused::Unavailable => Reason::Unavailable.into(),
+            Refused::OtherUser => Reason::Forbidden.into(),
+            _ => Reason::Unauthenticated.into(),
+        }
+    }
+}
+
+/// What the headers show.
+fn shown(headers: &HeaderMap) -> Result<Shown<'_>, Failure> {
+    let user = match headers.get(USER).map(|user| (user.to_str(), headers)) {
+        None => None,
+        Some((Ok(user), headers)) if headers.get_all(USER).iter().count() == 1 => Some(user),
+        Some(_) => return Err(Reason::Forbidden.into()),
+    };
+    Ok(Shown {
+        bearer: bearer(headers),
+        user,
+        certificates: &[],
+    })
+}
+
+/// The one credential; two could be taken differently by others, and none is counted then.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut bearers = headers.get_all(AUTHORIZATION).iter().filter_map(|value| {
+        // Other schemes are of a proxy that asks for a password and passes it on.
+        let (scheme, credential) = value.to_str().ok()?.split_once(' ')?;
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+        is_bearer.then_some(credential.trim_matches(' '))
+    });
+    match (bearers.next(), bearers.next()) {
+        (Some(bearer), None) => Some(bearer),
+        _ => None,
+    }
+}
+
+/// The answer of HTTP to a request that is refused as a whole.
+pub(super) fn refusal(failure: &Failure) -> Answer {
+    let status = match failure.reason {
+        Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Reason::Forbidden => StatusCode::FORBIDDEN,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let dialect: &dyn Dialect = &JSON;
+    let body = dialect.encode(&Id::Null, Err(failure));
+    let mut answer = full(status, "application/json", body);
+    if status == StatusCode::UNAUTHORIZED {
+        let scheme = HeaderValue::from_static("Bearer");
+        answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    }
+    answer
+}
+
+/// Names the user that a request is for.
+pub(super) const USER: &str = "tideline-user";
