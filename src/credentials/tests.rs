@@ -336,7 +336,7 @@ fn claims_that_do_not_count_are_refused() {
         ("exp", json!(NOW - 30), Refused::Expired),
         ("exp", json!(0), Refused::Expired),
         ("exp", json!((NOW + 60).to_string()), Refused::Claims),
-        ("exp", json!([NOW + 60]), Refused::Claims),
+        ("exp", json!([NOW + 60]), Refused::Malformed),
         ("exp", json!(-1), Refused::Claims),
         ("nbf", json!(NOW + 31), Refused::NotYetValid),
         ("nbf", json!("0"), Refused::Claims),

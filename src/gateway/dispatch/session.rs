@@ -29,6 +29,15 @@ pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: 
             caller.asker = Asker::believed(user);
         }
     }
+    // Over HTTP it is the header that counts.
+    if shared.door.is_some() && caller.live.is_none() {
+        if open.token.is_some() {
+            return Err(Reason::Unauthenticated.into());
+        }
+        if open.user.as_ref().is_some_and(|user| *user != caller.user) {
+            return Err(Reason::Forbidden.into());
+        }
+    }
     if let Some(device) = open.device {
         caller.device = Some(device);
     }
