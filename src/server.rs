@@ -14,8 +14,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::admin::Admin;
 use crate::access::{Gate, Grants, GrantsFrom, Rules};
+use crate::admin::Admin;
 use crate::config::{Config, ConfigError};
 use crate::credentials::{Authority, CredentialError, StoredCredentials};
 use crate::feed::Feed;
@@ -227,7 +227,10 @@ impl Server {
             (None, None) => Ok(()),
             (Some(access), Some(sources)) => {
                 let rules = rules(config)?;
-                access.authority.reload(&sources).map_err(|why| ConfigError(format!("[auth]: {why}")))?;
+                access
+                    .authority
+                    .reload(&sources)
+                    .map_err(|why| ConfigError(format!("[auth]: {why}")))?;
                 access.gate.replace(rules);
                 Ok(())
             }

@@ -33,7 +33,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "timeline",
-        &["access", "entry", "ids", "ordered", "metrics", "model", "table"],
+        &[
+            "access", "entry", "ids", "ordered", "metrics", "model", "table",
+        ],
     ),
     (
         "feed",
@@ -56,7 +58,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "people",
         &[
-            "access", "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
+            "access", "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+            "relay",
         ],
     ),
     (
@@ -76,8 +79,18 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ZERO: &[&str] = &["access", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "access", "credentials", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
-    "people", "webhook", "wire",
+    "access",
+    "credentials",
+    "ids",
+    "ordered",
+    "metrics",
+    "model",
+    "table",
+    "timeline",
+    "feed",
+    "people",
+    "webhook",
+    "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[

@@ -29,6 +29,12 @@ macro_rules! rights {
                 match self { $(Right::$right => $name,)+ }
             }
 
+            /// What it allows, in a line.
+            #[must_use]
+            pub fn summary(self) -> &'static str {
+                match self { $(Right::$right => concat!($($doc),+).trim_ascii(),)+ }
+            }
+
             /// The right of a name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Right> {

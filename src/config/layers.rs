@@ -87,7 +87,10 @@ impl Config {
     /// What policies give to users.
     #[must_use]
     pub fn policy_rights(&self) -> Vec<crate::access::PolicyRights> {
-        self.policy.iter().map(|policy| policy.rights.clone()).collect()
+        self.policy
+            .iter()
+            .map(|policy| policy.rights.clone())
+            .collect()
     }
 
     /// What clients may send and get.

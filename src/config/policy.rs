@@ -66,7 +66,9 @@ impl PolicyKey {
         put("others", others);
         put("members", members);
         if !roles.is_empty() {
-            let roles = roles.iter().map(|(role, rights)| (role.clone(), names(*rights)));
+            let roles = roles
+                .iter()
+                .map(|(role, rights)| (role.clone(), names(*rights)));
             table.insert("roles".to_owned(), Value::Table(roles.collect()));
         }
         if let Some(creator) = creator {
@@ -77,7 +79,9 @@ impl PolicyKey {
 }
 
 fn names(rights: Rights) -> Value {
-    let names = rights.iter().map(|right| Value::String(right.name().to_owned()));
+    let names = rights
+        .iter()
+        .map(|right| Value::String(right.name().to_owned()));
     Value::Array(names.collect())
 }
 
@@ -87,7 +91,10 @@ fn take_rights(table: &mut Table, prefix: &str) -> Result<PolicyRights, String> 
         prefix: prefix.to_owned(),
         ..PolicyRights::default()
     };
-    for (name, rights) in [("others", &mut rights.others), ("members", &mut rights.members)] {
+    for (name, rights) in [
+        ("others", &mut rights.others),
+        ("members", &mut rights.members),
+    ] {
         if let Some(list) = table.remove(name) {
             *rights = read_rights(&list).map_err(|why| format!("{name}: {why}"))?;
         }
@@ -118,7 +125,12 @@ fn read_rights(list: &Value) -> Result<Rights, String> {
     let right = |one: &Value| {
         let right = one.as_str().and_then(Right::from_name);
         let right = right.filter(|right| {
-            let elsewhere = [Right::Observe, Right::Admin, Right::TablesRead, Right::TablesWrite];
+            let elsewhere = [
+                Right::Observe,
+                Right::Admin,
+                Right::TablesRead,
+                Right::TablesWrite,
+            ];
             !elsewhere.contains(right) && *right != Right::TablesManage
         });
         right.ok_or_else(|| format!("{one} is no right that a policy gives"))

@@ -99,7 +99,9 @@ impl Authority {
         let tokens = Tokens::load(sources, None, metrics).map_err(CredentialError::Keys)?;
         let keys = stored.keys().await?;
         metrics.access.keys.count(keys.len() as u64);
-        let keys = keys.into_iter().map(|key| (Arc::clone(&key.id), Arc::new(key)));
+        let keys = keys
+            .into_iter()
+            .map(|key| (Arc::clone(&key.id), Arc::new(key)));
         let revoked = stored.revocations().await?.into_iter().collect();
         Ok(Authority {
             tokens: ArcSwap::from_pointee(tokens),
@@ -150,9 +152,17 @@ impl Authority {
         } else {
             self.verify_token(bearer, shown)
         };
-        let by = if bearer.starts_with(api_key::MARK) { "key" } else { "token" };
+        let by = if bearer.starts_with(api_key::MARK) {
+            "key"
+        } else {
+            "token"
+        };
         let result = judged.as_ref().map_or_else(|why| why.label(), |_| "ok");
-        self.metrics.access.credentials.of(&[by, result]).increment(1);
+        self.metrics
+            .access
+            .credentials
+            .of(&[by, result])
+            .increment(1);
         judged
     }
 
@@ -291,7 +301,8 @@ impl Authority {
         match (&credential.source, &credential.identity.who) {
             (Source::Token { key, issued_at }, _) => {
                 let tokens = self.tokens.load();
-                let in_set = |url: &JwksUrl| url.with(|keys| keys.is_some_and(|keys| keys.has(key)));
+                let in_set =
+                    |url: &JwksUrl| url.with(|keys| keys.is_some_and(|keys| keys.has(key)));
                 let has_key = tokens.fixed.has(key) || tokens.url.as_ref().is_some_and(in_set);
                 has_key && !self.is_revoked(credential.identity.user(), *issued_at)
             }
@@ -308,7 +319,10 @@ impl Authority {
     }
 
     /// Makes a key; what it is and its secret, which nobody is told again.
-    pub async fn create_key(&self, asked: NewKey) -> Result<(Arc<ApiKey>, KeySecret), CredentialError> {
+    pub async fn create_key(
+        &self,
+        asked: NewKey,
+    ) -> Result<(Arc<ApiKey>, KeySecret), CredentialError> {
         let _changing = self.changing.lock().await;
         let made = asked.make(self.clock.now_ms());
         let (key, secret) = made.map_err(CredentialError::Refused)?;
@@ -347,7 +361,11 @@ impl Authority {
     }
 
     /// Takes back a user's tokens from before a time, ms; without one, all that there are. Returns the time in force.
-    pub async fn revoke_tokens(&self, user: &str, before: Option<u64>) -> Result<u64, CredentialError> {
+    pub async fn revoke_tokens(
+        &self,
+        user: &str,
+        before: Option<u64>,
+    ) -> Result<u64, CredentialError> {
         let before = before.unwrap_or_else(|| self.clock.now_ms());
         let before = self.stored.revoke(user, before).await?;
         {

@@ -27,8 +27,8 @@ mod tablestore;
 mod upgrade;
 
 pub use changes::body as changes_body;
-pub use door::Access;
 pub(crate) use dispatch::shape;
+pub use door::Access;
 pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;

@@ -51,9 +51,7 @@ impl People {
             .timelines
             .sync(&positions, asker, sync.bytes_max, start);
         let (synced, more) = synced.await?;
-        let gone = |one: &&Synced| {
-            matches!(one.state, SyncState::Deleted | SyncState::Forbidden)
-        };
+        let gone = |one: &&Synced| matches!(one.state, SyncState::Deleted | SyncState::Forbidden);
         let gone: Vec<&str> = synced
             .iter()
             .filter(gone)

@@ -260,7 +260,9 @@ impl People {
 
     /// One conversation.
     pub async fn conversation(&self, asker: &Asker, timeline: &str) -> Result<Shown, Error> {
-        let found = self.shown(asker, &[timeline], None, &Columns::new()).await?;
+        let found = self
+            .shown(asker, &[timeline], None, &Columns::new())
+            .await?;
         match found.into_iter().next() {
             Some(Found::Shown(one)) => Ok(*one),
             _ => Err(Error::ConversationNotFound),
@@ -318,7 +320,10 @@ impl People {
             .zip(&rows)
             .filter_map(|(name, row)| fits(row).then_some(*name))
             .collect();
-        let found = self.timelines.conversations(asker, &wanted, columns).await?;
+        let found = self
+            .timelines
+            .conversations(asker, &wanted, columns)
+            .await?;
         let (mut found, now_ms) = (found.into_iter(), self.timelines.now_ms());
         let mut shown = Vec::with_capacity(names.len());
         for (name, row) in names.iter().zip(rows) {

@@ -37,7 +37,9 @@ impl Site {
             match self.check_asker(txn, &name, existing.as_ref(), asker, create) {
                 // Who may create learns which names are taken.
                 Err(Error::TimelineNotFound)
-                    if asker.claim().is_some() && !implicit && checked(asker, by_name()).is_ok() =>
+                    if asker.claim().is_some()
+                        && !implicit
+                        && checked(asker, by_name()).is_ok() =>
                 {
                     return Err(Error::NoRight);
                 }
@@ -90,7 +92,10 @@ impl Site {
         }
         change::check_roles(name, asker, rights, members.iter().map(NewMember::role))?;
         if let Some(creator) = creator {
-            match members.iter_mut().find(|member| member.user == creator.user) {
+            match members
+                .iter_mut()
+                .find(|member| member.user == creator.user)
+            {
                 Some(member) => member.role = creator.role,
                 None => members.insert(0, creator),
             }

@@ -213,7 +213,11 @@ impl Site {
             }
             // The reader never had anything of it: nothing yet.
             let is_new = position.after == 0 && position.epoch.is_none();
-            return if is_new { News::None } else { News::Deleted(state) };
+            return if is_new {
+                News::None
+            } else {
+                News::Deleted(state)
+            };
         };
         if position.rewind.is_some() {
             return if head.last > 0 {

@@ -19,7 +19,7 @@ use crate::people::{
     Filter, ListConversations, People, Shown, SyncConversations, SyncedConversations,
 };
 use crate::timeline::Timelines;
-use crate::wire::{Method, Failure, Integers, Reason, Reply, Request, conversation};
+use crate::wire::{Failure, Integers, Method, Reason, Reply, Request, conversation};
 
 /// Up to where members were changed on a connection, by partition. Lists wait until they show that.
 #[derive(Debug, Default)]
@@ -269,7 +269,11 @@ async fn wait(
     }
     let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
-    let mut names = shared.people.names(asked.asker.user()).await.map_err(refusal)?;
+    let mut names = shared
+        .people
+        .names(asked.asker.user())
+        .await
+        .map_err(refusal)?;
     names.push(Timelines::own_side(asked.asker.user()));
     let watches: Vec<Watch> = names
         .iter()

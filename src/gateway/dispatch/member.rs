@@ -11,7 +11,7 @@ use crate::timeline::{
     AddMembers, ListMembers, NewMember, NextMembers, RemoveMembers, UpdateMember,
 };
 use crate::wire::new_member::{self, History, HistoryWord};
-use crate::wire::{Method, Entry, Reply, member};
+use crate::wire::{Entry, Method, Reply, member};
 
 /// A user who is to become a member.
 pub(super) fn new_member(from: new_member::NewMember) -> NewMember {

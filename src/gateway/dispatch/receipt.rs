@@ -68,7 +68,10 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: receipt::List
         limit,
         epoch,
     } = request;
-    let (timelines, target) = (shared.timelines.clone(), caller.target(Method::ReceiptList, timeline, epoch));
+    let (timelines, target) = (
+        shared.timelines.clone(),
+        caller.target(Method::ReceiptList, timeline, epoch),
+    );
     Work::Read(Box::pin(async move {
         let read = timelines.receipts(target, sequence, after, size(limit));
         let found = read.await.map_err(refusal)?;
@@ -149,7 +152,8 @@ pub(super) fn hidden(shared: &Arc<Shared>, caller: &Caller, request: hide::Hidde
 fn mine(
     caller: &Caller,
     method: Method,
-    timeline: String, epoch: Option<String>,
+    timeline: String,
+    epoch: Option<String>,
 ) -> Result<Target, Work> {
     match caller.user() {
         Ok(_) => Ok(caller.target(method, timeline, epoch)),

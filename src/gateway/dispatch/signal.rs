@@ -11,7 +11,7 @@ use super::shape::{page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::feed::{self, Body, Mailbox};
 use crate::wire::signal::{Get, Got, Online, Presence, Refused, Signal, Signalled, User};
-use crate::wire::{Method, Failure, Reason, Reply};
+use crate::wire::{Failure, Method, Reason, Reply};
 
 /// The connection that a signal comes from.
 pub(in crate::gateway) struct From<'s> {
@@ -41,7 +41,9 @@ pub(in crate::gateway) fn signal(
         mailbox,
         subscribes: true,
     }) = from
-        && caller.asking(Method::Signal).is_allowed_by_name(timeline.as_bytes())
+        && caller
+            .asking(Method::Signal)
+            .is_allowed_by_name(timeline.as_bytes())
     {
         shared.feed.signal(&timeline, body, Some(mailbox));
         return Work::Now(Ok(Reply::Signal(Signalled {})));

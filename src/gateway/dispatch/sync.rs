@@ -20,7 +20,7 @@ use crate::feed::{Mailbox, Watch};
 use crate::metrics::{Metrics, News};
 use crate::people::{SetPositions, SyncDevice};
 use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
-use crate::wire::{Method, Failure, Integers, Reply, sync};
+use crate::wire::{Failure, Integers, Method, Reply, sync};
 
 pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Work {
     let (shared, integers) = (Arc::clone(shared), caller.integers);
@@ -146,7 +146,11 @@ async fn wait_by_device(
     let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
     loop {
-        let names = shared.people.names(sync.asker.user()).await.map_err(refusal)?;
+        let names = shared
+            .people
+            .names(sync.asker.user())
+            .await
+            .map_err(refusal)?;
         let own_side = Timelines::own_side(sync.asker.user());
         let watch = |name: &String, slot| shared.feed.watch(name, &mailbox, slot);
         let mut watches: Vec<Watch> = names.iter().map(|name| watch(name, ANY)).collect();

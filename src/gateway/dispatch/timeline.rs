@@ -105,7 +105,9 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: timeline::U
 
 pub(super) fn delete(shared: &Arc<Shared>, caller: &Caller, request: timeline::Delete) -> Work {
     let timeline::Delete { timeline, epoch } = request;
-    let queued = shared.timelines.delete(caller.target(Method::TimelineDelete, timeline, epoch));
+    let queued = shared
+        .timelines
+        .delete(caller.target(Method::TimelineDelete, timeline, epoch));
     Work::Write(Box::pin(async move {
         let deleted = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineDelete(timeline::Deleted { deleted }))

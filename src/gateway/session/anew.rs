@@ -34,7 +34,9 @@ fn replaced(mut turns: watch::Receiver<u64>) -> BoxFuture<'static, watch::Receiv
 impl Session {
     /// Has the subscriptions decided again, if there is a reason.
     pub(super) fn decide_anew(&mut self, context: &mut Context<'_>) {
-        let Some(door) = &self.shared.door else { return };
+        let Some(door) = &self.shared.door else {
+            return;
+        };
         let decided = self.decided.get_or_insert_with(|| Decided {
             by: None,
             replaced: replaced(door.gate.replaced()),

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::row::{Outcome, refusal};
 use super::rights::{self, Caller};
+use super::row::{Outcome, refusal};
 use super::{batch, export, row, stream};
 use crate::gateway::Shared;
 use crate::model::Definition;

@@ -403,7 +403,11 @@ impl World {
                 counting.filter(|one| *one > 0).count() as u64
             );
             for (name, one) in &seen {
-                let got = self.people.conversation(&USERS[who].into(), name).await.unwrap();
+                let got = self
+                    .people
+                    .conversation(&USERS[who].into(), name)
+                    .await
+                    .unwrap();
                 assert_eq!(Seen::from(got), *one);
             }
         }

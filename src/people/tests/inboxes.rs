@@ -201,7 +201,11 @@ impl World {
             }
             Step::Follow { timeline, user } => {
                 let (name, user) = (NAMES[*timeline], USERS[*user]);
-                let from = self.people.follow(&user.into(), name, None, 2).await.unwrap();
+                let from = self
+                    .people
+                    .follow(&user.into(), name, None, 2)
+                    .await
+                    .unwrap();
                 let room = &mut self.rooms[*timeline];
                 let first = *room
                     .follows

@@ -372,7 +372,11 @@ async fn bent_follow(
         .configure(target, patch, None)
         .await
         .unwrap();
-    world.people.follow(&"ada".into(), "room", None, 0).await.unwrap();
+    world
+        .people
+        .follow(&"ada".into(), "room", None, 0)
+        .await
+        .unwrap();
     let append = Append {
         timeline: "room".to_owned(),
         asker: "ben".into(),

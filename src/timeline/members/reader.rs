@@ -83,12 +83,7 @@ impl Site {
 
     /// The answer for a timeline that is not there, or that is hidden where nobody is a member: it looks for the caller
     /// among members too, so that nobody can tell the two by the time that they take.
-    fn missing(
-        &self,
-        rows: &impl Source,
-        name: &Name,
-        asker: &Asker,
-    ) -> Result<Error, ReadError> {
+    fn missing(&self, rows: &impl Source, name: &Name, asker: &Asker) -> Result<Error, ReadError> {
         if asker.claim().is_some() && !asker.user().is_empty() {
             rows.row(&name.member_key(0, asker.user()))?;
             let _ = asker.rights(name.id(), Membership::default());

@@ -149,7 +149,12 @@ impl Timer {
         let work = self
             .timelines
             .read(partition, move |view| {
-                Ok(Work::read(view, (partition, gate.as_ref()), from_ms, now_ms)?)
+                Ok(Work::read(
+                    view,
+                    (partition, gate.as_ref()),
+                    from_ms,
+                    now_ms,
+                )?)
             })
             .await?;
         let mut done = Done {

@@ -91,7 +91,13 @@ impl Site {
         if cleared > member.cleared {
             member.cleared = cleared;
             // A row put anew: what they may see is another now, and their subscriptions learn of it.
-            put_own(txn, (&name, &head), target.asker.user(), &member, Action::Put);
+            put_own(
+                txn,
+                (&name, &head),
+                target.asker.user(),
+                &member,
+                Action::Put,
+            );
         }
         Ok(Cleared {
             cleared: member.cleared,
