@@ -126,7 +126,7 @@ impl Subscription {
         self.cursor.must_look()
     }
 
-    /// The same, if it was not opened for this one.
+    /// The same, if it began before the session was decided anew.
     pub fn decide_again(&mut self, asker: &Arc<Asker>) {
         if asker.claim().is_some() && !Arc::ptr_eq(&self.asker, asker) {
             self.decide_anew(asker);

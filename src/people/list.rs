@@ -5,7 +5,6 @@
 //! what is new since a moment; `sync.rs` does.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::access::Asker;
@@ -17,6 +16,7 @@ use crate::timeline::{Columns, Conversation, Error, Looked, Pulse};
 use super::conversation_row::{ConversationRow, Membership};
 use super::conversations;
 use super::cursor::{Behind, Read, Since};
+use super::found::Found;
 use super::memberships::{Entry, Mine};
 use super::tables::Home;
 use super::{People, SMALL_BYTES, direct};
@@ -195,7 +195,9 @@ impl People {
         let user = asker.user();
         let mine = self.mine(user).await?;
         let mut places = self.places(&mine).await?;
-        self.leave_out_hidden(asker, &mut places).await?;
+        let names = places.iter().map(|place| place.name).collect();
+        let hidden = self.hidden(asker, names).await?;
+        places.retain(|place| !hidden.contains(place.name));
         if !filter.attributes.is_empty() {
             let names: Vec<&str> = places.iter().map(|place| place.name).collect();
             let fits = self.that_fit(user, &names, &filter.attributes).await?;
@@ -237,25 +239,6 @@ impl People {
             (count.unread_conversations, count.unread, count.mentions) = (0, 0, 0);
         }
         Ok(count)
-    }
-
-    /// Leaves out what a member may not read. Nearly always that needs no look.
-    async fn leave_out_hidden(
-        &self,
-        asker: &Asker,
-        places: &mut Vec<Place<'_>>,
-    ) -> Result<(), Error> {
-        let mut hidden = BTreeSet::new();
-        let unsure = |place: &&Place<'_>| !asker.reads_in_any_role(place.name.as_bytes());
-        let unsure: Vec<&str> = places.iter().filter(unsure).map(|one| one.name).collect();
-        for chunk in unsure.chunks(CHUNK) {
-            let looked = self.shown(asker, chunk, Some(&[]), &Columns::new()).await?;
-            let is_out = |(_, found): &(&&str, Found)| !matches!(found, Found::Shown(_));
-            let out = chunk.iter().zip(looked).filter(is_out);
-            hidden.extend(out.map(|(name, _)| (*name).to_owned()));
-        }
-        places.retain(|place| !hidden.contains(place.name));
-        Ok(())
     }
 
     /// One conversation.
@@ -407,15 +390,6 @@ impl People {
         }
         Ok(fits)
     }
-}
-
-/// What became of one that was to be shown.
-pub(super) enum Found {
-    Shown(Box<Shown>),
-    /// Its attributes are others, or the user may not read it.
-    Unfit,
-    /// The user is no member.
-    Ended,
 }
 
 fn has_all(row: Option<&ConversationRow>, wanted: &Columns) -> bool {

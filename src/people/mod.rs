@@ -13,6 +13,7 @@ mod dump;
 mod feed;
 mod followers;
 mod follows;
+mod found;
 mod inboxes;
 mod jobs;
 mod list;

@@ -9,7 +9,8 @@ use crate::access::Asker;
 use crate::timeline::{Columns, Error};
 
 use super::People;
-use super::list::{Found, Shown};
+use super::found::Found;
+use super::list::Shown;
 use super::stored::Place;
 use super::tables::Home;
 

@@ -9,7 +9,8 @@ use crate::timeline::{Columns, Error, Pulse};
 
 use super::People;
 use super::cursor::{CURSOR_MS_MAX, Ends, Read, Since};
-use super::list::{Found, Shown};
+use super::found::Found;
+use super::list::Shown;
 use super::tables::Home;
 
 /// Asks for what has changed.

@@ -6,6 +6,7 @@
 
 mod append;
 mod changes;
+mod covered;
 mod create;
 mod dump;
 mod edit;

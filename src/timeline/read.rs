@@ -8,6 +8,7 @@ use crate::access::Asker;
 use crate::model::{Direction, json_bytes};
 use crate::table::{Key, View, scan};
 
+use super::covered;
 use super::edit::load;
 use super::head::HeadRow;
 use super::members::Reader;
@@ -145,17 +146,10 @@ fn segments(list: &List) -> Vec<(Key, Key)> {
     let own = heads().string("$");
     let behind_own = heads().string("%");
     let end = heads().above_all();
-    let segments = [(start.clone(), own), (start.max(behind_own), end.clone())];
+    let segments = [(start.clone(), own), (start.max(behind_own), end)];
     let coverage = list.asker.coverage();
-    let covered = |(from, to): &(Key, Key)| {
-        let bound = |bytes| Key::new(HEADS, &[], 0).text_from(bytes);
-        let ranges = coverage.ranges().map(|(first, behind)| {
-            let behind = behind.map_or_else(|| end.clone(), bound);
-            (from.clone().max(bound(first)), to.clone().min(behind))
-        });
-        ranges.filter(|(from, to)| from < to).collect::<Vec<_>>()
-    };
-    segments.iter().flat_map(covered).collect()
+    let covered = |bounds| covered::ranges(&coverage, bounds);
+    segments.into_iter().flat_map(covered).collect()
 }
 
 impl Timelines {

@@ -26,6 +26,7 @@ use crate::table::{
     Batch, Key, ReadError, RowWriter, Table, Touched, View, VirtualRows, Walk, key_of, scan,
 };
 
+use super::covered;
 use super::edit::load_held;
 use super::head::HeadRow;
 use super::page::Held;
@@ -104,26 +105,6 @@ impl Timelines {
     }
 }
 
-/// The heads between two keys of timelines that are covered, in a direction.
-fn heads<'v>(
-    view: &'v View,
-    coverage: &'v Coverage,
-    (from, to): (Key, Key),
-    direction: Direction,
-) -> impl Iterator<Item = Result<(Bytes, Bytes), ReadError>> + 'v {
-    let bound = |bytes| Key::new(HEADS, &[], 0).text_from(bytes);
-    let ranges = coverage.ranges().map(|(first, behind)| {
-        let behind = behind.map_or_else(|| to.clone(), bound);
-        (from.clone().max(bound(first)), to.clone().min(behind))
-    });
-    let mut ranges: Vec<_> = ranges.filter(|(from, to)| from < to).collect();
-    if direction == Direction::Backward {
-        ranges.reverse();
-    }
-    let walk = move |(from, to): (Key, Key)| scan(view, &from, &to, direction);
-    ranges.into_iter().flat_map(walk)
-}
-
 fn table(
     (id, name): (TableId, &str),
     key: &[(&str, KeyType)],
@@ -186,7 +167,7 @@ impl VirtualRows for MessageTable {
         let bounds = (low.to_vec(), high.to_vec());
         // The timelines that the bounds name may have messages within.
         let (from, to) = (key_of(HEADS, &low[..1]), key_of(HEADS, &high[..1]));
-        let heads = heads(view, &self.1, (from, to.above_all()), direction);
+        let heads = covered::heads(view, &self.1, (from, to.above_all()), direction);
         Box::new(heads.flat_map(move |row| {
             let walk = row
                 .and_then(|row| HeadRow::named(&row))
@@ -265,7 +246,7 @@ impl VirtualRows for MetaTable {
         direction: Direction,
     ) -> Walk<'v> {
         let bounds = (key_of(HEADS, low), key_of(HEADS, high));
-        let heads = heads(view, &self.1, bounds, direction);
+        let heads = covered::heads(view, &self.1, bounds, direction);
         Box::new(heads.map(move |row| {
             let (timeline, head) = HeadRow::named(&row?)?;
             let key = Key::new(METAS, Name::new(&timeline).as_bytes(), 0);

@@ -11,14 +11,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::access::{Right, Rights};
-
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
+use super::needs::Needs;
 use super::{
     conversation, feed, hide, key, member, message, pin, position, reaction, receipt, schedule,
     session, sessions, signal, stream, sync, timeline, webhook,
 };
+use crate::access::{Right, Rights};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -140,44 +140,6 @@ macro_rules! methods {
     };
 }
 
-/// What a caller needs for a method, where there is `[auth]`. `admin` is always enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// Not even a credential.
-    Nothing(Rights),
-    /// A credential. What it shows of timelines is left out where they may not be read.
-    Session(Rights),
-    /// Any of these rights on each timeline or table that it names.
-    Any(Rights),
-    /// Any of these rights on `*`: it is about the server.
-    Server(Rights),
-}
-
-impl Needs {
-    /// The rights of which any is enough; none = to read.
-    #[must_use]
-    pub fn rights(self) -> Rights {
-        match self {
-            Needs::Nothing(rights)
-            | Needs::Session(rights)
-            | Needs::Any(rights)
-            | Needs::Server(rights) => rights,
-        }
-    }
-
-    /// As the schemas and the documentation say it.
-    #[must_use]
-    pub fn text(self) -> String {
-        let names: Vec<&str> = self.rights().iter().map(Right::name).collect();
-        match self {
-            Needs::Nothing(_) => "nothing".to_owned(),
-            Needs::Session(_) => "a credential".to_owned(),
-            Needs::Any(_) => names.join(" or "),
-            Needs::Server(_) => format!("{} on *", names.join(" or ")),
-        }
-    }
-}
-
 /// Parameters by which the shortest answer is longer than that of most methods.
 pub(crate) trait Claim {
     /// By how many bytes at most.
@@ -243,215 +205,145 @@ macro_rules! shortened {
 
 methods! {
     SessionOpen(session::Open) -> Box<session::Opened>,
-        "session.open", claims, Nothing[],
-        "Name the user, get the limits";
+        "session.open", claims, Nothing[], "Name the user, get the limits";
     SessionRenew(sessions::Renew) -> sessions::Renewed,
-        "session.renew", changes, Session[],
-        "Show a newer token, so that the session goes on";
+        "session.renew", changes, Session[], "Show a newer token, so that the session goes on";
     SessionList(sessions::List) -> sessions::Listed,
-        "session.list", answers, Session[],
-        "List sessions";
+        "session.list", answers, Session[], "List sessions";
     SessionClose(sessions::Close) -> sessions::Closed,
-        "session.close", changes, Session[],
-        "Close a session";
+        "session.close", changes, Session[], "Close a session";
     SessionRevoke(sessions::Revoke) -> sessions::Revoked,
-        "session.revoke", changes, Server[Admin],
-        "Take a user's tokens back";
+        "session.revoke", changes, Server[Admin], "Take a user's tokens back";
     KeyCreate(key::Create) -> key::Created,
-        "key.create", changes, Server[Admin],
-        "Make an API key";
+        "key.create", changes, Server[Admin], "Make an API key";
     KeyList(key::List) -> key::Listed,
-        "key.list", answers, Server[Admin],
-        "List the API keys";
+        "key.list", answers, Server[Admin], "List the API keys";
     KeyRevoke(key::Revoke) -> key::Revoked,
-        "key.revoke", changes, Server[Admin],
-        "Take an API key back";
+        "key.revoke", changes, Server[Admin], "Take an API key back";
     Ping(session::Nothing) -> session::Pong,
-        "ping", counts, Nothing[],
-        "Ask for a sign of life";
+        "ping", counts, Nothing[], "Ask for a sign of life";
     TimelineCreate(timeline::Create) -> timeline::Created,
-        "timeline.create", changes, Any[Create],
-        "Make a timeline, or find it";
+        "timeline.create", changes, Any[Create], "Make a timeline, or find it";
     TimelineGet(timeline::Get) -> Box<timeline::Info>,
-        "timeline.get", answers, Any[Read],
-        "Read what is known of a timeline";
+        "timeline.get", answers, Any[Read], "Read what is known of a timeline";
     TimelineUpdate(timeline::Update) -> timeline::Updated,
-        "timeline.update", shortens, Any[Manage],
-        "Change the meta";
+        "timeline.update", shortens, Any[Manage], "Change the meta";
     TimelineDelete(timeline::Delete) -> timeline::Deleted,
-        "timeline.delete", changes, Any[Manage],
-        "Delete a timeline";
+        "timeline.delete", changes, Any[Manage], "Delete a timeline";
     TimelineTrim(timeline::Trim) -> timeline::Trimmed,
-        "timeline.trim", changes, Any[Manage],
-        "Drop the oldest messages";
+        "timeline.trim", changes, Any[Manage], "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
-        "timeline.list", answers, Any[Read],
-        "List timelines by ID";
+        "timeline.list", answers, Any[Read], "List timelines by ID";
     TimelineConfigure(timeline::Configure) -> timeline::Configured,
-        "timeline.configure", changes, Any[Manage],
-        "Change the settings";
+        "timeline.configure", changes, Any[Manage], "Change the settings";
     MemberAdd(member::Add) -> member::Added,
-        "member.add", changes, Any[Members],
-        "Add members, all or none";
+        "member.add", changes, Any[Members], "Add members, all or none";
     MemberUpdate(member::Update) -> Box<member::Updated>,
-        "member.update", shortens, Any[Members],
-        "Change a member's role and attributes";
+        "member.update", shortens, Any[Members], "Change a member's role and attributes";
     MemberRemove(member::Remove) -> member::Removed,
-        "member.remove", changes, Any[Members],
-        "Remove members, or leave";
+        "member.remove", changes, Any[Members], "Remove members, or leave";
     MemberGet(member::Get) -> Box<member::Got>,
-        "member.get", answers, Any[Read],
-        "Read one member";
+        "member.get", answers, Any[Read], "Read one member";
     MemberList(member::List) -> member::Listed,
-        "member.list", answers, Any[Read],
-        "Read the members, or what changed among them";
+        "member.list", answers, Any[Read], "Read the members, or what changed among them";
     MessageAppend(message::Append) -> message::AppendOutcome,
-        "message.append", changes, Any[Append],
-        "Append a message";
+        "message.append", changes, Any[Append], "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,
-        "message.append_batch", claims, Any[Append],
-        "Append messages, all or none";
+        "message.append_batch", claims, Any[Append], "Append messages, all or none";
     MessageGet(message::Get) -> Box<message::Got>,
-        "message.get", answers, Any[Read],
-        "Read one message";
+        "message.get", answers, Any[Read], "Read one message";
     MessageRange(message::Range) -> message::Page,
-        "message.range", answers, Any[Read],
-        "Read a page of messages";
+        "message.range", answers, Any[Read], "Read a page of messages";
     MessageUpdate(message::Update) -> Box<message::Got>,
-        "message.update", shortens, Any[Edit, Moderate],
-        "Edit a message";
+        "message.update", shortens, Any[Edit, Moderate], "Edit a message";
     MessageDelete(message::Delete) -> message::Deleted,
-        "message.delete", changes, Any[Edit, Moderate],
-        "Make a message a tombstone";
+        "message.delete", changes, Any[Edit, Moderate], "Make a message a tombstone";
     MessageRecall(message::Recall) -> message::Deleted,
-        "message.recall", changes, Any[Edit, Moderate],
-        "Take a message back, and say so in its place";
+        "message.recall", changes, Any[Edit, Moderate], "Take a message back, and say so in its place";
     ReactionAdd(reaction::Add) -> reaction::Reacted,
-        "reaction.add", shortens, Any[React],
-        "React to a message";
+        "reaction.add", shortens, Any[React], "React to a message";
     ReactionRemove(reaction::Remove) -> reaction::Reacted,
-        "reaction.remove", shortens, Any[React],
-        "Take a reaction back";
+        "reaction.remove", shortens, Any[React], "Take a reaction back";
     ReactionList(reaction::List) -> reaction::Listed,
-        "reaction.list", answers, Any[Read],
-        "Read who has reacted to a message";
+        "reaction.list", answers, Any[Read], "Read who has reacted to a message";
     PinAdd(pin::Add) -> pin::Added,
-        "pin.add", changes, Any[Moderate],
-        "Pin a message for all";
+        "pin.add", changes, Any[Moderate], "Pin a message for all";
     PinRemove(pin::Remove) -> pin::Removed,
-        "pin.remove", changes, Any[Moderate],
-        "Take the pin of a message away";
+        "pin.remove", changes, Any[Moderate], "Take the pin of a message away";
     PinList(pin::List) -> pin::Listed,
-        "pin.list", answers, Any[Read],
-        "Read the pinned messages";
+        "pin.list", answers, Any[Read], "Read the pinned messages";
     ScheduleList(schedule::List) -> schedule::Listed,
-        "schedule.list", answers, Any[Append],
-        "List the messages that one has scheduled";
+        "schedule.list", answers, Any[Append], "List the messages that one has scheduled";
     ScheduleCancel(schedule::Cancel) -> schedule::Cancelled,
-        "schedule.cancel", changes, Any[Append],
-        "Take back a scheduled message";
+        "schedule.cancel", changes, Any[Append], "Take back a scheduled message";
     MessageHide(hide::Hide) -> hide::Hid,
-        "message.hide", changes, Any[Read],
-        "Hide messages from oneself";
+        "message.hide", changes, Any[Read], "Hide messages from oneself";
     MessageHidden(hide::Hidden) -> hide::HiddenPage,
-        "message.hidden", answers, Any[Read],
-        "Read what one has hidden";
+        "message.hidden", answers, Any[Read], "Read what one has hidden";
     ConversationClear(hide::Clear) -> hide::Cleared,
-        "conversation.clear", changes, Any[Read],
-        "Clear a conversation for oneself";
+        "conversation.clear", changes, Any[Read], "Clear a conversation for oneself";
     ReadSet(receipt::ReadSet) -> receipt::ReadStates,
-        "read.set", claims, Any[Read],
-        "Say how far one has read";
+        "read.set", claims, Any[Read], "Say how far one has read";
     ReceiptList(receipt::List) -> receipt::Listed,
-        "receipt.list", answers, Any[Read],
-        "Read who got a message";
+        "receipt.list", answers, Any[Read], "Read who got a message";
     PositionSet(position::Set) -> position::Stored,
-        "position.set", shortens, Session[],
-        "Store how far a device is";
+        "position.set", shortens, Session[], "Store how far a device is";
     PositionList(position::List) -> position::Listed,
-        "position.list", answers, Session[],
-        "Read a device's positions, or list the devices";
+        "position.list", answers, Session[], "Read a device's positions, or list the devices";
     PositionRemove(position::Remove) -> position::Removed,
-        "position.remove", changes, Session[],
-        "Forget a device";
+        "position.remove", changes, Session[], "Forget a device";
     ConversationList(conversation::List) -> conversation::Listed,
-        "conversation.list", answers, Session[],
-        "List one's conversations";
+        "conversation.list", answers, Session[], "List one's conversations";
     ConversationSync(conversation::Sync) -> conversation::Synced,
-        "conversation.sync", answers, Session[],
-        "Read which conversations have changed";
+        "conversation.sync", answers, Session[], "Read which conversations have changed";
     ConversationCount(conversation::Count) -> conversation::Counted,
-        "conversation.count", counts, Session[],
-        "Count conversations and what is unread";
+        "conversation.count", counts, Session[], "Count conversations and what is unread";
     ConversationGet(conversation::Get) -> Box<conversation::Got>,
-        "conversation.get", answers, Session[],
-        "Read one conversation";
+        "conversation.get", answers, Session[], "Read one conversation";
     ConversationDirect(conversation::Direct) -> conversation::DirectMade,
-        "conversation.direct", changes, Any[Create],
-        "Make the conversation with one user, or find it";
+        "conversation.direct", changes, Any[Create], "Make the conversation with one user, or find it";
     ConversationUpdate(conversation::Update) -> conversation::Updated,
-        "conversation.update", shortens, Session[],
-        "Change one's own attributes of a conversation";
+        "conversation.update", shortens, Session[], "Change one's own attributes of a conversation";
     ConversationHide(conversation::Hide) -> conversation::Hidden,
-        "conversation.hide", changes, Session[],
-        "Take a conversation off one's list until a message comes";
+        "conversation.hide", changes, Session[], "Take a conversation off one's list until a message comes";
     FeedFollow(feed::Follow) -> feed::Followed,
-        "feed.follow", changes, Any[Read],
-        "Bring a timeline into one's feed";
+        "feed.follow", changes, Any[Read], "Bring a timeline into one's feed";
     FeedUnfollow(feed::Unfollow) -> feed::Unfollowed,
-        "feed.unfollow", changes, Session[],
-        "Take a timeline out of one's feed";
+        "feed.unfollow", changes, Session[], "Take a timeline out of one's feed";
     FeedFollowing(feed::Following) -> feed::FollowingPage,
-        "feed.following", answers, Session[],
-        "List the timelines that one follows";
+        "feed.following", answers, Session[], "List the timelines that one follows";
     FeedFollowers(feed::Followers) -> feed::FollowersPage,
-        "feed.followers", answers, Any[Read],
-        "List who follows a timeline";
+        "feed.followers", answers, Any[Read], "List who follows a timeline";
     FeedRange(feed::Range) -> feed::Page,
-        "feed.range", answers, Session[],
-        "Read one's feed, newest first";
+        "feed.range", answers, Session[], "Read one's feed, newest first";
     Sync(sync::Sync) -> sync::Synced,
-        "sync", answers, Any[Read],
-        "Read what is new in many timelines";
+        "sync", answers, Any[Read], "Read what is new in many timelines";
     Subscribe(sync::Subscribe) -> sync::Following,
-        "subscribe", answers, Any[Read],
-        "Resume a timeline and follow it";
+        "subscribe", answers, Any[Read], "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
-        "unsubscribe", changes, Session[],
-        "End a subscription";
+        "unsubscribe", changes, Session[], "End a subscription";
     StreamOpen(stream::Open) -> stream::Opened,
-        "stream.open", answers, Server[Admin],
-        "Follow all changes of many timelines, or of a table";
+        "stream.open", answers, Server[Admin], "Follow all changes of many timelines, or of a table";
     StreamClose(stream::Close) -> stream::Closed,
-        "stream.close", changes, Server[Admin],
-        "End a stream of changes";
+        "stream.close", changes, Server[Admin], "End a stream of changes";
     StreamCommit(stream::Commit) -> stream::Committed,
-        "stream.commit", changes, Server[Admin],
-        "Store how far a reader of changes is, under a name";
+        "stream.commit", changes, Server[Admin], "Store how far a reader of changes is, under a name";
     StreamCursors(stream::Cursors) -> stream::CursorsPage,
-        "stream.cursors", answers, Server[Admin],
-        "List the named cursors, and how far they are behind";
+        "stream.cursors", answers, Server[Admin], "List the named cursors, and how far they are behind";
     StreamForget(stream::Forget) -> stream::Forgotten,
-        "stream.forget", changes, Server[Admin],
-        "Forget a named cursor";
+        "stream.forget", changes, Server[Admin], "Forget a named cursor";
     WebhookList(webhook::List) -> webhook::Listed,
-        "webhook.list", answers, Server[Admin],
-        "List the webhooks, and how they are doing";
+        "webhook.list", answers, Server[Admin], "List the webhooks, and how they are doing";
     WebhookDead(webhook::Dead) -> webhook::DeadPage,
-        "webhook.dead", answers, Server[Admin],
-        "List changes that a webhook's receiver did not take";
+        "webhook.dead", answers, Server[Admin], "List changes that a webhook's receiver did not take";
     WebhookReplay(webhook::Replay) -> webhook::Replaying,
-        "webhook.replay", changes, Server[Admin],
-        "Have a webhook post changes again";
+        "webhook.replay", changes, Server[Admin], "Have a webhook post changes again";
     Signal(signal::Signal) -> signal::Signalled,
-        "signal", changes, Any[Signal],
-        "Say something in passing";
+        "signal", changes, Any[Signal], "Say something in passing";
     PresenceGet(signal::Get) -> signal::Got,
-        "presence.get", answers, Any[Read],
-        "Read who is online";
+        "presence.get", answers, Any[Read], "Read who is online";
     Discover(session::Nothing) -> session::Discovered,
-        "rpc.discover", answers, Session[],
-        "Read this description";
+        "rpc.discover", answers, Session[], "Read this description";
 }
 
 /// A generator for what the server reads; definitions go to `path`, or where JSON Schema has them.

@@ -87,8 +87,8 @@ pub enum State {
     Deleted,
     /// The device has no position in this conversation: its newest messages; only in `sync` by device.
     New,
-    /// The caller has no right to read it, whether there is one or not: keep what you have, and ask again later; only in
-    /// `sync`.
+    /// The caller has no right to read it, whether there is one or not: keep what you have, and ask again later; only
+    /// in `sync`.
     Forbidden,
 }
 

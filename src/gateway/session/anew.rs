@@ -10,8 +10,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
+use super::super::dispatch::Caller;
 use super::Session;
+use super::subscriptions::Subscriptions;
 use crate::access::Claim;
+use crate::wire::Method;
 
 /// What the subscriptions of a session were decided by.
 pub(super) struct Decided {
@@ -51,5 +54,34 @@ impl Session {
             decided.by = claim.cloned();
             self.subscriptions.decide_anew(&self.caller);
         }
+    }
+}
+
+impl Subscriptions {
+    /// The session's credential is another now, or what the configuration gives: every subscription is decided again
+    /// before anything newer goes out. What is being read for one was asked for by what was, and does not count.
+    fn decide_anew(&mut self, caller: &Caller) {
+        let asker = Arc::new(caller.asking(Method::Subscribe));
+        self.asker = Arc::clone(&asker);
+        if let Some(conversations) = &mut self.conversations {
+            conversations.asked.asker = Arc::clone(&asker);
+            conversations.is_dirty = true;
+        }
+        for rest in &mut self.rests {
+            rest.asked.asker = Arc::clone(&asker);
+        }
+        let mut doubted = Vec::new();
+        for (place, slot) in self.slots.iter_mut() {
+            if let Some(live) = &mut slot.live
+                && live.subscription.decide_anew(&asker)
+            {
+                if live.reading {
+                    self.generations += 1;
+                    (slot.generation, live.reading) = (self.generations, false);
+                }
+                doubted.push(place);
+            }
+        }
+        doubted.into_iter().for_each(|place| self.mark(place));
     }
 }

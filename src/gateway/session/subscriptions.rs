@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::super::dispatch::Caller;
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
 use super::own_side::Conversations;
@@ -16,15 +15,15 @@ use super::slots::{Named, Slots};
 use crate::access::Asker;
 use crate::feed::{Body, Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
-use crate::wire::{Method, push};
+use crate::wire::push;
 
 /// All subscriptions of a connection.
 pub(super) struct Subscriptions {
     pub(super) mailbox: Arc<Mailbox>,
-    slots: Slots<Slot>,
+    pub(super) slots: Slots<Slot>,
     /// Slots with news, each at most once.
     turn: VecDeque<u32>,
-    generations: u64,
+    pub(super) generations: u64,
     /// Timelines that were subscribed together and are not read yet, for `subscribed` pushes.
     pub(super) rests: VecDeque<Box<Rest>>,
     pub(super) conversations: Option<Box<Conversations>>,
@@ -35,23 +34,23 @@ pub(super) struct Subscriptions {
     metrics: Arc<Metrics>,
 }
 
-struct Slot {
+pub(super) struct Slot {
     name: Arc<str>,
-    generation: u64,
+    pub(super) generation: u64,
     in_turn: bool,
     /// It is there because the timeline is one of the user's conversations.
     is_followed: bool,
     /// `None` until the subscribe is answered.
-    live: Option<Live>,
+    pub(super) live: Option<Live>,
 }
 
 /// A connection may have thousands. With the own floor of its user.
 const _: () = assert!(size_of::<Option<Slot>>() <= 176);
 
-struct Live {
-    subscription: Subscription,
+pub(super) struct Live {
+    pub(super) subscription: Subscription,
     /// A look at the store is under way.
-    reading: bool,
+    pub(super) reading: bool,
     /// Everything committed up to this time was delivered; 0 = never caught up yet. ms since 1970.
     caught_up_ms: u64,
 }
@@ -93,33 +92,6 @@ impl Subscriptions {
         slot.is_some_and(|slot| slot.live.is_some())
     }
 
-    /// The session's credential is another now, or what the configuration gives: every subscription is decided again
-    /// before anything newer goes out. What is being read for one was asked for by what was, and does not count.
-    pub(super) fn decide_anew(&mut self, caller: &Caller) {
-        let asker = Arc::new(caller.asking(Method::Subscribe));
-        self.asker = Arc::clone(&asker);
-        if let Some(conversations) = &mut self.conversations {
-            conversations.asked.asker = Arc::clone(&asker);
-            conversations.is_dirty = true;
-        }
-        for rest in &mut self.rests {
-            rest.asked.asker = Arc::clone(&asker);
-        }
-        let mut doubted = Vec::new();
-        for (place, slot) in self.slots.iter_mut() {
-            if let Some(live) = &mut slot.live
-                && live.subscription.decide_anew(&asker)
-            {
-                if live.reading {
-                    self.generations += 1;
-                    (slot.generation, live.reading) = (self.generations, false);
-                }
-                doubted.push(place);
-            }
-        }
-        doubted.into_iter().for_each(|place| self.mark(place));
-    }
-
     /// The user and the device of the connection, from now on.
     pub(super) fn name(&mut self, who: Option<Arc<Who>>) {
         if self.mailbox.who() == who {
@@ -157,7 +129,6 @@ impl Subscriptions {
         let Some(slot) = self.get(at) else { return };
         match subscription {
             Some(mut subscription) => {
-                // It began before the session was decided anew.
                 subscription.decide_again(&asker);
                 slot.live = Some(Live {
                     subscription,

@@ -55,8 +55,8 @@ impl Site {
         })
     }
 
-    /// Whether a caller may edit or delete a message that was written then and by that sender. Where rights are decided,
-    /// `edit` is for one's own and bound by the settings, and `moderate` is neither.
+    /// Whether a caller may edit or delete a message that was written then and by that sender. Where rights are
+    /// decided, `edit` is for one's own and bound by the settings, and `moderate` is neither.
     pub(in crate::timeline) fn check_edit(
         &self,
         txn: &Txn<'_>,

@@ -35,8 +35,8 @@ impl Reader {
 }
 
 impl Site {
-    /// What a caller may see. [`Error::TimelineNotFound`] for those who may not read it, and [`Error::NoRight`] for those
-    /// who may, but not do what they ask.
+    /// What a caller may see. [`Error::TimelineNotFound`] for those who may not read it, and [`Error::NoRight`] for
+    /// those who may, but not do what they ask.
     pub(in crate::timeline) fn reader(
         &self,
         rows: &impl Source,
@@ -120,8 +120,8 @@ impl Site {
         Ok((head, reader))
     }
 
-    /// Whether a caller may do what they ask with a timeline that may not exist, and that they may `create` then. Mostly
-    /// who is a member does not matter, and costs no look-up.
+    /// Whether a caller may do what they ask with a timeline that may not exist, and that they may `create` then.
+    /// Mostly who is a member does not matter, and costs no look-up.
     pub(in crate::timeline) fn check_asker(
         &self,
         rows: &impl Source,
