@@ -138,9 +138,8 @@ async fn in_store(
         },
         (KeyCommand::Create(_), Some(new)) => {
             let made = new.make(now_ms);
-            let (key, secret) = made.map_err(|refused| {
-                wrong(format_args!("{}: {}", refused.field, refused.why))
-            })?;
+            let (key, secret) =
+                made.map_err(|refused| wrong(format_args!("{}: {}", refused.field, refused.why)))?;
             stored.add(&key).await.map_err(wrong)?;
             Ok(writeln!(out, "{}", secret.key(&key.id))?)
         }
@@ -148,7 +147,9 @@ async fn in_store(
             let mut keys = stored.keys().await.map_err(wrong)?;
             keys.sort_unstable_by_key(|key| key.created_at);
             let shown = keys.iter().map(shown);
-            Ok(shown.into_iter().try_for_each(|key| writeln!(out, "{key}"))?)
+            Ok(shown
+                .into_iter()
+                .try_for_each(|key| writeln!(out, "{key}"))?)
         }
     }
 }
@@ -210,13 +211,17 @@ async fn by_call(
                 params["certificate"] = json!(name);
             }
             let made = call(url, &key, "key.create", params).await?;
-            let made = made["key"].as_str().ok_or_else(|| wrong("not a server of keys"))?;
+            let made = made["key"]
+                .as_str()
+                .ok_or_else(|| wrong("not a server of keys"))?;
             Ok(writeln!(out, "{made}")?)
         }
         KeyCommand::List => {
             let listed = call(url, &key, "key.list", json!({})).await?;
             let keys = listed["keys"].as_array().into_iter().flatten();
-            Ok(keys.into_iter().try_for_each(|key| writeln!(out, "{key}"))?)
+            Ok(keys
+                .into_iter()
+                .try_for_each(|key| writeln!(out, "{key}"))?)
         }
         KeyCommand::Revoke { id } => {
             let revoked = call(url, &key, "key.revoke", json!({ "id": &id })).await?;

@@ -271,7 +271,10 @@ fn reload(server: &Server, flags: &Flags) {
     match read.and_then(|(config, _)| server.reload(&config)) {
         Ok(()) => tracing::info!("the configuration was read again"),
         Err(error) => {
-            tracing::error!(error = error.0, "the configuration can't be taken; the one before stays in force");
+            tracing::error!(
+                error = error.0,
+                "the configuration can't be taken; the one before stays in force"
+            );
         }
     }
 }

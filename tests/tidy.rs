@@ -75,8 +75,18 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "access", "credentials", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
-    "people", "webhook", "wire",
+    "access",
+    "credentials",
+    "ids",
+    "ordered",
+    "metrics",
+    "model",
+    "table",
+    "timeline",
+    "feed",
+    "people",
+    "webhook",
+    "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[

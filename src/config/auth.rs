@@ -116,7 +116,10 @@ fn url(text: &str) -> Result<Uri, &'static str> {
     if authority.as_str().contains('@') {
         return Err("must not hold a user or password: it is shown");
     }
-    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let host = authority
+        .host()
+        .trim_start_matches('[')
+        .trim_end_matches(']');
     let is_loopback =
         host == "localhost" || host.parse().is_ok_and(|host: IpAddr| host.is_loopback());
     match url.scheme_str() {
@@ -188,20 +191,32 @@ mod tests {
             ("issuer", "issuers", "unknown field `issuers`"),
             ("\"me\"", "\"\"", "issuer is empty"),
             ("[\"chat\"]", "[\"chat\"]\nleeway_s = 301", "from 0 to 300"),
-            ("[\"chat\"]", "[\"chat\"]\njwks_refresh_s = 0", "from 1 to 86400"),
+            (
+                "[\"chat\"]",
+                "[\"chat\"]\njwks_refresh_s = 0",
+                "from 1 to 86400",
+            ),
             (from, "http://example.org/keys", "https://"),
             (from, "ftp://127.0.0.1/keys", "https://"),
             (from, "https://a:b@example.org/keys", "user or password"),
             (from, "keys", "https://"),
             ("\"read\"", "\"admin\"", "rights[0].allow[0]"),
             ("room/*", "room/*/x", "rights[0].on"),
-            ("[auth]", "tablestore_credentials = [\"a:b\"]\n[auth]", "beside [auth]"),
+            (
+                "[auth]",
+                "tablestore_credentials = [\"a:b\"]\n[auth]",
+                "beside [auth]",
+            ),
         ] {
             let refused = read(&WHOLE.replace(from, to)).unwrap_err();
             assert!(refused.contains(why), "{refused}");
             assert!(!refused.contains("a:b"), "{refused}");
         }
-        for local in ["http://127.0.0.1:8/k", "http://[::1]/k", "http://localhost/k"] {
+        for local in [
+            "http://127.0.0.1:8/k",
+            "http://[::1]/k",
+            "http://localhost/k",
+        ] {
             read(&WHOLE.replace(from, local)).unwrap();
         }
     }

@@ -260,9 +260,7 @@ impl Config {
     /// Whether the well-known key opens the tables: only while no other is set, and only to this machine.
     #[must_use]
     pub fn takes_development_key(&self) -> bool {
-        self.auth.is_none()
-            && !self.is_exposed()
-            && self.tablestore_credentials.0 == [DEVELOPMENT]
+        self.auth.is_none() && !self.is_exposed() && self.tablestore_credentials.0 == [DEVELOPMENT]
     }
 
     /// Names that no request could ever have would seem to be allowed.

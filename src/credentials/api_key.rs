@@ -132,7 +132,12 @@ impl NewKey {
             return refuse("certificate", "a DNS name like \"shop.example.org\"");
         }
         let random = |symbols, length| random(symbols, length).ok_or(());
-        let drawn = || Ok::<_, ()>((random(ID_SYMBOLS, ID_BYTES)?, random(SECRET_SYMBOLS, SECRET_BYTES)?));
+        let drawn = || {
+            Ok::<_, ()>((
+                random(ID_SYMBOLS, ID_BYTES)?,
+                random(SECRET_SYMBOLS, SECRET_BYTES)?,
+            ))
+        };
         let Ok((id, secret)) = drawn() else {
             return refuse("name", "the system gives no random numbers");
         };
@@ -262,7 +267,13 @@ mod tests {
             text[..text.len() - 1].to_owned(),
             text.replace("tl_", "tl-"),
             text.replace("tl_", "TL_"),
-            text.replacen(&*key.id, &key.id.to_uppercase().replace(|one: char| one.is_ascii_digit(), "A"), 1),
+            text.replacen(
+                &*key.id,
+                &key.id
+                    .to_uppercase()
+                    .replace(|one: char| one.is_ascii_digit(), "A"),
+                1,
+            ),
             format!(" {text}"),
             format!("{}!", &text[..text.len() - 1]),
         ] {
@@ -281,11 +292,23 @@ mod tests {
         };
         for act_as in ["", "a*b", "$*", "$inbox/ann", "{user}"] {
             let act_as = vec![act_as.to_owned()];
-            assert_eq!(refused(NewKey { act_as, ..NewKey::default() }), "act_as");
+            assert_eq!(
+                refused(NewKey {
+                    act_as,
+                    ..NewKey::default()
+                }),
+                "act_as"
+            );
         }
         for certificate in ["", "a..b", "*.example.org", "a b"] {
             let certificate = Some(certificate.to_owned());
-            assert_eq!(refused(NewKey { certificate, ..NewKey::default() }), "certificate");
+            assert_eq!(
+                refused(NewKey {
+                    certificate,
+                    ..NewKey::default()
+                }),
+                "certificate"
+            );
         }
     }
 

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::access::Identity;
 use super::verifying_key::Mark;
+use crate::access::Identity;
 
 /// A credential that counts.
 #[derive(Clone, Debug)]

@@ -66,8 +66,7 @@ impl TokenSources {
         if let Some(path) = &self.jwks_file {
             let of_file = |why: String| format!("{}: {why}", path.display());
             let bytes = fs::read(path).map_err(|error| of_file(error.to_string()))?;
-            let (of_set, passed_over) =
-                jwks::parse(&bytes, Origin::File, &ids).map_err(of_file)?;
+            let (of_set, passed_over) = jwks::parse(&bytes, Origin::File, &ids).map_err(of_file)?;
             for why in passed_over {
                 tracing::warn!(path = %path.display(), why, "a key does not count");
             }
@@ -86,7 +85,9 @@ impl TokenSources {
 
 /// Refuses a file of a secret that others can read or write.
 pub fn check_owner_only(path: &Path) -> Result<(), String> {
-    let mode = fs::metadata(path).map_err(|error| error.to_string())?.mode();
+    let mode = fs::metadata(path)
+        .map_err(|error| error.to_string())?
+        .mode();
     if mode & OTHERS != 0 {
         return Err(format!(
             "others can read or write this file (mode {:o}), and it holds a secret: chmod 600",

@@ -73,7 +73,8 @@ mod tests {
     const SECRET: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY";
 
     fn ids(text: &str, origin: Origin) -> (Vec<String>, Vec<String>) {
-        let (keys, passed_over) = parse(text.as_bytes(), origin, &HashSet::from(["taken"])).unwrap();
+        let (keys, passed_over) =
+            parse(text.as_bytes(), origin, &HashSet::from(["taken"])).unwrap();
         let ids = keys.into_iter().map(|key| key.id.unwrap_or_default());
         (ids.collect(), passed_over)
     }
@@ -84,12 +85,20 @@ mod tests {
         let modulus = |bytes: usize| "_".repeat(bytes * 8 / 6);
         let good = [
             format!(r#"{{"kty":"oct","kid":"a","k":"{SECRET}"}}"#),
-            format!(r#"{{"kty":"EC","kid":"b","crv":"P-256","x":"{point}","y":"{point}","use":"sig"}}"#),
+            format!(
+                r#"{{"kty":"EC","kid":"b","crv":"P-256","x":"{point}","y":"{point}","use":"sig"}}"#
+            ),
             format!(r#"{{"kty":"OKP","kid":"c","crv":"Ed25519","x":"{point}","alg":"EdDSA"}}"#),
-            format!(r#"{{"kty":"RSA","kid":"d","n":"{}","e":"AQAB","key_ops":["verify"]}}"#, modulus(258)),
+            format!(
+                r#"{{"kty":"RSA","kid":"d","n":"{}","e":"AQAB","key_ops":["verify"]}}"#,
+                modulus(258)
+            ),
         ];
         let bad = [
-            (r#"{"kty":"oct","kid":"e","k":"YWJj"}"#.to_owned(), "3 bytes"),
+            (
+                r#"{"kty":"oct","kid":"e","k":"YWJj"}"#.to_owned(),
+                "3 bytes",
+            ),
             (good[1].replace("P-256", "P-384"), "curves"),
             (good[1].replace("sig", "enc"), "not for signatures"),
             (good[1].replace(point, "AAAA"), "uncompressed"),
@@ -117,7 +126,14 @@ mod tests {
     fn what_is_no_set_is_refused_without_being_quoted() {
         let many = format!(r#"{{"keys":[{}]}}"#, vec!["{}"; KEYS_MAX + 1].join(","));
         let long = " ".repeat(SET_BYTES_MAX + 1);
-        for text in ["", "[]", r#"{"keys":1}"#, r#"{"keys":["secret"]}"#, &many, &long] {
+        for text in [
+            "",
+            "[]",
+            r#"{"keys":1}"#,
+            r#"{"keys":["secret"]}"#,
+            &many,
+            &long,
+        ] {
             let refused = parse(text.as_bytes(), Origin::File, &HashSet::new());
             assert!(!refused.err().unwrap().contains("secret"));
         }

@@ -146,7 +146,12 @@ impl JwksUrl {
     fn take(&self, bytes: Bytes) -> Result<(), String> {
         let taken: HashSet<&str> = self.taken.iter().map(String::as_str).collect();
         let (keys, passed_over) = jwks::parse(&bytes, Origin::Url, &taken)?;
-        if self.set.load().as_ref().is_none_or(|set| set.bytes != bytes) {
+        if self
+            .set
+            .load()
+            .as_ref()
+            .is_none_or(|set| set.bytes != bytes)
+        {
             for why in passed_over {
                 tracing::warn!(url = %self.url, why, "a key does not count");
             }

@@ -25,10 +25,7 @@ pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
 
-fn verifier(
-    algorithm: &Algorithm,
-    key: &DecodingKey,
-) -> Result<Box<dyn JwtVerifier>, Error> {
+fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
     if key.family() != algorithm.family() {
         return Err(ErrorKind::InvalidKeyFormat.into());
     }

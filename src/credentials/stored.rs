@@ -126,7 +126,9 @@ impl StoredCredentials {
             let (folder, id, secret) = (self.folder.clone(), key.id.clone(), secret.clone());
             let written = tokio::task::spawn_blocking(move || write_secret(&folder, &id, &secret));
             let path = self.folder.join(&*key.id);
-            let written = written.await.unwrap_or_else(|_| Err(io::Error::other("a panic")));
+            let written = written
+                .await
+                .unwrap_or_else(|_| Err(io::Error::other("a panic")));
             written.map_err(|error| StoredError::File(path, error))?;
         }
         let place = self.partitions.place(key.id.as_bytes());
@@ -149,7 +151,8 @@ impl StoredCredentials {
             Ok(is_there)
         });
         let removed = removed.await?;
-        if removed && let Err(error) = fs::remove_file(self.folder.join(id))
+        if removed
+            && let Err(error) = fs::remove_file(self.folder.join(id))
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(key = id, %error, "the secret of a revoked key is still there");

@@ -1,4 +1,7 @@
-//! Tokens and keys as clients show them: each refusal beside a twin that is taken.
+//! Tokens as clients show them: each refusal beside a twin that is taken.
+//!
+//! Owns: keys that sign, and files that hold them. Promises: every rule of docs/ACCESS.md about tokens and their keys is
+//! broken once. Must not: need a server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,8 +12,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
-    RSA_PKCS1_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256,
+    RsaKeyPair,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -219,15 +222,25 @@ fn tokens_of_each_algorithm_are_taken_with_their_key_alone() {
     let all: Vec<_> = keys.into_iter().chain([hs]).collect();
     let claims = claims().to_string();
     for (algorithm, name, key) in &all {
-        let token = raw(key, &json!({"alg": algorithm, "kid": name}).to_string(), &claims);
+        let token = raw(
+            key,
+            &json!({"alg": algorithm, "kid": name}).to_string(),
+            &claims,
+        );
         assert_eq!(bed.verify(&token).unwrap().identity.user(), Some("ann"));
         let token = raw(key, &json!({"alg": algorithm}).to_string(), &claims);
         assert_eq!(bed.verify(&token).unwrap().expires_at, NOW_MS + 60_000);
         for (other, other_name, other_key) in all.iter().filter(|(other, ..)| other != algorithm) {
             let header = json!({"alg": algorithm, "kid": other_name}).to_string();
-            assert_eq!(bed.verify(&raw(key, &header, &claims)).unwrap_err(), Refused::Algorithm);
+            assert_eq!(
+                bed.verify(&raw(key, &header, &claims)).unwrap_err(),
+                Refused::Algorithm
+            );
             let header = json!({"alg": other, "kid": name}).to_string();
-            assert_eq!(bed.verify(&raw(key, &header, &claims)).unwrap_err(), Refused::Algorithm);
+            assert_eq!(
+                bed.verify(&raw(key, &header, &claims)).unwrap_err(),
+                Refused::Algorithm
+            );
             let header = json!({"alg": algorithm, "kid": name}).to_string();
             let refused = bed.verify(&raw(other_key, &header, &claims)).unwrap_err();
             assert_eq!(refused, Refused::Signature, "{name} by {other_name}");
@@ -247,7 +260,11 @@ fn a_public_key_is_no_secret() {
                 .unwrap_err();
         }
     }
-    let good = raw(&key, r#"{"alg":"RS256","kid":"rsa"}"#, &claims().to_string());
+    let good = raw(
+        &key,
+        r#"{"alg":"RS256","kid":"rsa"}"#,
+        &claims().to_string(),
+    );
     bed.verify(&good).unwrap();
 }
 
@@ -273,10 +290,22 @@ fn a_header_that_says_too_much_or_nothing_is_refused() {
         (r#"{"alg":"HS256","kid":["main"]}"#, Refused::Malformed),
         (r#"{"alg":["HS256"],"kid":"main"}"#, Refused::Malformed),
         (r#"{"kid":"main"}"#, Refused::Malformed),
-        (r#"{"alg":"HS256","alg":"HS256","kid":"main"}"#, Refused::Malformed),
-        (r#"{"alg":"HS256","kid":"main","crit":["x"],"x":1}"#, Refused::Critical),
-        (r#"{"alg":"HS256","kid":"main","crit":[]}"#, Refused::Critical),
-        (r#"{"alg":"HS256","kid":"main","crit":null}"#, Refused::Critical),
+        (
+            r#"{"alg":"HS256","alg":"HS256","kid":"main"}"#,
+            Refused::Malformed,
+        ),
+        (
+            r#"{"alg":"HS256","kid":"main","crit":["x"],"x":1}"#,
+            Refused::Critical,
+        ),
+        (
+            r#"{"alg":"HS256","kid":"main","crit":[]}"#,
+            Refused::Critical,
+        ),
+        (
+            r#"{"alg":"HS256","kid":"main","crit":null}"#,
+            Refused::Critical,
+        ),
         ("[]", Refused::Malformed),
         ("", Refused::Malformed),
     ] {
@@ -284,12 +313,26 @@ fn a_header_that_says_too_much_or_nothing_is_refused() {
         assert_eq!(refused, why, "{header}");
     }
     let (head, _) = HS256.split_once(',').unwrap();
-    let unsigned = format!("{}.{}.", URL_SAFE_NO_PAD.encode(HS256), URL_SAFE_NO_PAD.encode(&claims));
+    let unsigned = format!(
+        "{}.{}.",
+        URL_SAFE_NO_PAD.encode(HS256),
+        URL_SAFE_NO_PAD.encode(&claims)
+    );
     assert_eq!(bed.verify(&unsigned).unwrap_err(), Refused::Signature);
     let good = raw(&key, HS256, &claims);
     for text in [
-        "", ".", "..", "a.b.c", head, &good[1..], &good[..good.len() - 1], &format!("{good}."), &format!("{good}=="),
-        &format!(".{good}"), &good.replacen('.', "", 1), &format!("{good}\n"),
+        "",
+        ".",
+        "..",
+        "a.b.c",
+        head,
+        &good[1..],
+        &good[..good.len() - 1],
+        &format!("{good}."),
+        &format!("{good}=="),
+        &format!(".{good}"),
+        &good.replacen('.', "", 1),
+        &format!("{good}\n"),
     ] {
         bed.verify(text).unwrap_err();
     }
@@ -324,7 +367,10 @@ fn claims_that_do_not_count_are_refused() {
         ("iat", json!(NOW + 30)),
         ("aud", json!("feed")),
         ("sub", json!("a".repeat(128))),
-        ("rights", json!([{"on": "room/{user}/*", "allow": ["read", "append"]}])),
+        (
+            "rights",
+            json!([{"on": "room/{user}/*", "allow": ["read", "append"]}]),
+        ),
         ("rights", json!([{"on": "*", "allow": ["observe"]}])),
         ("other", json!({"a": [1]})),
     ] {
@@ -357,26 +403,49 @@ fn claims_that_do_not_count_are_refused() {
         ("sub", json!("a".repeat(129)), Refused::User),
         ("sub", json!(7), Refused::Claims),
         ("rights", json!({}), Refused::Rights),
-        ("rights", json!([{"on": "*", "allow": ["admin"]}]), Refused::Rights),
-        ("rights", json!([{"on": "*", "allow": ["fly"]}]), Refused::Rights),
-        ("rights", json!([{"on": "dm-{user}", "allow": ["read"]}]), Refused::Rights),
-        ("rights", json!([{"on": "*", "allow": ["read"], "more": 1}]), Refused::Rights),
+        (
+            "rights",
+            json!([{"on": "*", "allow": ["admin"]}]),
+            Refused::Rights,
+        ),
+        (
+            "rights",
+            json!([{"on": "*", "allow": ["fly"]}]),
+            Refused::Rights,
+        ),
+        (
+            "rights",
+            json!([{"on": "dm-{user}", "allow": ["read"]}]),
+            Refused::Rights,
+        ),
+        (
+            "rights",
+            json!([{"on": "*", "allow": ["read"], "more": 1}]),
+            Refused::Rights,
+        ),
     ] {
         let refused = bed.verify(&raw(&key, HS256, &with(name, value.clone())));
         assert_eq!(refused.map(|_| ()), Err(why), "{name} {value}");
     }
     let text = claims().to_string();
     let twice = text.replacen('{', r#"{"sub":"bob","#, 1);
-    assert_eq!(bed.verify(&raw(&key, HS256, &twice)).unwrap_err(), Refused::Malformed);
+    assert_eq!(
+        bed.verify(&raw(&key, HS256, &twice)).unwrap_err(),
+        Refused::Malformed
+    );
     let long = with("other", json!("x".repeat(TOKEN_BYTES_MAX)));
-    assert_eq!(bed.verify(&raw(&key, HS256, &long)).unwrap_err(), Refused::TooLong);
+    assert_eq!(
+        bed.verify(&raw(&key, HS256, &long)).unwrap_err(),
+        Refused::TooLong
+    );
 }
 
 #[test]
 fn what_is_not_configured_is_not_asked_for() {
     let (mut bed, key) = hmac_bed();
     bed.sources.rules = TokenRules::default();
-    bed.verify(&raw(&key, HS256, &with("aud", Value::Null))).unwrap();
+    bed.verify(&raw(&key, HS256, &with("aud", Value::Null)))
+        .unwrap();
     // A token for others stays one for others.
     let refused = bed.verify(&raw(&key, HS256, &claims().to_string()));
     assert_eq!(refused.unwrap_err(), Refused::Audience);
@@ -385,17 +454,29 @@ fn what_is_not_configured_is_not_asked_for() {
 #[test]
 fn keys_that_cannot_be_meant_refuse_the_start() {
     let refused = |bed: &Bed| bed.sources.load().err().unwrap();
-    Bed::new().secret("a.key", &[SECRET, b"\n"].concat()).sources.load().unwrap();
+    Bed::new()
+        .secret("a.key", &[SECRET, b"\n"].concat())
+        .sources
+        .load()
+        .unwrap();
     let short = Bed::new().secret("a.key", &[&SECRET[1..], b"\n"].concat());
     assert!(refused(&short).contains("31 bytes"));
-    let twice = Bed::new().secret("a.key", SECRET).public("a.pem", &Signing::ed().pem());
+    let twice = Bed::new()
+        .secret("a.key", SECRET)
+        .public("a.pem", &Signing::ed().pem());
     assert!(refused(&twice).contains("two keys have the ID \"a\""));
     for (pem, why) in [
         (WEAK_RSA, "1024 bits"),
         (P384, "only P-256"),
         ("secret", "not a public key in PEM"),
-        ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "private key"),
-        ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "not a whole"),
+        (
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+            "private key",
+        ),
+        (
+            "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
+            "not a whole",
+        ),
     ] {
         let told = refused(&Bed::new().public("a.pem", pem));
         assert!(told.contains(why) && told.contains("a.pem"), "{told}");
@@ -435,7 +516,11 @@ fn public_keys_that_openssl_writes_are_read() {
         return; // this machine has none
     };
     let pem = String::from_utf8(made.stdout).unwrap();
-    assert!(pem.contains("BEGIN PUBLIC KEY"), "{made:?}", made = made.stderr);
+    assert!(
+        pem.contains("BEGIN PUBLIC KEY"),
+        "{made:?}",
+        made = made.stderr
+    );
     let by_openssl = VerifyingKey::pem(None, &pem).unwrap();
     let by_us = VerifyingKey::pem(None, &rsa().pem()).unwrap();
     assert_eq!(by_openssl.mark, by_us.mark);
@@ -446,7 +531,9 @@ static KEPT: OnceLock<TempDir> = OnceLock::new();
 #[test]
 fn marks_tell_keys_apart() {
     let mark = |id: Option<&str>, secret: &[u8]| {
-        VerifyingKey::secret(id.map(str::to_owned), secret).unwrap().mark
+        VerifyingKey::secret(id.map(str::to_owned), secret)
+            .unwrap()
+            .mark
     };
     let other = [SECRET, b"x"].concat();
     assert_eq!(mark(Some("a"), SECRET), mark(Some("a"), SECRET));

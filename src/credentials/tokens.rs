@@ -15,9 +15,9 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::credential::Refused;
-use crate::access::{GrantText, Grants, GrantsFrom, Identity, Who};
 use super::strict_json::object;
 use super::verifying_key::{Mark, VerifyingKey, name_of};
+use crate::access::{GrantText, Grants, GrantsFrom, Identity, Who};
 
 /// What tokens must say, whoever signed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

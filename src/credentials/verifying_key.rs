@@ -178,9 +178,12 @@ impl VerifyingKey {
         parts: &[&[u8]],
     ) -> VerifyingKey {
         let mut hash = Sha256::new();
-        for part in [name_of(algorithm).as_bytes(), id.as_deref().unwrap_or("").as_bytes()]
-            .iter()
-            .chain(parts)
+        for part in [
+            name_of(algorithm).as_bytes(),
+            id.as_deref().unwrap_or("").as_bytes(),
+        ]
+        .iter()
+        .chain(parts)
         {
             hash.update(part.len().to_be_bytes());
             hash.update(part);

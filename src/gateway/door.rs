@@ -99,7 +99,9 @@ impl Door {
     ) -> Failure {
         let mut versions = self.authority.versions();
         while self.authority.still_counts(credential) {
-            let left = credential.ends_at.map(|at| at.saturating_sub(clock.now_ms()));
+            let left = credential
+                .ends_at
+                .map(|at| at.saturating_sub(clock.now_ms()));
             if left == Some(0) {
                 break;
             }

@@ -233,11 +233,7 @@ fn no_authentication() -> Answer {
 }
 
 /// What the server says of itself is for those who have `observe`.
-async fn may_observe(
-    headers: &HeaderMap,
-    from: Arrival,
-    shared: &Shared,
-) -> Result<(), Failure> {
+async fn may_observe(headers: &HeaderMap, from: Arrival, shared: &Shared) -> Result<(), Failure> {
     let Some(door) = &shared.door else {
         return Ok(());
     };
@@ -263,11 +259,7 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
 }
 
 /// What a handshake shows of who comes.
-async fn enter(
-    headers: &HeaderMap,
-    from: Arrival,
-    shared: &Shared,
-) -> Result<Entered, Answer> {
+async fn enter(headers: &HeaderMap, from: Arrival, shared: &Shared) -> Result<Entered, Answer> {
     let mut entered = Entered {
         peer: from.peer,
         credential: None,

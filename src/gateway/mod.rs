@@ -26,8 +26,8 @@ mod tablestore;
 mod upgrade;
 
 pub use changes::body as changes_body;
-pub use door::Access;
 pub(crate) use dispatch::shape;
+pub use door::Access;
 pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
@@ -142,8 +142,7 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        (tables, webhooks): (Tables, Webhooks),
-        access: Option<Access>,
+        (tables, webhooks, access): (Tables, Webhooks, Option<Access>),
         feed: Feed,
         clock: Arc<Clock>,
         pages: Arc<dyn Pages>,

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
-    conversation, feed, hide, key, member, message, pin, position, reaction, receipt, schedule, session,
-    sessions,    signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, key, member, message, pin, position, reaction, receipt, schedule,
+    session, sessions, signal, stream, sync, timeline, webhook,
 };
 
 /// Where the parameters of a call are read from.

@@ -34,9 +34,8 @@ fn asked(create: key::Create) -> Result<NewKey, Failure> {
         allow: grant.allow,
     };
     let texts: Vec<GrantText> = create.rights.into_iter().map(text).collect();
-    let rights = Grants::parse(&texts, GrantsFrom::Key).map_err(|error| {
-        Failure::invalid(format!("rights{}", error.field()), error.to_string())
-    })?;
+    let rights = Grants::parse(&texts, GrantsFrom::Key)
+        .map_err(|error| Failure::invalid(format!("rights{}", error.field()), error.to_string()))?;
     Ok(NewKey {
         name: create.name,
         rights,

@@ -59,7 +59,11 @@ pub(super) struct Caller {
 impl Caller {
     /// Who calls has shown a credential.
     pub(super) fn claimed(&mut self, claim: Arc<Claim>) {
-        claim.identity().user().unwrap_or_default().clone_into(&mut self.user);
+        claim
+            .identity()
+            .user()
+            .unwrap_or_default()
+            .clone_into(&mut self.user);
         self.claim = Some(claim);
     }
 

@@ -210,7 +210,8 @@ fn without_sessions(shared: &Shared) -> Failure {
 }
 
 /// What is said where nobody shows a credential.
-const NO_SESSIONS: &str = "this server has no [auth], so there are no sessions and keys to look after";
+const NO_SESSIONS: &str =
+    "this server has no [auth], so there are no sessions and keys to look after";
 
 /// Every error of the credentials as a refusal.
 pub(super) fn refusal(error: CredentialError) -> Failure {

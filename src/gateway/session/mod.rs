@@ -218,7 +218,9 @@ impl Session {
                 Poll::Ready(Ok(())) if self.draining == Draining::Announced => {
                     return Poll::Ready(End::Close(Close::Draining));
                 }
-                Poll::Ready(Ok(())) if self.login.as_ref().is_some_and(|login| login.has_left()) => {
+                Poll::Ready(Ok(()))
+                    if self.login.as_ref().is_some_and(|login| login.has_left()) =>
+                {
                     return Poll::Ready(End::Close(Close::Unauthenticated));
                 }
                 Poll::Ready(Ok(())) | Poll::Pending => {}

@@ -31,7 +31,10 @@ impl Session {
         self.draining == Draining::No
             && self.outbox.has_room()
             && self.jobs.has_room(&self.shared)
-            && !self.login.as_ref().is_some_and(|login| login.holds_frames())
+            && !self
+                .login
+                .as_ref()
+                .is_some_and(|login| login.holds_frames())
     }
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
