@@ -25,8 +25,8 @@ pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: 
             let failure = Failure::new(Reason::Unauthenticated).about("token");
             return Err(failure.saying(NO_AUTHENTICATION));
         }
-        if let Some(user) = open.user {
-            caller.user = user;
+        if let Some(user) = &open.user {
+            user.clone_into(&mut caller.user);
         }
     }
     // Over HTTP it is the header that counts.
