@@ -3,6 +3,8 @@
 //! Owns: start and stop. Promises: nothing is served before everything below it is open; a stop takes nothing new,
 //! answers what it took, tells the clients, and flushes last. Must not: know how any layer does its part.
 
+mod judging;
+
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -14,10 +16,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::{Gate, Grants, GrantsFrom, Rules};
 use crate::admin::Admin;
-use crate::config::{Config, ConfigError};
-use crate::credentials::{Authority, CredentialError, StoredCredentials};
+use crate::config::Config;
 use crate::feed::Feed;
 use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::ids::Clock;
@@ -32,6 +32,7 @@ use crate::timers::Timers;
 use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
+use judging::judge;
 
 /// A running server.
 pub struct Server {
@@ -184,8 +185,7 @@ impl Server {
                 ..config.gateway_options(&metrics)
             },
             (timelines, people),
-            (tables, webhooks.clone()),
-            access.clone(),
+            (tables, webhooks.clone(), access.clone()),
             feed.clone(),
             clock,
             Arc::<Admin>::clone(&admin),
@@ -218,26 +218,6 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.gateway.address()
-    }
-
-    /// Takes over what of another configuration can be in force without a restart: `[auth]`, if there is one. With an
-    /// error everything stays as it was.
-    pub fn reload(&self, config: &Config) -> Result<(), ConfigError> {
-        match (&self.access, config.token_sources()) {
-            (None, None) => Ok(()),
-            (Some(access), Some(sources)) => {
-                let rules = rules(config)?;
-                access
-                    .authority
-                    .reload(&sources)
-                    .map_err(|why| ConfigError(format!("[auth]: {why}")))?;
-                access.gate.replace(rules);
-                Ok(())
-            }
-            _ => Err(ConfigError(
-                "whether there is [auth] is decided at the start".to_owned(),
-            )),
-        }
     }
 
     /// Stops everything, in the reverse order of the start.
@@ -284,39 +264,6 @@ impl Server {
         drop(upkeep);
         tracing::info!("stopped");
     }
-}
-
-/// Who judges credentials, and has the keys for that fetched until what is returned is cancelled.
-async fn judge(
-    config: &Config,
-    partitions: &Partitions,
-    clock: &Arc<Clock>,
-    metrics: &Arc<Metrics>,
-    tasks: &TaskTracker,
-) -> Result<(Option<Access>, CancellationToken), StartError> {
-    let stop = CancellationToken::new();
-    let Some(sources) = config.token_sources() else {
-        return Ok((None, stop));
-    };
-    let stored = StoredCredentials::new(partitions.clone(), &config.data);
-    let authority = Authority::open(&sources, stored, clock, metrics).await;
-    let refused = |error: CredentialError| StartError::Auth(error.to_string());
-    let authority = Arc::new(authority.map_err(refused)?);
-    let (running, stopped) = (Arc::clone(&authority), stop.clone());
-    tasks.spawn(async move {
-        stopped.run_until_cancelled(running.run()).await;
-    });
-    let rules = rules(config).map_err(|error| StartError::Auth(error.0))?;
-    let gate = Arc::new(Gate::new(rules));
-    Ok((Some(Access { authority, gate }), stop))
-}
-
-/// What the configuration gives to users.
-fn rules(config: &Config) -> Result<Rules, ConfigError> {
-    let given = config.auth.as_ref().map_or(&[][..], |auth| &auth.rights);
-    let given = Grants::parse(given, GrantsFrom::User);
-    let given = given.map_err(|error| ConfigError(format!("auth.rights: {error}")))?;
-    Ok(Rules::new(given, config.policy_rights()))
 }
 
 /// Holds the logs for the streams of tables until what is returned is cancelled.

@@ -1,7 +1,7 @@
 //! `[auth]` in the configuration: whose tokens count.
 //!
-//! Owns: how the section is read, shown and checked. Promises: it names files of secrets and never holds one; without it
-//! nobody is asked who they are. Must not: read a file.
+//! Owns: how the section is read, shown and checked. Promises: it names files of secrets and never holds one; without
+//! it nobody is asked who they are. Must not: read a file.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::timeout;
 
-use super::api_key::{self, ApiKey, KeyRefused, KeySecret, NewKey, is_right};
+use super::api_key::{self, ApiKey, KeyRefused, KeySecret, is_right};
 use super::credential::{Credential, Refused, Source};
 use super::files::{Loaded, TokenSources};
 use super::jwks_url::JwksUrl;
@@ -36,17 +36,17 @@ pub struct Shown<'s> {
 /// Everything by which credentials are judged. One for each server that has `[auth]`.
 pub struct Authority {
     tokens: ArcSwap<Tokens>,
-    keys: ArcSwap<HashMap<Arc<str>, Arc<ApiKey>>>,
+    pub(super) keys: ArcSwap<HashMap<Arc<str>, Arc<ApiKey>>>,
     /// Users' tokens from before these times, ms, do not count.
-    revoked: RwLock<HashMap<String, u64>>,
-    stored: StoredCredentials,
+    pub(super) revoked: RwLock<HashMap<String, u64>>,
+    pub(super) stored: StoredCredentials,
     /// One change of keys at a time.
-    changing: Mutex<()>,
+    pub(super) changing: Mutex<()>,
     /// Rises whenever a credential that counted may count no more.
     version: watch::Sender<u64>,
     reloaded: Notify,
-    clock: Arc<Clock>,
-    metrics: Arc<Metrics>,
+    pub(super) clock: Arc<Clock>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 struct Tokens {
@@ -318,73 +318,13 @@ impl Authority {
         before.is_some_and(|before| issued_at.is_none_or(|at| at < *before))
     }
 
-    /// Makes a key; what it is and its secret, which nobody is told again.
-    pub async fn create_key(
-        &self,
-        asked: NewKey,
-    ) -> Result<(Arc<ApiKey>, KeySecret), CredentialError> {
-        let _changing = self.changing.lock().await;
-        let made = asked.make(self.clock.now_ms());
-        let (key, secret) = made.map_err(CredentialError::Refused)?;
-        self.stored.add(&key).await?;
-        let key = Arc::new(key);
-        self.change_keys(|keys| {
-            keys.insert(Arc::clone(&key.id), Arc::clone(&key));
-        });
-        Ok((key, secret))
-    }
-
-    /// Takes a key back; whether there was one.
-    pub async fn revoke_key(&self, id: &str) -> Result<bool, CredentialError> {
-        let _changing = self.changing.lock().await;
-        let removed = self.stored.remove(id).await?;
-        self.change_keys(|keys| {
-            keys.remove(id);
-        });
-        self.changed();
-        Ok(removed)
-    }
-
-    /// All keys, the oldest first.
-    #[must_use]
-    pub fn keys(&self) -> Vec<Arc<ApiKey>> {
-        let mut keys: Vec<_> = self.keys.load().values().cloned().collect();
-        keys.sort_unstable_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-        keys
-    }
-
-    fn change_keys(&self, change: impl FnOnce(&mut HashMap<Arc<str>, Arc<ApiKey>>)) {
-        let mut keys = HashMap::clone(&self.keys.load());
-        change(&mut keys);
-        self.metrics.access.keys.count(keys.len() as u64);
-        self.keys.store(Arc::new(keys));
-    }
-
-    /// Takes back a user's tokens from before a time, ms; without one, all that there are. Returns the time in force.
-    pub async fn revoke_tokens(
-        &self,
-        user: &str,
-        before: Option<u64>,
-    ) -> Result<u64, CredentialError> {
-        let before = before.unwrap_or_else(|| self.clock.now_ms());
-        let before = self.stored.revoke(user, before).await?;
-        {
-            let revoked = self.revoked.write();
-            let mut revoked = revoked.unwrap_or_else(PoisonError::into_inner);
-            let known = revoked.entry(user.to_owned()).or_default();
-            *known = before.max(*known);
-        }
-        self.changed();
-        Ok(before)
-    }
-
     /// Rises whenever a credential that counted may count no more.
     #[must_use]
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
 
-    fn changed(&self) {
+    pub(super) fn changed(&self) {
         self.version.send_modify(|version| *version += 1);
     }
 }

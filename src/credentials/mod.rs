@@ -6,6 +6,7 @@
 
 mod api_key;
 mod authority;
+mod changes;
 mod credential;
 mod files;
 mod jwks;

@@ -1,4 +1,7 @@
-//! Tokens and keys as clients show them: each refusal beside a twin that is taken.
+//! Tokens as clients show them: each refusal beside a twin that is taken.
+//!
+//! Owns: keys that sign, and files that hold them. Promises: every rule of docs/ACCESS.md about tokens and their keys
+//! is broken once. Must not: need a server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use bytes::Bytes;
+use hyper::body::Incoming as Streaming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 
@@ -17,36 +18,22 @@ use super::door::{self, Arrival, USER};
 use super::respond::{Answer, busy, counted, full, say};
 use super::session::batch;
 use crate::access::Asker;
+use crate::credentials::Credential;
 use crate::wire::jsonrpc::JSON;
-use crate::wire::{Dialect, Id, check_user};
+use crate::wire::{Dialect, Failure, Id, Incoming, check_user};
 
 /// Answers one request.
 pub(super) async fn serve(
-    request: &mut Request<Incoming>,
+    request: &mut Request<Streaming>,
     from: Arrival,
     shared: &Arc<Shared>,
 ) -> Answer {
-    let credential = match &shared.door {
-        Some(door) => match door.admit(request.headers(), from).await {
-            Ok(credential) => Some((door, credential)),
-            Err(failure) => return door::refusal(&failure),
-        },
-        None => None,
+    let (mut caller, credential) = match caller(request.headers(), from, shared).await {
+        Ok(known) => known,
+        Err(answer) => return answer,
     };
     if !is_json(request.headers()) {
         return say(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
-    }
-    let mut caller = Caller::default();
-    if let Some((door, credential)) = &credential {
-        caller.claimed(door.claim(credential));
-    } else if let Some(user) = request.headers().get(USER) {
-        let Some(user) = user.to_str().ok().filter(|user| check_user(user).is_ok()) else {
-            return say(
-                StatusCode::BAD_REQUEST,
-                "Tideline-User must be 1 to 128 bytes of text",
-            );
-        };
-        caller.asker = Asker::believed(user);
     }
     let limits = &shared.options.limits;
     let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
@@ -62,20 +49,10 @@ pub(super) async fn serve(
         Ok(incoming) => {
             let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
             writes = requests.any(|request| request.method().has_effect());
-            let waits = incoming.calls().iter().any(|call| {
-                let request = call.request.as_ref();
-                request.is_ok_and(conversation::waits)
-            });
-            let claim = caller.asker.claim().cloned();
-            let reply = batch::run(shared, &mut caller, incoming, dialect);
-            match credential.zip(claim).filter(|_| waits) {
-                None => reply.await,
-                Some(((door, credential), claim)) => tokio::select! {
-                    reply = reply => reply,
-                    failure = door.until_over(&credential, &claim, &shared.clock) => {
-                        return door::refusal(&failure);
-                    }
-                },
+            let reply = perform(incoming, shared, &mut caller, credential.as_ref());
+            match reply.await {
+                Ok(reply) => reply,
+                Err(failure) => return door::refusal(&failure),
             }
         }
         Err(failure) => {
@@ -104,6 +81,54 @@ pub(super) async fn serve(
         .sent_bytes
         .increment(reply.len() as u64);
     full(StatusCode::OK, "application/json", counted(reply, unread))
+}
+
+/// Who sends a request, by its headers.
+async fn caller(
+    headers: &HeaderMap,
+    from: Arrival,
+    shared: &Shared,
+) -> Result<(Caller, Option<Credential>), Answer> {
+    let mut caller = Caller::default();
+    if let Some(door) = &shared.door {
+        let credential = door.admit(headers, from).await;
+        let credential = credential.map_err(|failure| door::refusal(&failure))?;
+        caller.claimed(door.claim(&credential));
+        return Ok((caller, Some(credential)));
+    }
+    if let Some(user) = headers.get(USER) {
+        let user = user.to_str().ok().filter(|user| check_user(user).is_ok());
+        let user = user.ok_or_else(|| {
+            say(
+                StatusCode::BAD_REQUEST,
+                "Tideline-User must be 1 to 128 bytes of text",
+            )
+        })?;
+        caller.asker = Asker::believed(user);
+    }
+    Ok((caller, None))
+}
+
+/// Does what was asked for. `Err` = the credential has ended while it waited.
+async fn perform(
+    incoming: Incoming,
+    shared: &Arc<Shared>,
+    caller: &mut Caller,
+    credential: Option<&Credential>,
+) -> Result<Option<Bytes>, Failure> {
+    let waits = incoming.calls().iter().any(|call| {
+        let request = call.request.as_ref();
+        request.is_ok_and(conversation::waits)
+    });
+    let claim = caller.asker.claim().cloned();
+    let reply = batch::run(shared, caller, incoming, &JSON);
+    match (&shared.door, credential, claim) {
+        (Some(door), Some(credential), Some(claim)) if waits => tokio::select! {
+            reply = reply => Ok(reply),
+            failure = door.until_over(credential, &claim, &shared.clock) => Err(failure),
+        },
+        _ => Ok(reply.await),
+    }
 }
 
 fn refuse(why: &Unread) -> Answer {

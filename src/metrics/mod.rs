@@ -113,6 +113,8 @@ impl Default for Metrics {
         let registry = Registry::new();
         let families = Families::bind(&registry, &[]);
         families.bind_known();
+        let access = Access::bind(&registry, &[]);
+        access.bind_known();
         Metrics {
             pages: Pages::of(&families),
             sync_answers: SyncAnswers::of(&families),
@@ -123,7 +125,7 @@ impl Default for Metrics {
             follows: Follows::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
-            access: Access::bind(&registry, &[]),
+            access,
             process: Process::bind(&registry, &[]),
             registry,
         }

@@ -1,7 +1,7 @@
 //! The key family, for administrators: create, list, revoke.
 //!
-//! Owns: parameters and results of these methods, and how secrets are passed on. Promises: a secret is in no debug text.
-//! Must not: know what a right is, or what a name may be; `access` and `credentials` do.
+//! Owns: parameters and results of these methods, and how secrets are passed on. Promises: a secret is in no debug
+//! text. Must not: know what a right is, or what a name may be; `access` and `credentials` do.
 
 use std::fmt;
 

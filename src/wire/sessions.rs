@@ -123,8 +123,8 @@ pub struct Revoke {
     /// The user.
     #[schemars(length(min = 1, max = 128))]
     pub user: String,
-    /// Those that were issued before (by `iat`), ms since 1970; a token that does not say it counts as old. Absent = all
-    /// that were issued up to now.
+    /// Those that were issued before (by `iat`), ms since 1970; a token that does not say it counts as old. Absent =
+    /// all that were issued up to now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issued_before: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! The key family: create, list, revoke.
 //!
-//! Owns: the calls behind these methods. Promises: they are an administrator's; a revoked key's sessions have ended when
-//! the call is answered. Must not: log a key.
+//! Owns: the calls behind these methods. Promises: they are an administrator's; a revoked key's sessions have ended
+//! when the call is answered. Must not: log a key.
 
 use std::sync::Arc;
 

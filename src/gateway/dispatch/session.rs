@@ -25,8 +25,8 @@ pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: 
             let failure = Failure::new(Reason::Unauthenticated).about("token");
             return Err(failure.saying(NO_AUTHENTICATION));
         }
-        if let Some(user) = open.user {
-            caller.asker = Asker::believed(user);
+        if let Some(user) = &open.user {
+            caller.asker = Asker::believed(user.as_str());
         }
     }
     // Over HTTP it is the header that counts.
@@ -34,7 +34,7 @@ pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: 
         if open.token.is_some() {
             return Err(Reason::Unauthenticated.into());
         }
-        if open.user.as_ref().is_some_and(|user| *user != caller.user) {
+        if open.user.as_ref().is_some_and(|user| *user != caller.asker.user()) {
             return Err(Reason::Forbidden.into());
         }
     }
