@@ -31,6 +31,8 @@ pub struct Cursor {
     pub(super) turn: u32,
     /// The last page ended early: there is more in the store, whatever the log says.
     pub(super) more: bool,
+    /// Its user may read as a member only, as their role says: each change of it concerns them.
+    pub(super) by_role: bool,
 }
 
 impl Cursor {
@@ -47,6 +49,7 @@ impl Cursor {
             floor: 0,
             turn,
             more: false,
+            by_role: false,
         }
     }
 
@@ -71,6 +74,7 @@ impl Cursor {
             floor: 0,
             turn: 0,
             more: false,
+            by_role: false,
         }
     }
 

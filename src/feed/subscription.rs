@@ -58,6 +58,7 @@ impl Subscription {
         (with, standing): (With, Option<Standing>),
     ) -> Subscription {
         cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
+        cursor.by_role = !asker.reads_by_name(watch.timeline().as_bytes());
         Subscription {
             following: watch.subscribe(with, standing),
             watch,
@@ -120,7 +121,8 @@ impl Subscription {
     /// decided again, with a look at the store where only membership tells. Whether it has to look.
     pub fn decide_anew(&mut self, asker: &Arc<Asker>) -> bool {
         self.asker = Arc::clone(asker);
-        if !asker.reads_by_name(self.timeline().as_bytes()) {
+        self.cursor.by_role = !asker.reads_by_name(self.timeline().as_bytes());
+        if self.cursor.by_role {
             self.cursor.look_first();
         }
         self.cursor.must_look()

@@ -15,7 +15,7 @@ POLICIES = """
 prefix = "room/"
 others = []
 members = ["read", "append", "react", "signal"]
-roles = { owner = ["read", "append", "edit", "moderate", "members", "manage"], blind = [] }
+roles = { owner = ["read", "append", "react", "signal", "edit", "moderate", "members", "manage"], blind = [] }
 creator = "owner"
 [[policy]]
 prefix = "open/"
