@@ -1,4 +1,7 @@
 //! The decision against a model that says the rules in another way, and coverage against the decision.
+//!
+//! Owns: the model. Promises: it is written from the protocol, source by source and right by right. Must not: share a
+//! rule with what it tests.
 
 use std::sync::Arc;
 
