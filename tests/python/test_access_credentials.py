@@ -735,6 +735,64 @@ def test_a_canary_is_nowhere(tmp_path):
             assert secret not in text
 
 
+def openssl(*arguments, data=None):
+    return subprocess.run(["openssl", *arguments], check=True, capture_output=True, input=data).stdout
+
+
+def fixed(der):
+    """A signature of P-256 as JWTs have it, from the DER that openssl writes."""
+    assert der[0] == 0x30 and der[2] == 2
+    end = 4 + der[3]
+    parts = der[4:end], der[end + 2 :]
+    return b"".join(part.lstrip(b"\0").rjust(32, b"\0") for part in parts)
+
+
+def test_public_keys_of_each_kind_and_no_other(own_guarded, tmp_path):
+    at = lambda name: os.path.join(own_guarded.directory, name)
+    kinds = {
+        "rsa": ["genpkey", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:2048"],
+        "ec": ["genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
+        "ed": ["genpkey", "-algorithm", "ed25519"],
+    }
+    for name, how in kinds.items():
+        openssl(*how, "-out", at(f"{name}.private"))
+        openssl("pkey", "-in", at(f"{name}.private"), "-pubout", "-out", at(f"{name}.pem"))
+    files = json.dumps([at(f"{name}.pem") for name in kinds])
+    own_guarded.configure(f"public_key_files = {files}")
+    server = own_guarded.start()
+
+    def signed(name, algorithm):
+        text = token(header={"alg": algorithm, "kid": name}).rsplit(".", 1)[0]
+        if name == "ed":
+            with open(at("text"), "w") as file:
+                file.write(text)
+            signature = openssl("pkeyutl", "-sign", "-rawin", "-inkey", at("ed.private"), "-in", at("text"))
+        else:
+            signature = openssl("dgst", "-sha256", "-sign", at(f"{name}.private"), data=text.encode())
+        return f"{text}.{encode(fixed(signature) if name == 'ec' else signature)}"
+
+    algorithms = {"rsa": "RS256", "ec": "ES256", "ed": "EdDSA"}
+    for name, algorithm in algorithms.items():
+        assert server.rpc(signed(name, algorithm), "ping")[0] == 200, name
+        for other in {"RS256", "ES256", "EdDSA", "HS256", "RS512", "PS256", "none"} - {algorithm}:
+            assert server.rpc(signed(name, other), "ping")[0] == 401, (name, other)
+        # What everybody may know is no secret.
+        with open(at(f"{name}.pem"), "rb") as file:
+            public = file.read()
+        for secret in [public, public.strip()]:
+            assert server.rpc(token(secret=secret, kid=name), "ping")[0] == 401
+    server.stop()
+    for how, why in [
+        (["genpkey", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:1024"], "1024 bits"),
+        (["genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:P-384"], "P-256"),
+    ]:
+        openssl(*how, "-out", at("ec.private"))
+        openssl("pkey", "-in", at("ec.private"), "-pubout", "-out", at("ec.pem"))
+        with pytest.raises(RuntimeError) as refused:
+            server.start()
+        assert why in str(refused.value)
+
+
 def test_without_auth_nothing_changes(server):
     with Client(server, user="ann") as client:
         works(client)

@@ -162,6 +162,7 @@ fn members_changed_by(request: &Request) -> Option<String> {
     Some(timeline.clone())
 }
 
+#[allow(clippy::too_many_lines)] // a line for each method
 fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(session::open(shared, caller, open)),

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -281,7 +281,7 @@ impl Session {
         let Some((_, _, fetch)) = &mut login.parked else {
             return Ok(false);
         };
-        if let Poll::Pending = fetch.as_mut().poll(context) {
+        if fetch.as_mut().poll(context).is_pending() {
             return Ok(false);
         }
         if let Some((incoming, bytes, _)) = login.parked.take() {
