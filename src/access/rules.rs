@@ -1,8 +1,8 @@
 //! What the configuration gives, apart from any credential: to all users, and by how a timeline's name begins.
 //!
 //! Owns: the rights of policies, and [`Gate`], where those in force are. Promises: of a name the policy with the
-//! longest matching prefix counts, and it alone; a reload is in force for every decision that begins after it. Must not: know
-//! settings of timelines, or where the configuration is.
+//! longest matching prefix counts, and it alone; a reload is in force for every decision that begins after it. Must
+//! not: know settings of timelines, or where the configuration is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -175,7 +175,7 @@ keys! {
         /// Settings of timelines that have none of their own, by how their IDs begin; the longest prefix counts. As
         /// tables at the end of the file, [[policy]] with prefix and any of retention (age_ms, messages, bytes),
         /// members_only, fan_out, fan_out_members_max, edit (by, window_ms); and where there is [auth] the rights of
-        /// users: others = [...], members = [...], roles = { NAME = [...] }, creator = "NAME" (the role of who creates).
+        /// users: others = [...], members = [...], roles = { NAME = [...] }, creator = "NAME" (of who creates).
         policy: Vec<PolicyKey> = Vec::new();
         /// Bytes of a partition's log that lists, inboxes and followers may be behind; beyond it changes of members
         /// and messages that go into inboxes are answered `busy`. The log keeps that much, whatever its own limits.

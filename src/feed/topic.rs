@@ -206,7 +206,11 @@ impl State {
 
     fn concerns(&self, cursor: &mut Cursor, user: &str) -> bool {
         // No member has this floor.
-        let floor = if cursor.by_role { u64::MAX } else { cursor.floor };
+        let floor = if cursor.by_role {
+            u64::MAX
+        } else {
+            cursor.floor
+        };
         self.readers.concern(user, floor, &mut cursor.turn)
     }
 

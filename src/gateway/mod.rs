@@ -4,7 +4,6 @@
 //! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
 //! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
-mod audit;
 mod body;
 mod budget;
 mod changes;

@@ -151,6 +151,12 @@ impl Timelines {
         assert!(set.is_ok(), "called once");
     }
 
+    /// Whether rights are decided.
+    #[must_use]
+    pub fn decides(&self) -> bool {
+        self.inner.gate.get().is_some()
+    }
+
     /// Whether writes can be committed: `false` for good once a disk failure has stopped a partition. Reads may go on.
     #[must_use]
     pub fn can_commit(&self) -> bool {

@@ -5,6 +5,7 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe`, `unsubscribe`, `stream.open`
 //! and `stream.close` belong to a session.
 
+mod audit;
 pub(super) mod conversation;
 mod feed;
 mod key;
@@ -25,10 +26,10 @@ mod webhook;
 
 use std::sync::Arc;
 
+use audit::Noted;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
-use super::audit::Noted;
 use super::live::Live;
 use crate::access::{Asker, Claim, Right, Rights};
 use crate::feed::Who;

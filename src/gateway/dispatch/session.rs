@@ -34,7 +34,11 @@ pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: 
         if open.token.is_some() {
             return Err(Reason::Unauthenticated.into());
         }
-        if open.user.as_ref().is_some_and(|user| *user != caller.asker.user()) {
+        if open
+            .user
+            .as_ref()
+            .is_some_and(|user| *user != caller.asker.user())
+        {
             return Err(Reason::Forbidden.into());
         }
     }

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use super::row::refusal;
 use crate::access::{Claim, Right, Rights};
 use crate::gateway::Shared;
 use crate::model::{ReturnContent, RowWrite};
@@ -117,7 +116,7 @@ fn write_row(claim: &Claim, table: &str, write: &RowWrite) -> Result<(), Failure
 async fn stream(shared: &Shared, claim: &Claim, id: &str) -> Result<(), Failure> {
     match shared.tablestore.tables.stream(id).await {
         Ok(table) => allow(claim, &table.name, READ),
-        Err(error) if claim.everywhere().has_any(READ) => Err(refusal(error)),
+        Err(error) if claim.everywhere().has_any(READ) => Err(error.into()),
         Err(_) => Err(refused()),
     }
 }

@@ -6,7 +6,7 @@
 
 use futures_util::FutureExt as _;
 
-use super::dispatch::{Caller, Outcome, Work};
+use super::{Caller, Outcome, Work};
 use crate::access::{Identity, Right, Rights, Who};
 use crate::wire::{Method, Needs, Request};
 
