@@ -16,7 +16,6 @@ use crate::timeline::{Columns, Conversation, Error, Looked, Pulse};
 use super::conversation_row::{ConversationRow, Membership};
 use super::conversations;
 use super::cursor::{Behind, Read, Since};
-use super::found::Found;
 use super::memberships::{Entry, Mine};
 use super::tables::Home;
 use super::{People, SMALL_BYTES, direct};
@@ -390,6 +389,15 @@ impl People {
         }
         Ok(fits)
     }
+}
+
+/// What became of one that was to be shown.
+pub(super) enum Found {
+    Shown(Box<Shown>),
+    /// Its attributes are others, or the user may not read it.
+    Unfit,
+    /// The user is no member.
+    Ended,
 }
 
 fn has_all(row: Option<&ConversationRow>, wanted: &Columns) -> bool {

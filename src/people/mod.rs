@@ -13,7 +13,7 @@ mod dump;
 mod feed;
 mod followers;
 mod follows;
-mod found;
+mod hidden;
 mod inboxes;
 mod jobs;
 mod list;

@@ -9,8 +9,7 @@ use crate::access::Asker;
 use crate::timeline::{Columns, Error};
 
 use super::People;
-use super::found::Found;
-use super::list::Shown;
+use super::list::{Found, Shown};
 use super::stored::Place;
 use super::tables::Home;
 

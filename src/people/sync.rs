@@ -9,8 +9,7 @@ use crate::timeline::{Columns, Error, Pulse};
 
 use super::People;
 use super::cursor::{CURSOR_MS_MAX, Ends, Read, Since};
-use super::found::Found;
-use super::list::Shown;
+use super::list::{Found, Shown};
 use super::tables::Home;
 
 /// Asks for what has changed.

@@ -1,23 +1,14 @@
-//! What became of conversations that were to be shown.
+//! Conversations that are hidden from their own members.
 //!
-//! Owns: [`Found`], and which of a user's conversations they may not read. Promises: a member whose role gives no right
+//! Owns: which of a user's conversations they may not read. Promises: a member whose role gives no right
 //! to read is shown nothing of it, and it is not counted. Must not: decide.
 
 use std::collections::BTreeSet;
 
 use super::People;
-use super::list::Shown;
+use super::list::Found;
 use crate::access::Asker;
 use crate::timeline::{Columns, Error};
-
-/// What became of one that was to be shown.
-pub(super) enum Found {
-    Shown(Box<Shown>),
-    /// Its attributes are others, or the user may not read it.
-    Unfit,
-    /// The user is no member.
-    Ended,
-}
 
 /// Conversations that are read together.
 const CHUNK: usize = 64;
