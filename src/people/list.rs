@@ -13,7 +13,7 @@ use crate::model::json_bytes;
 use crate::table::{Purpose, View};
 use crate::timeline::{Columns, Conversation, Error, Looked, Pulse};
 
-use super::conversation_row::{ConversationRow, Membership};
+use super::conversation_row::{ConversationRow, Membership, has_all};
 use super::conversations;
 use super::cursor::{Behind, Read, Since};
 use super::memberships::{Entry, Mine};
@@ -191,15 +191,16 @@ impl People {
 
     /// Counts what the list holds.
     pub async fn count(&self, asker: &Asker, filter: Filter) -> Result<Count, Error> {
-        let user = asker.user();
-        let mine = self.mine(user).await?;
+        let mine = self.mine(asker.user()).await?;
         let mut places = self.places(&mine).await?;
         let names = places.iter().map(|place| place.name).collect();
         let hidden = self.hidden(asker, names).await?;
         places.retain(|place| !hidden.contains(place.name));
         if !filter.attributes.is_empty() {
             let names: Vec<&str> = places.iter().map(|place| place.name).collect();
-            let fits = self.that_fit(user, &names, &filter.attributes).await?;
+            let fits = self
+                .that_fit(asker.user(), &names, &filter.attributes)
+                .await?;
             let mut fits = fits.into_iter();
             places.retain(|_| fits.next().unwrap_or(false));
         }
@@ -391,17 +392,9 @@ impl People {
     }
 }
 
-/// What became of one that was to be shown.
+/// What became of one that was to be shown: it is not, if its attributes are others or the user may not read it.
 pub(super) enum Found {
     Shown(Box<Shown>),
-    /// Its attributes are others, or the user may not read it.
     Unfit,
-    /// The user is no member.
     Ended,
-}
-
-fn has_all(row: Option<&ConversationRow>, wanted: &Columns) -> bool {
-    wanted
-        .iter()
-        .all(|one| row.is_some_and(|row| row.attributes.contains(one)))
 }
