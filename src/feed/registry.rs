@@ -94,8 +94,8 @@ impl Registry {
         }
     }
 
-    /// Puts a signal into a timeline's lane. `from` does not get it back. `turn`: up to where its sender's right to read
-    /// was checked.
+    /// Puts a signal into a timeline's lane. `from` does not get it back. `turn`: up to where its sender's right to
+    /// read was checked.
     pub(super) fn signal(
         &self,
         timeline: &str,
