@@ -53,10 +53,11 @@ impl fmt::Display for Estimate {
             bytes,
             room,
         } = self;
-        write!(
-            out,
-            "{ending} partitions end; about {bytes} bytes are written anew"
-        )?;
+        let end = match ending {
+            1 => "partition ends",
+            _ => "partitions end",
+        };
+        write!(out, "{ending} {end}; about {bytes} bytes are written anew")?;
         match room {
             Some(room) => write!(out, ", the disk has room for {room}"),
             None => Ok(()),
@@ -102,6 +103,13 @@ impl Partitions {
         }
         tracing::info!(ending = ?outcome.parents, beginning = ?outcome.children, bytes = estimate.bytes, "partitions become others");
         self.directory().draft(&outcome.map)?;
+        #[cfg(any(test, feature = "faults"))]
+        if self.inner.options.fault == Some(super::Fault::MapFirst) {
+            self.directory().replace(outcome.map.clone())?;
+            self.directory().draft(&outcome.map)?;
+            // Long enough for a kill.
+            std::thread::sleep(Duration::from_millis(500));
+        }
         for child in &outcome.children {
             self.make(*child, &outcome)?;
         }

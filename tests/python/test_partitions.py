@@ -144,7 +144,7 @@ def test_split_and_merge_by_hand(own_server):
     own_server.kill()
     told = run(own_server, "partition", "split", own_server.data, "0")
     assert told.returncode == 0, told.stderr
-    assert "1 partitions end; about" in told.stdout
+    assert "1 partition ends; about" in told.stdout
     assert numbers(own_server) == [1, 2]
     before = dumped(own_server)
     assert run(own_server, "partition", "split", own_server.data, "2").returncode == 0
@@ -208,6 +208,27 @@ def test_a_kill_while_the_number_changes(filled, tmp_path, piece):
     assert len(numbers(copy)) == 3 and not os.path.exists(os.path.join(copy.data, "directory.toml.new"))
     assert dumped(copy) == before
     verified(copy)
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
+def test_control_partitions_that_count_before_they_are_whole_are_noticed(filled, tmp_path):
+    """By a kill between the two."""
+    original, _, before = filled
+    copy = Server(tmp_path, environment={"TIDELINE_FAULT": "map_first"})
+    shutil.copytree(original.data, copy.data)
+    command = [copy.binary, "serve", "--data", copy.data, "--listen", f"127.0.0.1:{copy.port}", "--partitions", "3"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, **copy.environment})
+    try:
+        deadline = time.monotonic() + 30
+        while "number = 3" not in manifest(copy):
+            assert time.monotonic() < deadline and process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+    dump = run(copy, "dump", copy.data)
+    found = sorted(line for line in dump.stdout.splitlines() if "relay" not in json.loads(line))
+    verify = run(copy, "verify", copy.data)
+    assert dump.returncode or verify.returncode or found != before
 
 
 @pytest.mark.parametrize("partitions", ["65", "-1", "x"])
