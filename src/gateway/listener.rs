@@ -158,8 +158,9 @@ async fn shake_hands(socket: TcpStream, arrival: &Arrival, shared: &Shared) -> O
     let handshakes = &shared.metrics.door.handshakes;
     let (socket, result) = match shaken {
         Shaken::Done(socket) => (Some(socket), "ok"),
-        Shaken::Failed(error) => {
+        Shaken::Failed(error, socket) => {
             tracing::debug!(%error, "a TLS handshake failed");
+            farewell(socket, LEAVING_TIME).await;
             (None, "failed")
         }
         Shaken::TooSlow => (None, "too_slow"),

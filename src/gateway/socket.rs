@@ -16,8 +16,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::patience::farewell;
-
 /// A connection that was accepted.
 pub(super) enum Socket {
     Plain(TcpStream),
@@ -28,7 +26,8 @@ pub(super) enum Socket {
 /// What a handshake came to.
 pub(super) enum Shaken {
     Done(Socket),
-    Failed(io::Error),
+    /// Whoever has this is to let the client read why.
+    Failed(io::Error, TcpStream),
     TooSlow,
 }
 
@@ -38,11 +37,7 @@ impl Socket {
         let accepting = TlsAcceptor::from(config).accept(socket).into_fallible();
         match timeout(HANDSHAKE_TIME_MAX, accepting).await {
             Ok(Ok(stream)) => Shaken::Done(Socket::Tls(Box::new(stream))),
-            Ok(Err((error, socket))) => {
-                // So that the client reads why.
-                farewell(socket, FAREWELL_TIME).await;
-                Shaken::Failed(error)
-            }
+            Ok(Err((error, socket))) => Shaken::Failed(error, socket),
             Err(_) => Shaken::TooSlow,
         }
     }
@@ -114,5 +109,3 @@ impl AsyncWrite for Socket {
 }
 
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// For a client that was refused to read it.
-const FAREWELL_TIME: Duration = Duration::from_secs(1);
