@@ -203,8 +203,8 @@ keys! {
         /// truly from where requests come. Nobody else's does.
         trusted_proxies: Vec<String> = Vec::new();
         /// What one address and one user may take, as a table at the end of the file: [limits] with address
-        /// {connections, handshakes_per_s} and user {connections, requests_per_s, bytes_per_s}. 0 = no limit. Read again
-        /// on SIGHUP.
+        /// {connections, handshakes_per_s} and user {connections, requests_per_s, bytes_per_s}. 0 = no limit. Read
+        /// again on SIGHUP.
         limits: LimitsKey = LimitsKey::default();
         /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a
         /// part of it is kept for the store.
