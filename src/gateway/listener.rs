@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -53,16 +54,16 @@ pub(super) async fn accept(
             Ok(place) => place,
             Err(why) => {
                 metrics.refused(why.limit(), 1);
-                // Before its handshake a client of TLS would not understand it.
+                // Before its handshake a client of TLS would not understand an answer.
                 if shared.options.certificate.is_none() {
-                    // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
-                    let _ = socket.try_write(why.answer().as_bytes());
-                    // A request that is under way would destroy the answer at a close.
-                    if let Ok(turn) = Arc::clone(&leaving).try_acquire_owned() {
-                        sessions.spawn(async move {
-                            farewell(socket, LEAVING_TIME).await;
+                    let answer = why.answer();
+                    match Arc::clone(&leaving).try_acquire_owned() {
+                        Ok(turn) => drop(sessions.spawn(async move {
+                            turn_away(socket, &answer).await;
                             drop(turn);
-                        });
+                        })),
+                        // There are too many for more than this.
+                        Err(_) => drop(socket.try_write(answer.as_bytes())),
                     }
                 }
                 continue;
@@ -111,6 +112,15 @@ impl Refused {
             "HTTP/1.1 {status}\r\nconnection: close\r\nretry-after: {seconds}\r\ncontent-length: 0\r\n\r\n"
         )
     }
+}
+
+/// Answers a client when it has asked, for one that is answered before takes it for an error; then closes so that the
+/// answer arrives, whatever of its request is under way.
+async fn turn_away(socket: TcpStream, answer: &str) {
+    let _ = timeout(LEAVING_TIME, socket.readable()).await;
+    // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
+    let _ = socket.try_write(answer.as_bytes());
+    farewell(socket, LEAVING_TIME).await;
 }
 
 /// Counts a connection of an address; whose one is that a trusted proxy has opened, its requests tell.

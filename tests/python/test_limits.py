@@ -5,7 +5,7 @@ import socket
 import time
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from client import Client, Refused
 from server import Server
@@ -38,7 +38,7 @@ def patiently(connect):
     while True:
         try:
             return connect()
-        except InvalidStatus:
+        except (InvalidStatus, ConnectionClosed):
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
