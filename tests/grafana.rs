@@ -30,6 +30,7 @@ fn boards() -> Vec<Value> {
         "store",
         "clients",
         "changes",
+        "access",
     ]
     .iter()
     .map(|name| serde_json::from_str(&text(&format!("dashboards/{name}.json"))).unwrap())
