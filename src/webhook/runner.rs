@@ -265,8 +265,8 @@ impl Hook {
         Ok(())
     }
 
-    /// Shows how many dead letters there are, and has the log kept for the oldest that it still has, so that they can be
-    /// replayed: by a named cursor, within the bounds of those.
+    /// Shows how many dead letters there are, and has the log kept for the oldest that it still has, so that they can
+    /// be replayed: by a named cursor, within the bounds of those.
     async fn keep_dead(&self) -> Result<(), FollowError> {
         let count = self.dead.count().await?;
         self.figures.dead.count(count);
