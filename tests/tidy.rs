@@ -63,6 +63,20 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
         ],
     ),
+    (
+        "reshape",
+        &[
+            "ids",
+            "ordered",
+            "metrics",
+            "model",
+            "partition",
+            "table",
+            "feed",
+            "relay",
+            "people",
+        ],
+    ),
     ("wire", ZERO),
     ("gateway", SIX),
     ("admin", &["gateway"]),
@@ -70,11 +84,12 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook", "wire",
+    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook",
+    "reshape", "wire",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
-    "config", "server", "store", "verify", "dump", "export", "main", "lib",
+    "config", "server", "store", "remote", "verify", "dump", "export", "main", "lib",
 ];
 
 const FORBIDDEN_NAMES: &[&str] = &[

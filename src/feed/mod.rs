@@ -126,6 +126,25 @@ impl Feed {
         self.registry.online(timeline, limit)
     }
 
+    /// Whether all that these partitions have committed was told.
+    #[must_use]
+    pub fn has_told(&self, partitions: &[PartitionId]) -> bool {
+        let followers = self.followers.made();
+        let told = |id| {
+            followers
+                .get(id)
+                .is_some_and(|follower| follower.has_told())
+        };
+        partitions.iter().all(told)
+    }
+
+    /// Whether each of these partitions has its follower.
+    #[must_use]
+    pub fn follows(&self, mut partitions: impl Iterator<Item = PartitionId>) -> bool {
+        let followers = self.followers.made();
+        partitions.all(|id| followers.contains_key(&id))
+    }
+
     /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self) {
         let held = self.registry.ephemeral_bytes();

@@ -44,6 +44,11 @@ impl Follower {
         }
     }
 
+    /// Whether all that is committed was told.
+    pub(super) fn has_told(&self) -> bool {
+        self.told.load(Ordering::Acquire) >= self.tail.position().0
+    }
+
     /// Brings the gauges up to date. May block on the disk.
     pub(super) fn observe(&self, now_ms: u64) {
         let (batches, since_ms) = self.lag();
@@ -103,14 +108,14 @@ impl Tailer {
                         }
                         self.follower
                             .told
-                            .store(batch.position.0, Ordering::Relaxed);
+                            .store(batch.position.0, Ordering::Release);
                     }
                 }
                 Err(error) => {
                     tracing::error!(partition = %self.partition, error = error.0, "the feed lost its place in the log");
                     self.follower.metrics.resyncs.increment(1);
                     self.position = self.tail.position();
-                    self.follower.told.store(self.position.0, Ordering::Relaxed);
+                    self.follower.told.store(self.position.0, Ordering::Release);
                     self.registry.doubt_all();
                 }
             }

@@ -40,6 +40,7 @@ use crate::feed::Feed;
 use crate::ids::Clock;
 use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
 use crate::people::People;
+use crate::reshape::{Gate, Reshaper};
 use crate::table::Tables;
 use crate::timeline::Timelines;
 use crate::webhook::Webhooks;
@@ -109,6 +110,9 @@ struct Shared {
     people: People,
     tablestore: Tablestore,
     webhooks: Webhooks,
+    reshaper: Reshaper,
+    /// Where calls wait while partitions become others.
+    gate: Gate,
     feed: Feed,
     clock: Arc<Clock>,
     pages: Arc<dyn Pages>,
@@ -136,7 +140,7 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        (tables, webhooks): (Tables, Webhooks),
+        (tables, webhooks, reshaper): (Tables, Webhooks, Reshaper),
         feed: Feed,
         clock: Arc<Clock>,
         pages: Arc<dyn Pages>,
@@ -157,6 +161,8 @@ impl Gateway {
             timelines,
             people,
             webhooks,
+            gate: reshaper.gate(),
+            reshaper,
             feed,
             clock,
             pages,

@@ -10,6 +10,7 @@ mod feed;
 mod marks;
 mod member;
 pub(super) mod message;
+mod partition;
 mod position;
 mod receipt;
 mod schedule;
@@ -175,6 +176,9 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::WebhookList(_) => webhook::list(shared, caller),
         Request::WebhookDead(dead) => webhook::dead(shared, caller, dead),
         Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay),
+        Request::PartitionList(_) => partition::list(shared, caller),
+        Request::PartitionSplit(split) => partition::split(shared, caller, &split),
+        Request::PartitionMerge(merge) => partition::merge(shared, caller, &merge),
         Request::Subscribe(_)
         | Request::Unsubscribe(_)
         | Request::StreamOpen(_)

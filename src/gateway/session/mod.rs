@@ -27,6 +27,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::SinkExt as _;
+use futures_util::future::BoxFuture;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
@@ -43,6 +44,7 @@ use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::patience::farewell;
 use crate::feed::Pace;
 use crate::metrics::Held;
+use crate::reshape::Inside;
 use crate::wire::Close;
 use inbound::{Inbound, Reader};
 use jobs::Jobs;
@@ -78,6 +80,8 @@ struct Session {
     unread: Share,
     /// The last sign of life.
     heard: Instant,
+    /// It waits for partitions to become others.
+    passing: Option<BoxFuture<'static, Inside>>,
     /// The socket was not read when it could have been.
     is_deaf: bool,
     /// The last look found the client out of time.
@@ -157,6 +161,7 @@ impl Session {
             news: Vec::new(),
             unread: shared.answers.share(),
             heard: now,
+            passing: None,
             is_deaf: false,
             is_doubted: false,
             ping_at,
