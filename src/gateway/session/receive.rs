@@ -237,12 +237,12 @@ fn now(outcome: Outcome) -> (Pending, Weight) {
 fn signalling(
     shared: &Arc<Shared>,
     caller: &Caller,
-    subscriptions: &Subscriptions,
+    subscriptions: &mut Subscriptions,
     request: wire::signal::Signal,
 ) -> (Pending, Weight) {
     let from = signal::From {
+        turn: subscriptions.turn(&request.timeline),
         mailbox: &subscriptions.mailbox,
-        subscribes: subscriptions.is_live(&request.timeline),
     };
     answer::pending(signal::signal(shared, caller, request, Some(from)))
 }
