@@ -114,9 +114,7 @@ fn members_changed_by(request: &Request) -> Option<String> {
 fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
-        Request::Ping(Nothing {}) => Work::Now(Ok(Reply::Ping(Pong {
-            time: shared.clock.now_ms(),
-        }))),
+        Request::Ping(Nothing {}) => Work::Now(Ok(pong(shared))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
         Request::TimelineCreate(create) => timeline::create(shared, caller, create),
         Request::TimelineGet(get) => timeline::get(shared, caller, get),
@@ -182,10 +180,18 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::Subscribe(_)
         | Request::Unsubscribe(_)
         | Request::StreamOpen(_)
-        | Request::StreamClose(_) => Work::Now(Err(
-            Failure::new(Reason::MethodNotFound).saying("only over a WebSocket")
-        )),
+        | Request::StreamClose(_) => only_of_a_session(),
     }
+}
+
+fn only_of_a_session() -> Work {
+    let failure = Failure::new(Reason::MethodNotFound);
+    Work::Now(Err(failure.saying("only over a WebSocket")))
+}
+
+fn pong(shared: &Shared) -> Reply {
+    let time = shared.clock.now_ms();
+    Reply::Ping(Pong { time })
 }
 
 fn session_open(
