@@ -186,7 +186,7 @@ impl ChangeReader {
         self.places.to_string()
     }
 
-    /// Waits until a log is further than the reader, or others may be; never ends once all logs are closed. Cancel-safe.
+    /// Waits until a log is further than the reader, or there are others; never ends once all are closed. Cancel-safe.
     pub async fn news(&self) {
         if let Some(read_at) = self.read_at {
             sleep_until(read_at + GATHER).await;

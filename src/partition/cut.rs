@@ -6,16 +6,19 @@
 //! done before (the relay, long work, those who follow the log); who calls it has.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::door::Opening;
 use super::ended::EndedLog;
+use super::inherited::refused;
+use super::job;
 use super::making::Making;
 use super::observe;
 use super::plan::Outcome;
 use super::point::Point;
-use super::reshape::refused;
-use super::shared::Shared;
-use super::{OpenError, Partitions, Set, StoreError};
+use super::shared::{Queued, Shared};
+use super::{OpenError, Partitions, Purpose, Set, StoreError, SubmitError, Txn};
 use crate::ids::PartitionId;
 
 /// Partitions that are about to end. They open again when this is dropped, unless they have ended.
@@ -62,6 +65,34 @@ impl Partitions {
         Ok(())
     }
 }
+
+impl Shared {
+    /// Waits until all that was let in is on disk, or has failed. Only who has shut the door knows that nothing comes
+    /// behind it.
+    pub(super) async fn drain(&self) -> Result<(), StoreError> {
+        while self.queued.load(Ordering::SeqCst) > 0 {
+            tokio::time::sleep(DRAIN_LOOK).await;
+        }
+        let nothing = |(): &mut (), _: &mut Txn<'_>| Ok::<(), ()>(());
+        let (job, answer) = job::bundle(vec![()], nothing);
+        self.queued.fetch_add(1, Ordering::SeqCst);
+        let last = Queued::Job {
+            purpose: Purpose::Derives,
+            bytes: 0,
+            job,
+        };
+        let sent = self.queue.send(last).await;
+        sent.map_err(|_| StoreError::ShuttingDown)?;
+        match job::answers(answer, 1).await.pop() {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(SubmitError::Failed(error))) => Err(error),
+            _ => Err(StoreError::Internal),
+        }
+    }
+}
+
+/// How often it is looked whether the queue is empty.
+const DRAIN_LOOK: Duration = Duration::from_micros(500);
 
 impl Ending {
     /// Lets nothing in any more, and waits until all that was let in is on disk. Cancel-safe.

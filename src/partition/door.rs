@@ -4,11 +4,8 @@
 //! more. Must not: know what is in the queue.
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
 
-use super::job;
-use super::shared::{Queued, Shared};
-use super::{Purpose, StoreError, SubmitError, Txn};
+use super::{Purpose, StoreError};
 
 /// A partition's door.
 #[derive(Default)]
@@ -53,34 +50,6 @@ impl Door {
         self.0.swap(CLOSED, Ordering::SeqCst) != CLOSED
     }
 }
-
-impl Shared {
-    /// Waits until all that was let in is on disk, or has failed. Only who has shut the door knows that nothing comes
-    /// behind it.
-    pub(super) async fn drain(&self) -> Result<(), StoreError> {
-        while self.queued.load(Ordering::SeqCst) > 0 {
-            tokio::time::sleep(DRAIN_LOOK).await;
-        }
-        let nothing = |(): &mut (), _: &mut Txn<'_>| Ok::<(), ()>(());
-        let (job, answer) = job::bundle(vec![()], nothing);
-        self.queued.fetch_add(1, Ordering::SeqCst);
-        let last = Queued::Job {
-            purpose: Purpose::Derives,
-            bytes: 0,
-            job,
-        };
-        let sent = self.queue.send(last).await;
-        sent.map_err(|_| StoreError::ShuttingDown)?;
-        match job::answers(answer, 1).await.pop() {
-            Some(Ok(_)) => Ok(()),
-            Some(Err(SubmitError::Failed(error))) => Err(error),
-            _ => Err(StoreError::Internal),
-        }
-    }
-}
-
-/// How often it is looked whether the queue is empty.
-const DRAIN_LOOK: Duration = Duration::from_micros(500);
 
 #[cfg(test)]
 mod tests {

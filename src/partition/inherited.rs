@@ -11,8 +11,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::map::Share;
-use super::reshape::{damaged, refused};
-use super::{Direction, OpenError, Owner, Rows, Rules, View};
+use super::{Direction, OpenError, Owner, ReadError, Rows, Rules, View};
 use crate::entry::Entry;
 
 /// What a partition takes over, and from whom.
@@ -208,4 +207,12 @@ impl Iterator for Inherited<'_> {
             }
         }
     }
+}
+
+pub(super) fn refused(what: String) -> OpenError {
+    OpenError::NotReshaped { text: what }
+}
+
+pub(super) fn damaged(error: ReadError) -> OpenError {
+    OpenError::Damaged { text: error.0 }
 }

@@ -11,13 +11,12 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::hold::{Holder, NOTHING};
-use super::inherited::{Concern, Inheritance, Inherited, concern};
+use super::inherited::{Concern, Inheritance, Inherited, concern, damaged, refused};
 use super::map::Share;
 use super::plan::{Outcome, Reshape};
 use super::point::Point;
-use super::reshape::{damaged, last_us, refused};
 use super::shared::Shared;
-use super::{OpenError, Partitions, View, identity};
+use super::{OpenError, Partitions, ReadError, View, identity};
 use crate::ids::{PartitionId, Position};
 use crate::image::Image;
 use crate::log::{self, LocalStorage};
@@ -336,6 +335,15 @@ impl Child {
 
 /// What a key takes in memory beside its bytes.
 const KEY_BYTES: usize = 64;
+
+/// The time of a partition's newest batch, µs since 1970; 0 if there is none. May block on the disk.
+pub(super) fn last_us(partition: &Shared) -> Result<u64, ReadError> {
+    let Some(before) = partition.tail().0.checked_sub(1) else {
+        return Ok(0);
+    };
+    let last = partition.batches(Position(before), 1)?;
+    Ok(last.last().map_or(0, |batch| batch.commit_us()))
+}
 
 impl Drop for Making {
     fn drop(&mut self) {

@@ -9,11 +9,11 @@ use std::fmt;
 
 use tokio_util::sync::CancellationToken;
 
+use super::inherited::refused;
 use super::making::Making;
 use super::plan::Reshape;
-use super::shared::Shared;
-use super::{OpenError, Partitions, ReadError};
-use crate::ids::{PartitionId, Position};
+use super::{OpenError, Partitions};
+use crate::ids::PartitionId;
 
 /// What a reshape would take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,21 +109,4 @@ impl Partitions {
         making.done();
         self.directory().replace(outcome.map)
     }
-}
-
-/// The time of a partition's newest batch, µs since 1970; 0 if there is none. May block on the disk.
-pub(super) fn last_us(partition: &Shared) -> Result<u64, ReadError> {
-    let Some(before) = partition.tail().0.checked_sub(1) else {
-        return Ok(0);
-    };
-    let last = partition.batches(Position(before), 1)?;
-    Ok(last.last().map_or(0, |batch| batch.commit_us()))
-}
-
-pub(super) fn refused(what: String) -> OpenError {
-    OpenError::NotReshaped { text: what }
-}
-
-pub(super) fn damaged(error: ReadError) -> OpenError {
-    OpenError::Damaged { text: error.0 }
 }
