@@ -283,6 +283,25 @@ BOARDS = {
         panel("Memory per connection", "bytes", "Resident memory by connection: says something only when there are thousands.",
               (f"{gauge('process_resident_memory_bytes')} / clamp_min({gauge('tideline_connections')}, 1)", "{{instance}}")),
     ]),
+    "access": ("access", [
+        panel("Certificate ends in", "s", "Until the certificate of [tls], or one of its chain, ends. Without TLS nothing is shown.",
+              (f"({gauge('tideline_certificate_end_seconds')} > 0) - time()", "{{instance}}"), kind="stat"),
+        panel("Certificate unfit", "short", "1 = the files have changed and can't be served; the old certificate is.",
+              (gauge("tideline_certificate_unfit"), "{{instance}}"), kind="stat", peak=1),
+        panel("Connections", "short", "Open WebSockets.", (gauge("tideline_connections"), "{{instance}}"), kind="stat"),
+        panel("Refused at limits", "ops", "Connections and calls of addresses and users that were refused, by limit.",
+              (rate("tideline_refusals_total", "limit", 'limit=~"address[.].*|user[.].*|arrivals|connections_max"'), "{{limit}}")),
+        panel("TLS handshakes", "ops", "By result. Many failed after a renewal = clients do not trust the new certificate.",
+              (rate("tideline_tls_handshakes_total", "result"), "{{result}}")),
+        panel("Accepted connections", "ops", "TCP connections: beside handshakes, those that were turned away before.",
+              (rate("tideline_connections_accepted_total"), "{{instance}}")),
+        panel("Foreign requests", "ops", "Refused for their Host or Origin, or because a proxy passed them on. The log says which.",
+              (rate("tideline_refused_origin_total"), "{{instance}}")),
+        panel("Refused calls", "ops", "Answers unauthenticated, forbidden and rate_limited, by method.",
+              (rate("tideline_requests_total", "method, result", 'result=~"unauthenticated|forbidden|rate_limited"'), "{{method}} {{result}}")),
+        panel("Sessions", "ops", "session.open, by result.",
+              (rate("tideline_requests_total", "result", 'method="session.open"'), "{{result}}")),
+    ]),
 }
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 

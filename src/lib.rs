@@ -5,6 +5,7 @@
 pub mod admin;
 pub mod config;
 mod disk;
+pub mod doctor;
 pub mod dump;
 mod entry;
 pub mod export;
@@ -26,6 +27,7 @@ pub mod store;
 pub mod table;
 pub mod timeline;
 pub mod timers;
+pub mod tls;
 pub mod verify;
 pub mod webhook;
 pub mod wire;

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tideline::config::{self, Config, Flags};
+use tideline::config::{self, Config, ConfigError, Flags};
+use tideline::doctor::{examine, tell};
 use tideline::dump::{DumpError, dump};
 use tideline::export::{Account, Export, export};
 use tideline::remote::{Remote, change_served, list_served};
@@ -71,6 +72,19 @@ enum Command {
     Partition {
         #[command(subcommand)]
         what: PartitionCommand,
+    },
+    /// Look at what would hurt a server: descriptors, file system, the disk's sync, address space, clock, settings, who
+    /// can reach it, who can read its secrets, when its certificate ends. A line for each with advice; exit code 1 if
+    /// the server would not start or would harm. Changes nothing; a server may run meanwhile.
+    Doctor {
+        /// The data directory [default: that of the settings].
+        data: Option<PathBuf>,
+        /// The server's TOML file.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// As JSON: a list of {check, state, found, advice}.
+        #[arg(long)]
+        json: bool,
     },
     /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said.
     Config {
@@ -203,16 +217,22 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             config: settings.config.take(),
             ..Options::default()
         },
+        Command::Doctor { data, config, .. } => Options {
+            config: config.take(),
+            data: data.take(),
+            ..Options::default()
+        },
         Command::Partition { .. } | Command::Export { .. } => Options::default(),
     };
     let flags = options.over(before);
-    // Names or texts that are not UTF-8 can't be ours.
-    let environment = std::env::vars_os()
-        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
-    let (config, unknown) = config::load(&flags, environment).map_err(|error| error.0)?;
+    let loaded = config::load(&flags, environment());
+    if let Command::Doctor { json, .. } = command {
+        return doctor(loaded.map(|(config, _)| config), json);
+    }
+    let (config, unknown) = loaded.map_err(|error| error.0)?;
     let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
-        Command::Serve { .. } => serve(&config, &unknown),
+        Command::Serve { .. } => serve(&flags, &config, &unknown),
         Command::Verify { data, .. } => {
             let is_whole = verify(&data, &config.timeline_limits(), &mut stdout)
                 .map_err(|error| error.to_string())?;
@@ -239,11 +259,30 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             let told = format!("{} rows, as of {:?}", done.rows, done.positions);
             Ok(writeln!(std::io::stderr(), "{told}")?)
         }
+        // Done before: it looks at bad settings, too.
+        Command::Doctor { .. } => Ok(()),
         Command::Config { .. } => Ok(stdout.write_all(config.to_toml().as_bytes())?),
     }
 }
 
+/// Names or texts that are not UTF-8 can't be ours.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+}
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn doctor(config: Result<Config, ConfigError>, as_json: bool) -> Result<(), Failure> {
+    let findings = match &config {
+        Ok(config) => examine(Ok(config)),
+        Err(ConfigError(why)) => examine(Err(why)),
+    };
+    match tell(&findings, as_json, &mut std::io::stdout().lock())? {
+        true => Ok(()),
+        false => Err("the server would not start, or would harm".into()),
+    }
+}
 
 fn partition(
     config: &Config,
@@ -287,7 +326,7 @@ fn partition(
     }
 }
 
-fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
+fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log)
         .map_err(|error| format!("log: {error}"))?;
     tracing_subscriber::fmt()
@@ -315,12 +354,36 @@ fn serve(config: &Config, unknown: &[String]) -> Result<(), Failure> {
         // A write past the limit of a file's size (ulimit -f) is to fail like one on a full disk, not to end the
         // process: whoever listens for the signal has taken its effect away.
         let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
+        let mut hangup = signal(SignalKind::hangup())?;
         let server = Server::start(config).await?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hangup.recv() => reload(&server, flags, config),
+            }
         }
         server.stop().await;
         Ok(())
     })
+}
+
+/// Reads the settings again; bad ones change nothing.
+fn reload(server: &Server, flags: &Flags, started: &Config) {
+    match config::load(flags, environment()) {
+        Ok((config, _)) => {
+            server.reload(&config);
+            let mut waiting = started.differing(&config);
+            waiting.retain(|name| *name != "limits");
+            if waiting.is_empty() {
+                tracing::info!("the settings were read again");
+            } else {
+                tracing::warn!(
+                    ?waiting,
+                    "the settings were read again; these wait for a restart"
+                );
+            }
+        }
+        Err(error) => tracing::error!("the settings stay as they were: {}", error.0),
+    }
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::feed::Feed;
 use crate::gateway::{Gateway, Options as GatewayOptions, changes_body};
 use crate::ids::Clock;
@@ -28,6 +28,7 @@ use crate::store::{Store, StoreFailure, fit_partitions};
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
+use crate::tls::{Unfit, install_crypto};
 use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
@@ -54,8 +55,10 @@ pub struct Server {
 /// Why the server did not start; the text is one line for the operator.
 #[derive(Debug)]
 pub enum StartError {
-    /// Others can reach the address, and no setting allows it.
-    Exposed(SocketAddr),
+    /// Others can reach the server, and no setting allows it.
+    Exposed(ConfigError),
+    /// TLS can't be served.
+    Tls(Unfit),
     /// The address can't be listened on.
     Listen(SocketAddr, io::Error),
     /// The data directory can't be opened.
@@ -69,12 +72,8 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::Exposed(address) => write!(
-                out,
-                "{address} is not loopback, and there is no authentication yet: whoever reaches it may read, write \
-                 and delete everything. Listen on 127.0.0.1, behind a proxy that decides who may come in; or set \
-                 --insecure (insecure = true) where only those whom you trust can reach it"
-            ),
+            StartError::Exposed(ConfigError(why)) => write!(out, "{why}"),
+            StartError::Tls(Unfit(why)) => write!(out, "tls: {why}"),
             StartError::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
                 write!(
                     out,
@@ -105,9 +104,9 @@ impl Server {
         config: &Config,
         dialects: &'static [&'static dyn Dialect],
     ) -> Result<Server, StartError> {
-        if config.is_exposed() && !config.insecure {
-            return Err(StartError::Exposed(config.listen));
-        }
+        install_crypto();
+        config.check_exposure().map_err(StartError::Exposed)?;
+        let certificate = config.certificate().map_err(StartError::Tls)?;
         let metrics = Arc::new(Metrics::default());
         let upkeep = metrics.start_upkeep().map_err(StartError::Thread)?;
         // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
@@ -178,6 +177,7 @@ impl Server {
             GatewayOptions {
                 connections_max,
                 dialects,
+                certificate: certificate.map(Arc::new),
                 ..config.gateway_options(&metrics)
             },
             (timelines, people),
@@ -213,6 +213,12 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.gateway.address()
+    }
+
+    /// Puts those settings in force that may change while the server runs: the limits of addresses and users. The
+    /// certificate's files are read again, too.
+    pub fn reload(&self, config: &Config) {
+        self.gateway.reload(config.limits());
     }
 
     /// Stops everything, in the reverse order of the start.
@@ -300,10 +306,11 @@ fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
 
 /// Logs what is open to other machines, so that the operator knows it.
 fn say_who_may_come(config: &Config) {
-    if config.is_exposed() {
+    if config.insecure {
         tracing::warn!(
             address = %config.listen,
-            "insecure: whoever reaches this address may read, write and delete everything, as anybody"
+            "insecure: whoever reaches this address, also through a proxy, may read, write and delete everything, as \
+             anybody"
         );
     }
     if config.takes_development_key() {

@@ -29,6 +29,7 @@ fn boards() -> Vec<Value> {
         "people",
         "store",
         "clients",
+        "access",
     ]
     .iter()
     .map(|name| serde_json::from_str(&text(&format!("dashboards/{name}.json"))).unwrap())

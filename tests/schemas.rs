@@ -17,8 +17,8 @@ use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, feed,
-    hide, member, message, openrpc, pin, position, push, reaction, receipt, schedule, schemas,
-    session, signal, stream, sync, timeline, webhook,
+    hide, member, message, openrpc, partition, pin, position, push, reaction, receipt, schedule,
+    schemas, session, signal, stream, sync, timeline, webhook,
 };
 
 fn root() -> PathBuf {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Config, DEVELOPMENT};
 use crate::metrics::Metrics;
+use crate::tls::{Certificate, Unfit};
 use crate::{feed, gateway, partition, relay, reshape, timeline, wire};
 
 /// A request that is let in must fit into what it goes through, or it could never succeed.
@@ -116,10 +117,26 @@ impl Config {
             connections_max: self.connections_max,
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
+            takes_proxied: self.takes_proxied(),
+            trusted_proxies: self.trusted_networks().unwrap_or_default(),
+            per_client: self.limits(),
+            certificate: None,
             dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),
             metrics: Arc::clone(metrics),
         }
+    }
+
+    /// What addresses and users may take.
+    #[must_use]
+    pub fn limits(&self) -> gateway::LimitOptions {
+        self.limits.options()
+    }
+
+    /// What TLS is served with.
+    pub fn certificate(&self) -> Result<Option<Certificate>, Unfit> {
+        let files = self.tls.files().map_err(|error| Unfit(error.0))?;
+        files.map(Certificate::load).transpose()
     }
 
     fn tablestore_options(&self) -> gateway::TablestoreOptions {

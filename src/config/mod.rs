@@ -8,6 +8,8 @@
 //! the clients (origins, sizes, patience) and what the data is worth (retention, windows). Each layer has its own
 //! `Options`, with the defaults that its tests need too; `layers.rs` fills them.
 
+mod door;
+mod exposure;
 mod key;
 mod layers;
 mod load;
@@ -17,12 +19,13 @@ mod webhook;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use door::{AddressKey, LimitsKey, TlsKey, UserKey};
 pub use key::address;
 pub use load::{Flags, load};
 pub use policy::PolicyKey;
 pub use webhook::WebhookKey;
 
-use crate::{partition, timeline, wire};
+use crate::{gateway, partition, timeline, wire};
 use key::Key;
 
 /// Why the configuration was refused; the text is for the operator and names the key.
@@ -72,6 +75,16 @@ macro_rules! keys {
                 Ok(true)
             }
 
+            /// Names of the keys that are set otherwise in `other`.
+            #[must_use]
+            pub fn differing(&self, other: &Config) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $( $( if self.$name != other.$name {
+                    names.push(stringify!($name));
+                } )+ )+
+                names
+            }
+
             /// Each key within its own limits.
             fn check_ranges(&self) -> Result<(), ConfigError> {
                 $( $( $( in_range(stringify!($name), self.$name.number(), $min, $max)?; )? )+ )+
@@ -107,10 +120,12 @@ keys! {
     "server" {
         /// Directory that holds everything. Made if it is not there.
         data: PathBuf = PathBuf::from("./data");
-        /// Address (or name) and port of WebSocket and HTTP. Off loopback the server starts only with `insecure`.
+        /// Address (or name) and port of WebSocket and HTTP. Off loopback, or with a name in allowed_hosts that others
+        /// have, the server starts only with `insecure`.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7070));
-        /// Whether to serve an address that is not loopback, though there is no authentication yet: whoever reaches it
-        /// may read, write and delete everything, as anybody.
+        /// Whether to serve others than this machine, though there is no authentication yet: an address that is not
+        /// loopback, and what comes through a proxy. Whoever reaches it may read, write and delete everything, as
+        /// anybody.
         insecure: bool = false;
         /// What is logged to standard error: error, warn, info, debug, or per module as in
         /// "info,tideline::gateway=debug".
@@ -185,6 +200,17 @@ keys! {
         allowed_origins: Vec<String> = Vec::new();
         /// Names under which the server may be called besides its address and localhost, like "chat.example.org".
         allowed_hosts: Vec<String> = Vec::new();
+        /// TLS, as a table at the end of the file: [tls] with certificate_file (with those between it and its
+        /// authority), key_file, and perhaps client_ca_file (whose clients' certificates count); all PEM. Without it,
+        /// connections are not encrypted. Changed files are read again while the server runs.
+        tls: TlsKey = TlsKey::default();
+        /// Addresses of proxies before the server, or networks of them like "10.0.0.0/8", whose X-Forwarded-For says
+        /// truly from where requests come. Nobody else's does.
+        trusted_proxies: Vec<String> = Vec::new();
+        /// What one address and one user may take, as a table at the end of the file: [limits] with address
+        /// {connections, handshakes_per_s} and user {connections, requests_per_s, bytes_per_s}. 0 = no limit. Read
+        /// again on SIGHUP.
+        limits: LimitsKey = LimitsKey::default();
         /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a
         /// part of it is kept for the store.
         connections_max: usize = 16_384, 1 to 1_000_000;
@@ -240,6 +266,8 @@ impl Config {
         self.check_names()?;
         policy::check(&self.policy)?;
         webhook::check(&self.webhook)?;
+        self.tls.files()?;
+        self.trusted_networks()?;
         self.check_splits()?;
         self.check_tablestore()
     }
@@ -256,16 +284,22 @@ impl Config {
         Ok(())
     }
 
-    /// Whether others than this machine can reach the server.
-    #[must_use]
-    pub fn is_exposed(&self) -> bool {
-        !self.listen.ip().to_canonical().is_loopback()
-    }
-
     /// Whether the well-known key opens the tables: only while no other is set, and only to this machine.
     #[must_use]
     pub fn takes_development_key(&self) -> bool {
         !self.is_exposed() && self.tablestore_credentials == [DEVELOPMENT]
+    }
+
+    /// The networks of trusted proxies.
+    fn trusted_networks(&self) -> Result<Vec<gateway::Network>, ConfigError> {
+        let read = |text: &String| {
+            gateway::Network::read(text).ok_or_else(|| {
+                ConfigError(format!(
+                    "trusted_proxies: `{text}` is not an address like \"192.0.2.1\" or a network like \"10.0.0.0/8\""
+                ))
+            })
+        };
+        self.trusted_proxies.iter().map(read).collect()
     }
 
     /// Names that no request could ever have would seem to be allowed.
@@ -391,6 +425,9 @@ mod tests {
             "webhook",
             "allowed_origins",
             "allowed_hosts",
+            "tls",
+            "trusted_proxies",
+            "limits",
             "connections_max",
             "subscriptions_max",
             "tablestore_credentials",

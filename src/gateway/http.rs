@@ -22,36 +22,73 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioTimer;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::arrival::Arrival;
 use super::form::Form;
+use super::limits::{Place, Reached};
 use super::patience::{Impatient, farewell};
-use super::respond::{Answer, full, not_allowed, say};
+use super::respond::{Answer, as_page, full, limited, not_allowed, say};
+use super::socket::Socket;
 use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
 
 /// A connection that has become a WebSocket.
 pub(super) struct Upgraded {
-    pub(super) socket: TcpStream,
+    pub(super) socket: Socket,
+    /// Counts it where a trusted proxy stands before it.
+    pub(super) place: Option<Place>,
     /// What came behind the handshake.
     pub(super) read: Bytes,
     pub(super) form: Form,
 }
 
+/// What a handshake leaves to the session.
+type Accepted = Mutex<Option<(Form, Option<Place>)>>;
+
+/// Both ends of a connection.
+#[derive(Clone, Copy)]
+struct Ends {
+    peer: IpAddr,
+    local: IpAddr,
+}
+
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
-pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgraded> {
-    let local = socket.local_addr().ok()?;
-    let upgraded: Arc<Mutex<Option<Form>>> = Arc::default();
+pub(super) async fn serve(
+    socket: Socket,
+    peer: IpAddr,
+    arrival: Arc<Arrival>,
+    shared: Arc<Shared>,
+) -> Option<Upgraded> {
+    let local = socket.tcp().local_addr().ok()?;
+    let ends = Ends {
+        peer,
+        local: local.ip(),
+    };
+    let upgraded: Arc<Accepted> = Arc::default();
     let time_max = shared.options.request_time_max;
     let draining = shared.draining.clone();
-    let http = serve_http(socket, local.ip(), shared, Arc::clone(&upgraded));
-    let (socket, read) = Box::pin(http).await;
+    let http = serve_http(
+        socket,
+        ends,
+        Arc::clone(&arrival),
+        shared,
+        Arc::clone(&upgraded),
+    );
+    let (socket, read) = tokio::select! {
+        served = Box::pin(http) => served,
+        () = arrival.outstays() => return None,
+    };
     let form = upgraded
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
-    if let Some(form) = form {
-        return Some(Upgraded { socket, read, form });
+    if let Some((form, place)) = form {
+        return Some(Upgraded {
+            socket,
+            place,
+            read,
+            form,
+        });
     }
     tokio::select! {
         () = farewell(socket, time_max) => {}
@@ -61,19 +98,21 @@ pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgr
 }
 
 async fn serve_http(
-    socket: TcpStream,
-    local: IpAddr,
+    socket: Socket,
+    ends: Ends,
+    arrival: Arc<Arrival>,
     shared: Arc<Shared>,
-    upgraded: Arc<Mutex<Option<Form>>>,
-) -> (TcpStream, Bytes) {
+    upgraded: Arc<Accepted>,
+) -> (Socket, Bytes) {
     let options = &shared.options;
     let io = Impatient::new(socket, options.request_time_max);
     let service = {
         let shared = Arc::clone(&shared);
         service_fn(
             move |request| -> BoxFuture<'static, Result<Answer, Infallible>> {
+                arrival.arrived();
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
-                Box::pin(async move { Ok(answer(request, local, &shared, &upgraded).await) })
+                Box::pin(async move { Ok(answer(request, ends, &shared, &upgraded).await) })
             },
         )
     };
@@ -102,13 +141,13 @@ async fn serve_http(
 /// can go on; otherwise the answer says that it is the last one, and [`farewell`] takes what still comes.
 async fn answer(
     mut request: Request<Incoming>,
-    local: IpAddr,
+    ends: Ends,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Form>>,
+    upgraded: &Accepted,
 ) -> Answer {
     // Reading would ask for a body that the client holds back.
     let holds_back = request.headers().contains_key(EXPECT);
-    let mut answer = route(&mut request, local, shared, upgraded).await;
+    let mut answer = route(&mut request, ends, shared, upgraded).await;
     let body = request.body_mut();
     let unwanted = !body.is_end_stream();
     if unwanted && (holds_back || timeout(UNWANTED_TIME, forget(body)).await != Ok(true)) {
@@ -139,11 +178,11 @@ const UNWANTED_TIME: Duration = Duration::from_secs(1);
 
 async fn route(
     request: &mut Request<Incoming>,
-    local: IpAddr,
+    ends: Ends,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Form>>,
+    upgraded: &Accepted,
 ) -> Answer {
-    let admitted = match shared.origins.admit(request.headers(), local) {
+    let admitted = match shared.origins.admit(request.headers(), ends.local) {
         Ok(admitted) => admitted,
         Err(foreign) => {
             shared.metrics.gateway.refused_origin.increment(1);
@@ -155,7 +194,7 @@ async fn route(
     };
     let mut answer = match cors::preflight(request.method(), request.headers()) {
         Some(answer) => answer,
-        None => page(request, admitted.is_direct, shared, upgraded).await,
+        None => page(request, admitted.is_direct, ends.peer, shared, upgraded).await,
     };
     if let Some(origin) = admitted.origin {
         cors::open(&mut answer, origin);
@@ -166,30 +205,48 @@ async fn route(
 async fn page(
     request: &mut Request<Incoming>,
     is_direct: bool,
+    peer: IpAddr,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Form>>,
+    upgraded: &Accepted,
 ) -> Answer {
     let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     match request.uri().path() {
         "/v1/connect" | "/v1/rpc" if shows_token(request.headers()) => no_authentication(),
-        "/v1/connect" if *request.method() == Method::GET => connect(request, shared, upgraded),
+        "/v1/connect" if *request.method() == Method::GET => {
+            connect(request, peer, shared, upgraded)
+        }
         "/v1/connect" => not_allowed("GET"),
         "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, shared).await,
         "/v1/rpc" => not_allowed("POST"),
-        "/" | "/healthz" | "/readyz" | "/metrics" if !read => not_allowed("GET, HEAD"),
+        "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" if !read => {
+            not_allowed("GET, HEAD")
+        }
+        "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" => {
+            as_page(own_page(request.uri().path(), shared).await)
+        }
+        _ if tablestore::is_for(request) => tablestore::serve(request, is_direct, shared).await,
+        _ => as_page(say(StatusCode::NOT_FOUND, "no such page; see /")),
+    }
+}
+
+async fn own_page(path: &str, shared: &Arc<Shared>) -> Answer {
+    match path {
         "/" => full(
             StatusCode::OK,
             "text/html; charset=utf-8",
             shared.pages.start(),
+        ),
+        "/style.css" => full(
+            StatusCode::OK,
+            "text/css; charset=utf-8",
+            shared.pages.style(),
         ),
         "/healthz" => say(StatusCode::OK, "ok"),
         "/readyz" => match shared.pages.readiness(shared.timelines.can_commit()) {
             Ok(()) => say(StatusCode::OK, "ready"),
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
-        "/metrics" => scrape(shared).await,
-        _ if tablestore::is_for(request) => tablestore::serve(request, is_direct, shared).await,
-        _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
+        _ => scrape(shared).await,
     }
 }
 
@@ -223,20 +280,37 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
     }
 }
 
+/// Counts a WebSocket that came by a trusted proxy as a connection of its client.
+fn arrive(headers: &HeaderMap, peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
+    if !shared.proxies.has(peer) {
+        return Ok(None);
+    }
+    let client = shared.proxies.client(peer, headers);
+    let place = shared.per_client.arrive(client);
+    place
+        .map(Some)
+        .inspect_err(|reached| shared.metrics.refused(reached.limit, 1))
+}
+
 fn connect(
     request: &Request<Incoming>,
+    peer: IpAddr,
     shared: &Arc<Shared>,
-    upgraded: &Mutex<Option<Form>>,
+    upgraded: &Accepted,
 ) -> Answer {
     if shared.draining.is_cancelled() {
         return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
     }
     match upgrade::accept(request.headers(), request.version(), &shared.dialects) {
         Ok((response, form)) => {
-            let mut place = upgraded
+            let place = match arrive(request.headers(), peer, shared) {
+                Ok(place) => place,
+                Err(reached) => return limited(&reached),
+            };
+            let mut accepted = upgraded
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *place = Some(form);
+            *accepted = Some((form, place));
             response.map(|()| Full::default())
         }
         Err((status, why)) => {

@@ -4,6 +4,8 @@
 //! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
 //! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
+mod address;
+mod arrival;
 mod body;
 mod budget;
 mod changes;
@@ -12,19 +14,24 @@ mod counters;
 mod dispatch;
 mod form;
 mod http;
+mod limits;
 mod listener;
 mod origin;
 mod outbound;
 mod patience;
+mod renewal;
 mod respond;
 mod rpc;
 mod seldom;
 mod session;
+mod socket;
 mod tablestore;
 mod upgrade;
 
+pub use address::Network;
 pub use changes::body as changes_body;
 pub(crate) use dispatch::shape;
+pub use limits::LimitOptions;
 pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
@@ -32,7 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -43,6 +50,7 @@ use crate::people::People;
 use crate::reshape::{Gate, Reshaper};
 use crate::table::Tables;
 use crate::timeline::Timelines;
+use crate::tls::Certificate;
 use crate::webhook::Webhooks;
 use crate::wire::{Dialect, Limits};
 use budget::Budget;
@@ -72,6 +80,14 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Names under which the server may be called, besides its address and localhost.
     pub allowed_hosts: Vec<String>,
+    /// Whether requests are served that came through a proxy: without authentication nobody knows whose they are.
+    pub takes_proxied: bool,
+    /// Proxies that say truly from where requests come.
+    pub trusted_proxies: Vec<Network>,
+    /// What addresses and users may take.
+    pub per_client: LimitOptions,
+    /// What TLS is served with; `None` = without.
+    pub certificate: Option<Arc<Certificate>>,
     /// The dialects that are spoken on WebSockets; the first one is that of clients that ask for none.
     pub dialects: &'static [&'static dyn Dialect],
     /// Who may call Tablestore's operations.
@@ -88,6 +104,8 @@ pub(crate) const REQUESTS_BYTES_MAX: usize = 8 << 20;
 pub trait Pages: Send + Sync + 'static {
     /// The HTML at `/`.
     fn start(&self) -> String;
+    /// Its style sheet.
+    fn style(&self) -> &'static str;
     /// What `/readyz` says: whether a write would be taken and committed, or in a line why not.
     fn readiness(&self, can_commit: bool) -> Result<(), &'static str>;
     /// Prometheus' text.
@@ -101,6 +119,8 @@ pub struct Gateway {
     accepting: CancellationToken,
     acceptor: TaskTracker,
     sessions: TaskTracker,
+    /// Looks at the certificate's files.
+    renewal: Arc<Notify>,
 }
 
 /// What every connection needs.
@@ -126,6 +146,8 @@ struct Shared {
     /// Answers that wait for their readers.
     answers: Arc<Budget>,
     origins: origin::Allowed,
+    proxies: address::Proxies,
+    per_client: limits::Limits,
     /// Waiting calls are to be answered now.
     waits_over: CancellationToken,
     /// Connections are to finish what they have begun, and then to close.
@@ -146,7 +168,11 @@ impl Gateway {
         pages: Arc<dyn Pages>,
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
-        let origins = origin::Allowed::new(&options.allowed_origins, &options.allowed_hosts);
+        let origins = origin::Allowed::new(
+            &options.allowed_origins,
+            &options.allowed_hosts,
+            options.takes_proxied,
+        );
         let metrics = Arc::clone(&options.metrics);
         let budget = |limit, bytes_max, gauge| {
             Budget::new(bytes_max, gauge, metrics.families.refusals.of(&[limit]))
@@ -157,6 +183,8 @@ impl Gateway {
             inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
             answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
             tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
+            proxies: address::Proxies::new(&options.trusted_proxies),
+            per_client: limits::Limits::new(options.per_client),
             options,
             timelines,
             people,
@@ -181,7 +209,15 @@ impl Gateway {
             accepting: CancellationToken::new(),
             acceptor: TaskTracker::new(),
             sessions: TaskTracker::new(),
+            renewal: Arc::default(),
         };
+        if let Some(certificate) = gateway.shared.options.certificate.clone() {
+            let (wake, metrics) = (&gateway.renewal, &gateway.shared.metrics);
+            let renew = renewal::renew(certificate, Arc::clone(wake), Arc::clone(metrics));
+            let stop = gateway.accepting.clone();
+            let renewing = async move { stop.run_until_cancelled(renew).await };
+            gateway.acceptor.spawn(renewing);
+        }
         gateway.acceptor.spawn(listener::accept(
             listener,
             Arc::clone(&gateway.shared),
@@ -195,6 +231,12 @@ impl Gateway {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Puts other limits in force, and looks at the certificate's files now.
+    pub fn reload(&self, per_client: LimitOptions) {
+        self.shared.per_client.set(per_client);
+        self.renewal.notify_one();
     }
 
     /// Stops taking connections and closes the listening socket.

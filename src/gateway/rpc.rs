@@ -41,10 +41,12 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
     };
     let dialect: &'static dyn Dialect = &JSON;
     let decoded = dialect.decode(&bytes, limits);
+    let length = bytes.len();
     drop(bytes);
     let mut writes = false;
     let reply = match decoded {
-        Ok(incoming) => {
+        Ok(mut incoming) => {
+            shared.per_client.bound(&caller.user, &mut incoming, length);
             let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
             writes = requests.any(|request| request.method().has_effect());
             let inside = shared.gate.clone().pass().await;

@@ -49,7 +49,7 @@ const CLOSED_FOR: [&str; 7] = [
     "too_big",
 ];
 /// Places where the server refuses that no client's error names: the queue, the stores, the listener.
-const REFUSED_AT: [&str; 8] = [
+const REFUSED_AT: [&str; 14] = [
     QUEUE_JOBS,
     QUEUE_BYTES,
     COMPACTION,
@@ -58,6 +58,12 @@ const REFUSED_AT: [&str; 8] = [
     INBOUND_BYTES,
     ANSWERS_BYTES,
     OPEN_TRANSACTIONS,
+    ARRIVALS,
+    ADDRESS_CONNECTIONS,
+    ADDRESS_HANDSHAKES,
+    USER_CONNECTIONS,
+    USER_REQUESTS,
+    USER_BYTES,
 ];
 /// Refused for `queue_jobs_max`.
 pub const QUEUE_JOBS: &str = "queue_jobs_max";
@@ -71,6 +77,18 @@ pub const DISK_SPACE: &str = "disk_space";
 pub const CONNECTIONS: &str = "connections_max";
 /// Refused or closed for `inbound_bytes_max`.
 pub const INBOUND_BYTES: &str = "inbound_bytes_max";
+/// Closed because it was opened and not used while many others waited.
+pub const ARRIVALS: &str = "arrivals";
+/// Refused for `address.connections`.
+pub const ADDRESS_CONNECTIONS: &str = "address.connections";
+/// Refused for `address.handshakes_per_s`.
+pub const ADDRESS_HANDSHAKES: &str = "address.handshakes_per_s";
+/// Refused for `user.connections`.
+pub const USER_CONNECTIONS: &str = "user.connections";
+/// Refused for `user.requests_per_s`.
+pub const USER_REQUESTS: &str = "user.requests_per_s";
+/// Refused for `user.bytes_per_s`.
+pub const USER_BYTES: &str = "user.bytes_per_s";
 /// Refused because too many transactions of tables are open, or what they have written takes too much memory.
 pub const OPEN_TRANSACTIONS: &str = "open_transactions";
 /// Refused or closed for `answers_bytes_max`.

@@ -9,6 +9,7 @@
 mod groups;
 
 mod catalogue;
+mod door;
 mod handles;
 mod members;
 mod reference;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use ::metrics::Label;
 
 pub use catalogue::*;
+pub use door::Door;
 pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
@@ -43,7 +45,8 @@ pub enum Kind {
 
 /// All metrics by part of the server.
 fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
-    catalogue::GROUPS.iter().chain(tables::GROUPS)
+    let rest = tables::GROUPS.iter().chain(door::GROUPS);
+    catalogue::GROUPS.iter().chain(rest)
 }
 
 /// One line of the catalogue.
@@ -83,6 +86,8 @@ pub struct Metrics {
     pub feed: Feed,
     /// Sockets and sessions.
     pub gateway: Gateway,
+    /// Who comes in, and how.
+    pub door: Door,
     process: Process,
 }
 
@@ -108,6 +113,8 @@ impl Default for Metrics {
         let registry = Registry::new();
         let families = Families::bind(&registry, &[]);
         families.bind_known();
+        let door = Door::bind(&registry, &[]);
+        door.bind_known();
         Metrics {
             pages: Pages::of(&families),
             sync_answers: SyncAnswers::of(&families),
@@ -118,6 +125,7 @@ impl Default for Metrics {
             follows: Follows::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
+            door,
             process: Process::bind(&registry, &[]),
             registry,
         }

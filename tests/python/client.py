@@ -34,6 +34,8 @@ class Client:
         options.setdefault("subprotocols", [protocol])
         options.setdefault("compression", None)
         options.setdefault("max_size", 8 << 20)
+        if server.tls:
+            options.setdefault("ssl", server.tls)
         self.socket = connect(server.url, **options)
         self.number = 0
         self.replies = {}

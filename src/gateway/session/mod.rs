@@ -28,7 +28,6 @@ use std::time::Duration;
 
 use futures_util::SinkExt as _;
 use futures_util::future::BoxFuture;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -40,8 +39,10 @@ use super::budget::Share;
 use super::dispatch::Caller;
 use super::form::Form;
 use super::http::Upgraded;
+use super::limits::Place;
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::patience::farewell;
+use super::socket::Socket;
 use crate::feed::Pace;
 use crate::metrics::Held;
 use crate::reshape::Inside;
@@ -64,7 +65,7 @@ enum End {
 struct Session {
     shared: Arc<Shared>,
     /// Writes. What comes in is read past it, for it never gives back the memory of a long message.
-    socket: WebSocketStream<TcpStream>,
+    socket: WebSocketStream<Socket>,
     reader: Reader,
     form: Form,
     caller: Caller,
@@ -90,7 +91,9 @@ struct Session {
     timer: Pin<Box<Sleep>>,
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
     draining: Draining,
-    _counted: Held,
+    /// Counts it as a connection of its user.
+    place: Option<Place>,
+    _counted: (Held, Option<Place>),
 }
 
 /// How far a shutdown has come on this connection.
@@ -142,7 +145,12 @@ const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
 impl Session {
     async fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
-        let Upgraded { socket, read, form } = upgraded;
+        let Upgraded {
+            socket,
+            place,
+            read,
+            form,
+        } = upgraded;
         let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
         let limits = &shared.options.limits;
         let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
@@ -168,7 +176,8 @@ impl Session {
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
-            _counted: shared.metrics.gateway.connections.hold(1),
+            place: None,
+            _counted: (shared.metrics.gateway.connections.hold(1), place),
             shared,
         });
         session.arm(now);
@@ -283,7 +292,7 @@ impl Session {
                 return;
             }
             // The client answers with a close of its own, perhaps behind much else that is under way.
-            let socket = socket.get_ref();
+            let socket = socket.get_mut();
             while let Ok(message) = poll_fn(|context| reader.poll(socket, context)).await {
                 if matches!(message, Inbound::Close(_)) {
                     break;

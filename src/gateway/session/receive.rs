@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::super::Shared;
 use super::super::dispatch::{Caller, Outcome, conversation, message, signal};
+use super::super::limits::Place;
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
@@ -78,7 +79,7 @@ impl Session {
             if std::mem::take(&mut self.is_deaf) {
                 self.reader.excuse(Instant::now());
             }
-            let message = match self.reader.poll(self.socket.get_ref(), context) {
+            let message = match self.reader.poll(self.socket.get_mut(), context) {
                 Poll::Pending => return Ok(received),
                 Poll::Ready(message) => message?,
             };
@@ -109,17 +110,27 @@ impl Session {
         received.increment(frame.len() as u64);
         let dialect = self.form.dialect;
         match dialect.decode(frame, &self.shared.options.limits) {
-            Ok(Incoming::One(call)) => self.one(call, frame.len()),
-            Ok(Incoming::Several(calls)) => {
-                let bytes = frame.len() / calls.len().max(1);
-                calls.into_iter().for_each(|call| self.one(call, bytes));
+            Ok(mut incoming) => {
+                let limits = &self.shared.per_client;
+                limits.bound(&self.caller.user, &mut incoming, frame.len());
+                self.begin_all(incoming, frame.len());
             }
-            Ok(Incoming::Batch(calls, together)) => self.batch(calls, together, frame.len()),
             Err(failure) => {
                 let counters = &self.shared.counters;
                 counters.count(None, Err(&failure), Duration::ZERO);
                 self.send(dialect.encode(&Id::Null, Err(&failure)));
             }
+        }
+    }
+
+    fn begin_all(&mut self, incoming: Incoming, bytes: usize) {
+        match incoming {
+            Incoming::One(call) => self.one(call, bytes),
+            Incoming::Several(calls) => {
+                let bytes = bytes / calls.len().max(1);
+                calls.into_iter().for_each(|call| self.one(call, bytes));
+            }
+            Incoming::Batch(calls, together) => self.batch(calls, together, bytes),
         }
     }
 
@@ -185,6 +196,7 @@ impl Session {
             subscriptions,
             streams,
             signals,
+            place,
             ..
         } = self;
         answer::begin(call, dialect, |request| match request {
@@ -195,6 +207,7 @@ impl Session {
                     Err(wait) => now(Err(too_many_signals(wait))),
                 }
             }
+            Request::SessionOpen(open) => open_session(shared, caller, subscriptions, place, open),
             Request::StreamOpen(open) => streams.begin(shared, caller, open),
             Request::StreamClose(close) => now(streams.close(&close)),
             request => start(shared, caller, subscriptions, request, may_wait),
@@ -213,11 +226,6 @@ fn start(
     match request {
         Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, subscribe),
         Request::Unsubscribe(unsubscribe) => now(opening::end(subscriptions, unsubscribe)),
-        Request::SessionOpen(_) => {
-            let opened = answer::start(shared, caller, request);
-            subscriptions.name(caller.who());
-            opened
-        }
         request if !may_wait && conversation::waits(&request) => {
             let limit = WAITS_MAX as u64;
             let failure = Failure::new(Reason::RateLimited)
@@ -228,6 +236,28 @@ fn start(
         }
         request => answer::start(shared, caller, request),
     }
+}
+
+/// Opens a session; as another user than before only if that user may have one more connection.
+fn open_session(
+    shared: &Arc<Shared>,
+    caller: &mut Caller,
+    subscriptions: &mut Subscriptions,
+    place: &mut Option<Place>,
+    open: wire::session::Open,
+) -> (Pending, Weight) {
+    let wanted = open.user.clone().filter(|user| *user != caller.user);
+    let entered = wanted.as_deref().map(|user| shared.per_client.enter(user));
+    let entered = match entered.transpose() {
+        Ok(entered) => entered,
+        Err(reached) => return now(Err(reached.into())),
+    };
+    let opened = answer::start(shared, caller, Request::SessionOpen(open));
+    if wanted.is_some_and(|user| user == caller.user) {
+        *place = entered;
+    }
+    subscriptions.name(caller.who());
+    opened
 }
 
 fn now(outcome: Outcome) -> (Pending, Weight) {
