@@ -163,7 +163,7 @@ impl Session {
         let Call { id, request } = call;
         let appending = match request {
             Ok(Request::MessageAppend(append)) => {
-                message::append(&self.shared, &self.caller, append)
+                message::append(&self.shared, &self.caller, *append)
             }
             Ok(Request::MessageAppendBatch(batch)) => {
                 message::append_batch(&self.shared, &self.caller, batch)
@@ -224,7 +224,7 @@ fn start(
     may_wait: bool,
 ) -> (Pending, Weight) {
     match request {
-        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, subscribe),
+        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, *subscribe),
         Request::Unsubscribe(unsubscribe) => now(opening::end(subscriptions, unsubscribe)),
         request if !may_wait && conversation::waits(&request) => {
             let limit = WAITS_MAX as u64;
