@@ -7,7 +7,7 @@ import time
 
 from tablestore import CapacityUnit, INF_MAX, INF_MIN, ReservedThroughput, Row, TableMeta, TableOptions
 
-from sdk import IGNORE, call, connect, field, put
+from sdk import IGNORE, call, connect, field, put, refused
 from test_streams import PUT, DELETE, describe_stream, fields, iterator, record, specify
 
 ROWS = 60
@@ -250,5 +250,37 @@ def test_a_consumer_rebuilds_the_table_through_splits_a_merge_and_kills(own_serv
     assert rows == expected
     assert consumer.rows == rows and late.rows == rows
     assert consumer.seen == late.seen
+    own_server.stop()
+    verified(own_server)
+
+
+def test_an_open_transaction_goes_on_through_a_split_and_a_merge(own_server):
+    client = connect(own_server.start())
+    key = [("p", "STRING"), ("k", "INTEGER")]
+    client.create_table(TableMeta("t", key), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+    firsts = [f"key-{number}" for number in range(12)]
+
+    def write(first, number, transaction=None):
+        row = Row([("p", first), ("k", number)], [("c", number)])
+        client.put_row("t", row, IGNORE, transaction_id=transaction)
+
+    def read(first, number):
+        return client.get_row("t", [("p", first), ("k", number)], max_version=1)[1]
+
+    opened = {first: client.start_local_transaction("t", [("p", first)]) for first in firsts}
+    for first, transaction in opened.items():
+        write(first, 1, transaction)
+    assert served(own_server, "split", 0).returncode == 0
+    for first, transaction in opened.items():
+        write(first, 2, transaction)
+        assert read(first, 1) is None
+        # Its key is locked as before.
+        with refused("OTSRowOperationConflict"):
+            write(first, 3)
+    assert served(own_server, "merge", *leaves(own_server)).returncode == 0
+    for first, transaction in opened.items():
+        client.commit_transaction(transaction)
+        assert read(first, 1) and read(first, 2) and read(first, 3) is None
+        write(first, 3)
     own_server.stop()
     verified(own_server)
