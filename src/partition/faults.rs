@@ -4,7 +4,7 @@
 //! Owns: the names of the faults. Promises: nothing changes unless a test's options or, with the feature, the
 //! environment variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
-/// A broken promise of the writer, or of who makes other partitions.
+/// A broken promise of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Answers "done" before anything of the batch is handed to the log.
@@ -14,8 +14,8 @@ pub enum Fault {
     /// Waits between showing a batch to those who follow the log and showing its rows to readers. Breaks nothing, as
     /// long as followers get no batch whose rows can't be read yet.
     LateTail,
-    /// Partitions that are to begin count before they are whole.
-    MapFirst,
+    /// Partitions that take over do so without what was written while they were made.
+    ReshapeForgets,
 }
 
 impl Fault {
@@ -28,7 +28,7 @@ impl Fault {
             "ack_before_log" => Some(Fault::AckBeforeLog),
             "ack_before_sync" => Some(Fault::AckBeforeSync),
             "late_tail" => Some(Fault::LateTail),
-            "map_first" => Some(Fault::MapFirst),
+            "reshape_forgets" => Some(Fault::ReshapeForgets),
             _ => None,
         }
     }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
-    conversation, feed, hide, member, message, pin, position, reaction, receipt, schedule, session,
-    signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, member, message, partition, pin, position, reaction, receipt,
+    schedule, session, signal, stream, sync, timeline, webhook,
 };
 
 /// Where the parameters of a call are read from.
@@ -310,6 +310,12 @@ methods! {
         "webhook.dead", answers, "List changes that a webhook's receiver did not take";
     WebhookReplay(webhook::Replay) -> webhook::Replaying,
         "webhook.replay", changes, "Have a webhook post changes again";
+    PartitionList(partition::List) -> partition::Listed,
+        "partition.list", answers, "List the partitions, and how far a change of them is";
+    PartitionSplit(partition::Split) -> partition::Begun,
+        "partition.split", changes, "Begin to make two partitions of one";
+    PartitionMerge(partition::Merge) -> partition::Begun,
+        "partition.merge", changes, "Begin to make one partition of two neighbours";
     Signal(signal::Signal) -> signal::Signalled,
         "signal", changes, "Say something in passing";
     PresenceGet(signal::Get) -> signal::Got,

@@ -210,27 +210,6 @@ def test_a_kill_while_the_number_changes(filled, tmp_path, piece):
     verified(copy)
 
 
-@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
-def test_control_partitions_that_count_before_they_are_whole_are_noticed(filled, tmp_path):
-    """By a kill between the two."""
-    original, _, before = filled
-    copy = Server(tmp_path, environment={"TIDELINE_FAULT": "map_first"})
-    shutil.copytree(original.data, copy.data)
-    command = [copy.binary, "serve", "--data", copy.data, "--listen", f"127.0.0.1:{copy.port}", "--partitions", "3"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, **copy.environment})
-    try:
-        deadline = time.monotonic() + 30
-        while "number = 3" not in manifest(copy):
-            assert time.monotonic() < deadline and process.poll() is None
-    finally:
-        process.kill()
-        process.wait()
-    dump = run(copy, "dump", copy.data)
-    found = sorted(line for line in dump.stdout.splitlines() if "relay" not in json.loads(line))
-    verify = run(copy, "verify", copy.data)
-    assert dump.returncode or verify.returncode or found != before
-
-
 @pytest.mark.parametrize("partitions", ["65", "-1", "x"])
 def test_a_number_that_is_none_is_refused(own_server, partitions):
     refused = run(own_server, "serve", "--data", own_server.data, "--partitions", partitions)

@@ -10,6 +10,7 @@ mod feed;
 mod marks;
 mod member;
 pub(super) mod message;
+mod partition;
 mod position;
 mod receipt;
 mod schedule;
@@ -113,9 +114,7 @@ fn members_changed_by(request: &Request) -> Option<String> {
 fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
-        Request::Ping(Nothing {}) => Work::Now(Ok(Reply::Ping(Pong {
-            time: shared.clock.now_ms(),
-        }))),
+        Request::Ping(Nothing {}) => Work::Now(Ok(pong(shared))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
         Request::TimelineCreate(create) => timeline::create(shared, caller, *create),
         Request::TimelineGet(get) => timeline::get(shared, caller, get),
@@ -175,13 +174,24 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::WebhookList(_) => webhook::list(shared, caller),
         Request::WebhookDead(dead) => webhook::dead(shared, caller, dead),
         Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay),
+        Request::PartitionList(_) => partition::list(shared, caller),
+        Request::PartitionSplit(split) => partition::split(shared, caller, &split),
+        Request::PartitionMerge(merge) => partition::merge(shared, caller, &merge),
         Request::Subscribe(_)
         | Request::Unsubscribe(_)
         | Request::StreamOpen(_)
-        | Request::StreamClose(_) => Work::Now(Err(
-            Failure::new(Reason::MethodNotFound).saying("only over a WebSocket")
-        )),
+        | Request::StreamClose(_) => only_of_a_session(),
     }
+}
+
+fn only_of_a_session() -> Work {
+    let failure = Failure::new(Reason::MethodNotFound);
+    Work::Now(Err(failure.saying("only over a WebSocket")))
+}
+
+fn pong(shared: &Shared) -> Reply {
+    let time = shared.clock.now_ms();
+    Reply::Ping(Pong { time })
 }
 
 fn session_open(
