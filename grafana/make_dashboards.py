@@ -246,6 +246,13 @@ BOARDS = {
               (rate("tideline_index_backfill_left_out_total"), "left out {{instance}}")),
         panel("Failures of building indexes", "ops", "Steps that failed and are tried again. Should be 0: the log has the error.",
               (rate("tideline_index_backfill_failures_total"), "{{instance}}")),
+        panel("Pause of a change of partitions", "s", "How long calls waited while new partitions took over. Below one; else a slow disk.",
+              *quantiles("tideline_partition_pause_seconds", of=(0.5, 0.99))),
+        panel("Changes of partitions", "short", "One is under way; splits and merges; cuts that were given up and are tried again, and changes that failed: then the log has the error.",
+              (total("tideline_partition_change_running"), "under way"),
+              *((f"increase({metric}{{{I}}}[{WINDOW}])", name) for metric, name in [
+                  ("tideline_partition_splits_total", "splits"), ("tideline_partition_merges_total", "merges"),
+                  ("tideline_partition_cuts_given_up_total", "given up"), ("tideline_partition_change_failures_total", "failed")])),
         panel("Reads running", "short", "Against reads_max: at it reads queue.",
               (gauge("tideline_reads_running"), "{{instance}}"), (limit("reads_max"), "limit {{instance}}")),
     ]),

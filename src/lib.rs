@@ -20,6 +20,8 @@ mod ordered;
 pub mod partition;
 pub mod people;
 pub mod relay;
+pub mod remote;
+pub mod reshape;
 pub mod server;
 pub mod store;
 pub mod table;

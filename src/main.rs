@@ -14,6 +14,7 @@ use tideline::config::{self, Config, ConfigError, Flags};
 use tideline::doctor::{examine, tell};
 use tideline::dump::{DumpError, dump};
 use tideline::export::{Account, Export, export};
+use tideline::remote::{Remote, change_served, list_served};
 use tideline::server::Server;
 use tideline::store::{Change, change_partitions, list_partitions};
 use tideline::verify::verify;
@@ -67,7 +68,7 @@ enum Command {
         #[command(flatten)]
         account: Account,
     },
-    /// Show or change the partitions of a data directory that no server uses.
+    /// Show or change the partitions of a running server, or of a data directory that no server uses.
     Partition {
         #[command(subcommand)]
         what: PartitionCommand,
@@ -94,32 +95,44 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum PartitionCommand {
-    /// Print each partition: the hashes of keys that it owns, where its log begins, whose keys it took over, its bytes.
+    /// Print each partition: the hashes of keys that it owns, where its log begins, whose keys it took over, its bytes;
+    /// of a running server also the last change.
     List {
-        /// The data directory.
-        data: PathBuf,
+        /// The data directory, if no server uses it.
+        #[arg(required_unless_present = "url", conflicts_with = "url")]
+        data: Option<PathBuf>,
+        #[command(flatten)]
+        server: RunningServer,
     },
-    /// Make two of one, each with half of its hashes. What it owns is written anew; the disk needs room for that. First
-    /// says what it takes. An interrupted change leaves the directory as it was, or is complete.
+    /// Make two of one, each with half of its hashes. What it owns is written anew; the disk needs room for that. An
+    /// interrupted change leaves all as it was, or is complete. A running server serves on; calls wait for less than a
+    /// second.
     Split {
-        /// The data directory.
-        data: PathBuf,
-        /// The number of the partition.
-        partition: u16,
+        /// The data directory, if no server uses it, and the number of the partition.
+        #[arg(value_names = ["DATA", "PARTITION"], num_args = 1..=2, required = true)]
+        of: Vec<String>,
+        #[command(flatten)]
+        server: RunningServer,
         #[command(flatten)]
         settings: ConfigFile,
     },
     /// Make one of two whose hashes are neighbours.
     Merge {
-        /// The data directory.
-        data: PathBuf,
-        /// The number of one of them.
-        one: u16,
-        /// The number of the other.
-        other: u16,
+        /// The data directory, if no server uses it, and the numbers of both.
+        #[arg(value_names = ["DATA", "ONE", "OTHER"], num_args = 2..=3, required = true)]
+        of: Vec<String>,
+        #[command(flatten)]
+        server: RunningServer,
         #[command(flatten)]
         settings: ConfigFile,
     },
+}
+
+#[derive(Debug, Args)]
+struct RunningServer {
+    /// The running server, as in http://127.0.0.1:7070; then no data directory is named.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -199,11 +212,9 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
         },
         Command::Partition {
             what:
-                PartitionCommand::Split { data, settings, .. }
-                | PartitionCommand::Merge { data, settings, .. },
+                PartitionCommand::Split { settings, .. } | PartitionCommand::Merge { settings, .. },
         } => Options {
             config: settings.config.take(),
-            data: Some(data.clone()),
             ..Options::default()
         },
         Command::Doctor { data, config, .. } => Options {
@@ -260,7 +271,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
 }
 
-type Failure = Box<dyn std::error::Error>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn doctor(config: Result<Config, ConfigError>, as_json: bool) -> Result<(), Failure> {
     let findings = match &config {
@@ -278,13 +289,41 @@ fn partition(
     what: &PartitionCommand,
     out: &mut dyn std::io::Write,
 ) -> Result<(), Failure> {
-    let change = match *what {
-        PartitionCommand::List { ref data } => return Ok(list_partitions(data, out)?),
-        PartitionCommand::Split { partition, .. } => Change::Split(partition),
-        PartitionCommand::Merge { one, other, .. } => Change::Merge(one, other),
+    let (of, server, numbers) = match what {
+        PartitionCommand::List { data, server } => {
+            return match (&server.url, data) {
+                (Some(url), _) => list_served(&Remote::new(url)?, out),
+                (None, data) => Ok(list_partitions(
+                    data.as_deref().unwrap_or(&config.data),
+                    out,
+                )?),
+            };
+        }
+        PartitionCommand::Split { of, server, .. } => (of, server, 1),
+        PartitionCommand::Merge { of, server, .. } => (of, server, 2),
     };
-    let runtime = tokio::runtime::Runtime::new()?;
-    Ok(runtime.block_on(change_partitions(config, change, out))?)
+    let (data, numbers) = of.split_at(of.len() - numbers.min(of.len()));
+    let parse = |text: &String| {
+        text.parse::<u16>()
+            .map_err(|_| format!("`{text}` is no number"))
+    };
+    let numbers: Vec<u16> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
+    let change = match numbers[..] {
+        [one, other] => Change::Merge(one, other),
+        _ => Change::Split(numbers[0]),
+    };
+    match (&server.url, data) {
+        (Some(url), []) => change_served(&Remote::new(url)?, change, out),
+        (None, [data]) => {
+            let config = Config {
+                data: data.into(),
+                ..config.clone()
+            };
+            let runtime = tokio::runtime::Runtime::new()?;
+            Ok(runtime.block_on(change_partitions(&config, change, out))?)
+        }
+        _ => Err("name either a data directory or a running server (--url)".into()),
+    }
 }
 
 fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failure> {

@@ -23,6 +23,7 @@ use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, Partitions, READS_MAX};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
+use crate::reshape::Reshaper;
 use crate::store::{Store, StoreFailure, fit_partitions};
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
@@ -41,6 +42,7 @@ pub struct Server {
     timers: Timers,
     backfill: Backfill,
     webhooks: Webhooks,
+    reshaper: Reshaper,
     /// Ends the hold of streams on the logs.
     streams: CancellationToken,
     partitions: Partitions,
@@ -148,6 +150,13 @@ impl Server {
         );
         let webhooks = webhooks
             .map_err(|error| StartError::Webhook(format!("the system's certificates: {error}")))?;
+        let reshaper = Reshaper::start(
+            (&partitions, &tables),
+            (&relay, &jobs, &feed),
+            &clock,
+            config.reshape_options(),
+            &tasks,
+        );
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -172,7 +181,7 @@ impl Server {
                 ..config.gateway_options(&metrics)
             },
             (timelines, people),
-            (tables, webhooks.clone()),
+            (tables, webhooks.clone(), reshaper.clone()),
             feed.clone(),
             clock,
             Arc::<Admin>::clone(&admin),
@@ -190,6 +199,7 @@ impl Server {
             timers,
             backfill,
             webhooks,
+            reshaper,
             streams,
             partitions,
             admin,
@@ -221,6 +231,7 @@ impl Server {
             timers,
             backfill,
             webhooks,
+            reshaper,
             streams,
             partitions,
             admin,
@@ -229,6 +240,8 @@ impl Server {
             upkeep,
         } = self;
         tracing::info!("stopping");
+        // 0. Partitions that are being made are given up.
+        reshaper.stop();
         // 1. Nobody comes in.
         gateway.stop_accepting().await;
         admin.set_ready(false);

@@ -64,6 +64,20 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
         ],
     ),
+    (
+        "reshape",
+        &[
+            "ids",
+            "ordered",
+            "metrics",
+            "model",
+            "partition",
+            "table",
+            "feed",
+            "relay",
+            "people",
+        ],
+    ),
     ("wire", ZERO),
     ("gateway", SIX),
     ("admin", &["gateway"]),
@@ -71,12 +85,12 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook", "wire",
-    "tls",
+    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook",
+    "reshape", "wire", "tls",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
-    "config", "server", "store", "verify", "doctor", "dump", "export", "main", "lib",
+    "config", "server", "store", "remote", "verify", "doctor", "dump", "export", "main", "lib",
 ];
 
 const FORBIDDEN_NAMES: &[&str] = &[

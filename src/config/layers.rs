@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{Config, DEVELOPMENT};
 use crate::metrics::Metrics;
 use crate::tls::{Certificate, Unfit};
-use crate::{feed, gateway, partition, relay, timeline, wire};
+use crate::{feed, gateway, partition, relay, reshape, timeline, wire};
 
 /// A request that is let in must fit into what it goes through, or it could never succeed.
 const _: () = {
@@ -53,6 +53,15 @@ impl Config {
     pub fn stream_log_bytes(&self) -> u64 {
         let fits = crate::disk::total(&self.data).map(|bytes| bytes / 4);
         self.stream_log_bytes_max.min(fits.unwrap_or(u64::MAX))
+    }
+
+    /// When partitions are split by themselves.
+    #[must_use]
+    pub fn reshape_options(&self) -> reshape::Options {
+        reshape::Options {
+            split_bytes: self.partition_split_bytes,
+            split_bytes_per_s: self.partition_split_bytes_per_s,
+        }
     }
 
     /// For the relay.

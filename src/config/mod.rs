@@ -139,6 +139,11 @@ keys! {
         /// another number is changed at the start, before it is served: what is in it is written anew, which needs as
         /// much room again; without room nothing is done. 0 = as it is, and 1 in a new one.
         partitions: u16 = 0, 0 to 64;
+        /// A partition whose rows take more bytes than this is split while it is served; 0 = never by itself. Up to 64
+        /// partitions. Only with partitions = 0, which leaves them as they are at a start.
+        partition_split_bytes: u64 = 0, 0 to 1_125_899_906_842_624;
+        /// So is one whose commit log grows by more bytes than this a second, for a minute; 0 = never.
+        partition_split_bytes_per_s: u64 = 0, 0 to 1_099_511_627_776;
         /// Memory for what a partition has not written to its sorted runs yet: bytes of keys and values after which a
         /// memtable is frozen and flushed. Up to five of them exist while the disk is busy. A restart replays up to
         /// twice as much of the commit log.
@@ -263,7 +268,20 @@ impl Config {
         webhook::check(&self.webhook)?;
         self.tls.files()?;
         self.trusted_networks()?;
+        self.check_splits()?;
         self.check_tablestore()
+    }
+
+    /// What is split by itself would become one again at the next start.
+    fn check_splits(&self) -> Result<(), ConfigError> {
+        let splits = self.partition_split_bytes > 0 || self.partition_split_bytes_per_s > 0;
+        if splits && self.partitions > 0 {
+            return Err(ConfigError(format!(
+                "partitions is {}, but must be 0 where partitions are split by themselves",
+                self.partitions
+            )));
+        }
+        Ok(())
     }
 
     /// Whether the well-known key opens the tables: only while no other is set, and only to this machine.

@@ -59,6 +59,23 @@ impl Followers {
         self.each.of(partition)
     }
 
+    /// Whether all that these partitions have committed was told.
+    pub(super) fn have_told(&self, partitions: &[PartitionId]) -> bool {
+        let followers = self.each.made();
+        let told = |id| {
+            followers
+                .get(id)
+                .is_some_and(|follower| follower.has_told())
+        };
+        partitions.iter().all(told)
+    }
+
+    /// Whether each of these partitions has its follower.
+    pub(super) fn are_there(&self, mut partitions: impl Iterator<Item = PartitionId>) -> bool {
+        let followers = self.each.made();
+        partitions.all(|id| followers.contains_key(&id))
+    }
+
     /// Brings the gauges up to date. May block on the disk.
     pub(super) fn observe(&self) {
         for follower in self.each.made().values() {
@@ -133,6 +150,10 @@ impl Follower {
         };
         follower.told(follower.tail.position());
         follower
+    }
+
+    fn has_told(&self) -> bool {
+        self.told.position.load(Ordering::SeqCst) >= self.tail.position().0
     }
 
     /// Everything up to here is told.

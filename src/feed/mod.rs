@@ -30,6 +30,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::ids::PartitionId;
 use crate::metrics::Metrics;
 use crate::partition::Partitions;
 use crate::timeline::{Standing, Timelines};
@@ -141,6 +142,18 @@ impl Feed {
     #[must_use]
     pub fn online(&self, timeline: &str, limit: usize) -> Online {
         self.registry.online(timeline, limit)
+    }
+
+    /// Whether all that these partitions have committed was told.
+    #[must_use]
+    pub fn has_told(&self, partitions: &[PartitionId]) -> bool {
+        self.followers.have_told(partitions)
+    }
+
+    /// Whether each of these partitions has its follower.
+    #[must_use]
+    pub fn follows(&self, partitions: impl Iterator<Item = PartitionId>) -> bool {
+        self.followers.are_there(partitions)
     }
 
     /// Brings the gauges up to date. May block on the disk.

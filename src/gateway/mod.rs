@@ -47,6 +47,7 @@ use crate::feed::Feed;
 use crate::ids::Clock;
 use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
 use crate::people::People;
+use crate::reshape::{Gate, Reshaper};
 use crate::table::Tables;
 use crate::timeline::Timelines;
 use crate::tls::Certificate;
@@ -129,6 +130,9 @@ struct Shared {
     people: People,
     tablestore: Tablestore,
     webhooks: Webhooks,
+    reshaper: Reshaper,
+    /// Where calls wait while partitions become others.
+    gate: Gate,
     feed: Feed,
     clock: Arc<Clock>,
     pages: Arc<dyn Pages>,
@@ -158,7 +162,7 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        (tables, webhooks): (Tables, Webhooks),
+        (tables, webhooks, reshaper): (Tables, Webhooks, Reshaper),
         feed: Feed,
         clock: Arc<Clock>,
         pages: Arc<dyn Pages>,
@@ -185,6 +189,8 @@ impl Gateway {
             timelines,
             people,
             webhooks,
+            gate: reshaper.gate(),
+            reshaper,
             feed,
             clock,
             pages,

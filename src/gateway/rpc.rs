@@ -49,6 +49,9 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
             shared.per_client.bound(&caller.user, &mut incoming, length);
             let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
             writes = requests.any(|request| request.method().has_effect());
+            let inside = shared.gate.clone().pass().await;
+            // What may write is waited for before partitions become others; who only waits for news is not.
+            let _inside = writes.then_some(inside);
             batch::run(shared, &mut caller, incoming, dialect).await
         }
         Err(failure) => {

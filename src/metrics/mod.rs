@@ -30,7 +30,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
-pub use tables::{Backfill, Follows, Streams, Transactions, Webhook};
+pub use tables::{Backfill, Follows, Reshapes, Streams, Transactions, Webhook};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +151,12 @@ impl Metrics {
     #[must_use]
     pub fn backfill(&self) -> Backfill {
         Backfill::bind(&self.registry, &[])
+    }
+
+    /// The metrics of partitions that become others.
+    #[must_use]
+    pub fn reshapes(&self) -> Reshapes {
+        Reshapes::bind(&self.registry, &[])
     }
 
     /// The metrics of the feed's follower of a partition.
@@ -286,6 +292,7 @@ mod tests {
             metrics.streams(0),
             metrics.backfill(),
             metrics.webhook("search"),
+            metrics.reshapes(),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::{
-    conversation, feed, hide, member, message, pin, position, reaction, receipt, schedule, session,
-    signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, member, message, partition, pin, position, reaction, receipt,
+    schedule, session, signal, stream, sync, timeline, webhook,
 };
 
 /// Where the parameters of a call are read from.
@@ -194,7 +194,7 @@ methods! {
         "session.open", claims, "Name the user, get the limits";
     Ping(session::Nothing) -> session::Pong,
         "ping", counts, "Ask for a sign of life";
-    TimelineCreate(timeline::Create) -> timeline::Created,
+    TimelineCreate(Box<timeline::Create>) -> timeline::Created,
         "timeline.create", changes, "Make a timeline, or find it";
     TimelineGet(timeline::Get) -> Box<timeline::Info>,
         "timeline.get", answers, "Read what is known of a timeline";
@@ -206,11 +206,11 @@ methods! {
         "timeline.trim", changes, "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
         "timeline.list", answers, "List timelines by ID";
-    TimelineConfigure(timeline::Configure) -> timeline::Configured,
+    TimelineConfigure(Box<timeline::Configure>) -> timeline::Configured,
         "timeline.configure", changes, "Change the settings";
     MemberAdd(member::Add) -> member::Added,
         "member.add", changes, "Add members, all or none";
-    MemberUpdate(member::Update) -> Box<member::Updated>,
+    MemberUpdate(Box<member::Update>) -> Box<member::Updated>,
         "member.update", shortens, "Change a member's role and attributes";
     MemberRemove(member::Remove) -> member::Removed,
         "member.remove", changes, "Remove members, or leave";
@@ -218,7 +218,7 @@ methods! {
         "member.get", answers, "Read one member";
     MemberList(member::List) -> member::Listed,
         "member.list", answers, "Read the members, or what changed among them";
-    MessageAppend(message::Append) -> message::AppendOutcome,
+    MessageAppend(Box<message::Append>) -> message::AppendOutcome,
         "message.append", changes, "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,
         "message.append_batch", claims, "Append messages, all or none";
@@ -226,7 +226,7 @@ methods! {
         "message.get", answers, "Read one message";
     MessageRange(message::Range) -> message::Page,
         "message.range", answers, "Read a page of messages";
-    MessageUpdate(message::Update) -> Box<message::Got>,
+    MessageUpdate(Box<message::Update>) -> Box<message::Got>,
         "message.update", shortens, "Edit a message";
     MessageDelete(message::Delete) -> message::Deleted,
         "message.delete", changes, "Make a message a tombstone";
@@ -288,9 +288,9 @@ methods! {
         "feed.followers", answers, "List who follows a timeline";
     FeedRange(feed::Range) -> feed::Page,
         "feed.range", answers, "Read one's feed, newest first";
-    Sync(sync::Sync) -> sync::Synced,
+    Sync(Box<sync::Sync>) -> sync::Synced,
         "sync", answers, "Read what is new in many timelines";
-    Subscribe(sync::Subscribe) -> sync::Following,
+    Subscribe(Box<sync::Subscribe>) -> sync::Following,
         "subscribe", answers, "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
         "unsubscribe", changes, "End a subscription";
@@ -310,6 +310,12 @@ methods! {
         "webhook.dead", answers, "List changes that a webhook's receiver did not take";
     WebhookReplay(webhook::Replay) -> webhook::Replaying,
         "webhook.replay", changes, "Have a webhook post changes again";
+    PartitionList(partition::List) -> partition::Listed,
+        "partition.list", answers, "List the partitions, and how far a change of them is";
+    PartitionSplit(partition::Split) -> partition::Begun,
+        "partition.split", changes, "Begin to make two partitions of one";
+    PartitionMerge(partition::Merge) -> partition::Begun,
+        "partition.merge", changes, "Begin to make one partition of two neighbours";
     Signal(signal::Signal) -> signal::Signalled,
         "signal", changes, "Say something in passing";
     PresenceGet(signal::Get) -> signal::Got,

@@ -135,7 +135,10 @@ impl Told {
     fn of(what: What) -> Told {
         let said = |message: Message| {
             assert_eq!(message.reactions, None);
-            let recalled = matches!(message.burial, Some(crate::timeline::Burial::Recalled { .. }));
+            let recalled = matches!(
+                message.burial,
+                Some(crate::timeline::Burial::Recalled { .. })
+            );
             Said {
                 sequence: message.sequence,
                 change: message.change,
@@ -161,7 +164,9 @@ impl Told {
                 Told::Reacted {
                     sequence,
                     change,
-                    reactions: reactions.map(|one| (one.name, one.count, one.users)).collect(),
+                    reactions: reactions
+                        .map(|one| (one.name, one.count, one.users))
+                        .collect(),
                 }
             }
             What::Updated { meta, version } => Told::Updated(meta, version),
@@ -204,10 +209,14 @@ fn together(all: Vec<(String, Told)>) -> Vec<(String, Told)> {
                     *appended = said.clone();
                     continue;
                 }
-                kept.retain(|(_, told)| !matches!(told, Told::Changed(of) if of.sequence == said.sequence));
+                kept.retain(
+                    |(_, told)| !matches!(told, Told::Changed(of) if of.sequence == said.sequence),
+                );
             }
             Told::Reacted { sequence: at, .. } => {
-                kept.retain(|(_, told)| !matches!(told, Told::Reacted { sequence, .. } if sequence == at));
+                kept.retain(
+                    |(_, told)| !matches!(told, Told::Reacted { sequence, .. } if sequence == at),
+                );
             }
             _ => {}
         }
@@ -250,7 +259,9 @@ const LIMITS: EntryLimits = EntryLimits {
 /// A call that must succeed; an append gives the epoch.
 type Answer = BoxFuture<'static, Option<String>>;
 
-fn done<R>(call: impl Future<Output = Result<R, crate::timeline::Error>> + Send + 'static) -> Answer {
+fn done<R>(
+    call: impl Future<Output = Result<R, crate::timeline::Error>> + Send + 'static,
+) -> Answer {
     async move {
         call.await.unwrap();
         None
@@ -316,8 +327,7 @@ impl Model {
         match *act {
             Act::Append(count) => Some(self.append(timelines, at, count)),
             Act::Edit(back) => {
-                let sequence =
-                    self.change(at, back, |said| said.entry = Some(columns(n)))?;
+                let sequence = self.change(at, back, |said| said.entry = Some(columns(n)))?;
                 Some(done(timelines.update_message(UpdateMessage {
                     user: String::new(),
                     timeline: NAMES[at].to_owned(),
@@ -470,7 +480,10 @@ impl Model {
                 let role = "member".to_owned();
                 room.members.insert(USERS[user], (role.clone(), room.head));
                 let members = room.members.len() as u64;
-                self.tell(at, Told::Member(USERS[user].to_owned(), Some(role), members));
+                self.tell(
+                    at,
+                    Told::Member(USERS[user].to_owned(), Some(role), members),
+                );
                 let new = NewMember {
                     user: USERS[user].to_owned(),
                     role: None,
@@ -658,7 +671,11 @@ impl World {
     async fn check(&mut self, is_burst: bool) {
         let mut first = std::mem::take(&mut self.kept.first);
         self.reader(&mut first, ("", None)).await;
-        let before: BTreeMap<_, _> = first.seen.iter().map(|(name, all)| (name.clone(), all.len())).collect();
+        let before: BTreeMap<_, _> = first
+            .seen
+            .iter()
+            .map(|(name, all)| (name.clone(), all.len()))
+            .collect();
         let bytes = std::mem::replace(&mut self.kept.page_bytes, PAGE_BYTES);
         self.follow(&mut first, 1_000, usize::MAX).await;
         self.kept.page_bytes = bytes;
@@ -697,8 +714,13 @@ impl World {
             Step::Commit(at) => return self.commit(*at).await,
             Step::Flush => return self.flush().await,
             step => {
-                let (Step::Create(at) | Step::Configure(at) | Step::Join(at, _) | Step::Leave(at, _)
-                | Step::Role(at, _) | Step::Read(at, _) | Step::Trim(at, _)) = step
+                let (Step::Create(at)
+                | Step::Configure(at)
+                | Step::Join(at, _)
+                | Step::Leave(at, _)
+                | Step::Role(at, _)
+                | Step::Read(at, _)
+                | Step::Trim(at, _)) = step
                 else {
                     unreachable!("it is done by its caller")
                 };
@@ -736,7 +758,10 @@ impl World {
             let name = format!("cursor-{at}");
             let committed = self.tables.commit_cursor(&name, places, false);
             committed.await.unwrap();
-            let counts = reader.seen.iter().map(|(name, seen)| (name.clone(), seen.len()));
+            let counts = reader
+                .seen
+                .iter()
+                .map(|(name, seen)| (name.clone(), seen.len()));
             reader.committed = counts.collect();
         }
     }

@@ -27,6 +27,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::SinkExt as _;
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -44,6 +45,7 @@ use super::patience::farewell;
 use super::socket::Socket;
 use crate::feed::Pace;
 use crate::metrics::Held;
+use crate::reshape::Inside;
 use crate::wire::Close;
 use inbound::{Inbound, Reader};
 use jobs::Jobs;
@@ -79,6 +81,8 @@ struct Session {
     unread: Share,
     /// The last sign of life.
     heard: Instant,
+    /// It waits for partitions to become others.
+    passing: Option<BoxFuture<'static, Inside>>,
     /// The socket was not read when it could have been.
     is_deaf: bool,
     /// The last look found the client out of time.
@@ -165,6 +169,7 @@ impl Session {
             news: Vec::new(),
             unread: shared.answers.share(),
             heard: now,
+            passing: None,
             is_deaf: false,
             is_doubted: false,
             ping_at,

@@ -23,6 +23,7 @@ use super::jobs::WAITS_MAX;
 use super::opening;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
+use crate::reshape::Inside;
 use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Together};
 
 impl Session {
@@ -33,9 +34,35 @@ impl Session {
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        let Some(inside) = self.poll_pass(context) else {
+            return Ok(false);
+        };
+        self.jobs.inside = Some(inside);
         let received = self.poll_frames(context);
         self.submit_appends();
+        self.jobs.inside = None;
         received
+    }
+
+    /// Passes the gate at which calls wait while partitions become others: until then the socket is not read.
+    fn poll_pass(&mut self, context: &mut Context<'_>) -> Option<Inside> {
+        if self.passing.is_none() {
+            let inside = self.shared.gate.enter();
+            if inside.is_some() {
+                return inside;
+            }
+            self.passing = Some(self.shared.gate.clone().pass().boxed());
+        }
+        match self.passing.as_mut()?.as_mut().poll(context) {
+            Poll::Ready(inside) => {
+                self.passing = None;
+                Some(inside)
+            }
+            Poll::Pending => {
+                self.is_deaf = true;
+                None
+            }
+        }
     }
 
     fn submit_appends(&mut self) {
@@ -136,7 +163,7 @@ impl Session {
         let Call { id, request } = call;
         let appending = match request {
             Ok(Request::MessageAppend(append)) => {
-                message::append(&self.shared, &self.caller, append)
+                message::append(&self.shared, &self.caller, *append)
             }
             Ok(Request::MessageAppendBatch(batch)) => {
                 message::append_batch(&self.shared, &self.caller, batch)
@@ -197,7 +224,7 @@ fn start(
     may_wait: bool,
 ) -> (Pending, Weight) {
     match request {
-        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, subscribe),
+        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, *subscribe),
         Request::Unsubscribe(unsubscribe) => now(opening::end(subscriptions, unsubscribe)),
         request if !may_wait && conversation::waits(&request) => {
             let limit = WAITS_MAX as u64;

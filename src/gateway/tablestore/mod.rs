@@ -183,6 +183,8 @@ async fn perform(
     let decoded = wire::Request::decode(operation, body.bytes.into())?;
     // The body counts as long as what was made of it.
     let _share = body.share;
+    let inside = shared.gate.clone().pass().await;
+    let _inside = (!operation.is_read()).then_some(inside);
     dispatch::call(shared, decoded).await
 }
 

@@ -44,7 +44,9 @@ impl Point {
 
 /// The control: a slice's place is written in a batch before the one that has its rows.
 pub(super) fn writes_place_first() -> bool {
-    named().iter().any(|(name, _)| name == "backfill_place_first")
+    named()
+        .iter()
+        .any(|(name, _)| name == "backfill_place_first")
 }
 
 /// What the environment names, between commas, each with its countdown.
