@@ -6,11 +6,11 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::process::geteuid;
 
-use super::{Finding, State};
+use super::{Finding, State, now};
 use crate::config::{Config, ConfigError};
 use crate::tls::Unfit;
 
@@ -86,7 +86,7 @@ fn certificate(config: &Config) -> Option<Finding> {
     };
     let end = UNIX_EPOCH + Duration::from_secs(served.ends_at());
     let shown = humantime::format_rfc3339_seconds(end);
-    let left = end.duration_since(SystemTime::now());
+    let left = end.duration_since(now());
     Some(match left {
         Err(_) => Finding::of(
             NAME,

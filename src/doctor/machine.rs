@@ -7,12 +7,12 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{statfs, statvfs};
 use rustix::process::{Resource, getrlimit};
 
-use super::{Finding, State, nearest};
+use super::{Finding, State, nearest, now};
 use crate::config::Config;
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
@@ -229,7 +229,7 @@ fn map(config: &Config) -> Finding {
 /// Nothing on this machine knows the true time; but what was written is not from the future.
 fn clock(data: &Path) -> Finding {
     const NAME: &str = "clock";
-    let now = SystemTime::now();
+    let now = now();
     let written = fs::metadata(data).and_then(|found| found.modified());
     if let Ok(ahead) = written.map_or(Ok(Duration::ZERO), |written| written.duration_since(now))
         && ahead > CLOCK_SLACK

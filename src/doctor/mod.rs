@@ -8,10 +8,12 @@ mod machine;
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
 use crate::config::Config;
+use crate::ids::Clock;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -109,10 +111,15 @@ pub fn tell(findings: &[Finding], as_json: bool, out: &mut dyn Write) -> io::Res
     Ok(findings.iter().all(|finding| finding.state != State::Fail))
 }
 
+/// What the machine takes for the time.
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(Clock::system().now_ms())
+}
+
 /// The folder itself, or the nearest one above it that is there.
 fn nearest(folder: &Path) -> &Path {
     let above = folder.ancestors().find(|path| path.is_dir());
-    above.unwrap_or(Path::new("."))
+    above.unwrap_or_else(|| Path::new("."))
 }
 
 #[cfg(test)]
